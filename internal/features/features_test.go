@@ -1,0 +1,63 @@
+package features_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/internal/features"
+)
+
+func all() []featuregate.Feature {
+	return []featuregate.Feature{
+		features.PodLifecycleSleepAction,
+		features.PodLifecycleSleepActionAllowZero,
+		features.ContainerStopSignals,
+		features.GracefulNodeShutdown,
+		features.GracefulNodeShutdownBasedOnPodPriority,
+	}
+}
+
+// bare is a gate of one method: it cannot say what it knows.
+type bare map[featuregate.Feature]bool
+
+func (b bare) Enabled(key featuregate.Feature) bool { return b[key] }
+
+func TestEnabledDefaults(t *testing.T) {
+	for _, key := range all() {
+		require.True(t, features.Enabled(nil, key), "nil gate, %s", key)
+		require.True(t, features.Enabled(featuregate.NewFeatureGate(), key), "a gate without %s", key)
+		require.False(t, features.Enabled(bare{}, key), "a one-method gate is believed, %s", key)
+	}
+}
+
+func TestAddKeepsWhatIsThere(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		features.ContainerStopSignals: {Default: false, PreRelease: featuregate.Alpha},
+	}))
+	require.NoError(t, features.Add(gate, all()...))
+	require.False(t, features.Enabled(gate, features.ContainerStopSignals), "the embedder's default stays")
+
+	for _, key := range all() {
+		require.NoError(t, gate.SetFromMap(map[string]bool{string(key): false}))
+		require.False(t, features.Enabled(gate, key))
+		require.NoError(t, gate.SetFromMap(map[string]bool{string(key): true}))
+		require.True(t, features.Enabled(gate, key))
+	}
+}
+
+func TestAddOnAClosedGate(t *testing.T) {
+	complete, empty := featuregate.NewFeatureGate(), featuregate.NewFeatureGate()
+	require.NoError(t, features.Add(complete, all()...))
+	complete.Close()
+	empty.Close()
+	require.NoError(t, features.Add(complete, all()...), "nothing to add")
+	require.ErrorContains(t, features.Add(empty, all()...), "failed to add feature gates")
+}
+
+func TestAddUnknown(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.ErrorContains(t, features.Add(gate, "Nonsense"), `"Nonsense"`)
+}

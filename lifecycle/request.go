@@ -1,0 +1,21 @@
+package lifecycle
+
+// Container names a container that runs.
+type Container struct {
+	Name, ID string
+	// PreStopDone says that the container's preStop hook has run already, in an
+	// earlier life of the agent; it is not run again.
+	PreStopDone bool
+}
+
+// Request says how a pod is to be terminated. The zero value means: with the
+// pod's own grace period, all containers that run in its status.
+type Request struct {
+	// GracePeriodSeconds overrides the grace period of every container, in
+	// seconds; nil means the pod's own. A value below 1 means 1.
+	GracePeriodSeconds *int64
+	// Containers are those that run; nil means [ContainersOf] the pod.
+	Containers []Container
+	// Message is that of the Killing event; "" means "Stopping container NAME".
+	Message string
+}

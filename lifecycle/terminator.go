@@ -1,0 +1,4 @@
+package lifecycle
+
+// Terminator terminates pods.
+type Terminator struct{}
