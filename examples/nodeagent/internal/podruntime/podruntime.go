@@ -1,0 +1,43 @@
+// Package podruntime is the seam between the agent and what runs its pods.
+//
+// # Concurrency properties
+//
+// All methods of a [Runtime] may be called concurrently, for one pod and for
+// many. [Runtime.StartPod] and [Runtime.StopPod] of one pod are not called at
+// the same time.
+//
+// # Failure modes
+//
+// A start that fails leaves behind what it made; [Runtime.StopPod] removes it.
+//
+// # Testing
+//
+// The embedded runtime of the agent is a real one for tests: it keeps scripted
+// containers in the process.
+package podruntime
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// Runtime starts and stops the containers of pods.
+type Runtime interface {
+	lifecycle.Runtime       // StopContainer
+	lifecycle.CommandRunner // RunInContainer
+	lifecycle.ExitWatcher   // Exited
+
+	// StartPod makes the sandbox of a pod, runs its init containers in order and
+	// starts its sidecars and main containers. It returns those that run, in the
+	// order in which they were started. A pod that runs already (the same UID) is
+	// adopted: its containers are returned and nothing is started.
+	StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
+	// StopPod removes what StartPod made (the sandbox), after its containers
+	// have stopped. A pod that is not known is no error.
+	StopPod(ctx context.Context, pod *v1.Pod) error
+	// Close lets go of the connection and leaves the pods running.
+	Close() error
+}
