@@ -1,0 +1,43 @@
+package lifecycletest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+var _ lifecycle.EventRecorder = (*Events)(nil)
+
+// Event is one recorded event.
+type Event struct {
+	Object  runtime.Object
+	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
+	Reason  string
+	Message string
+	At      time.Time
+}
+
+// Events records events and keeps them. The zero value is ready; it may be used
+// concurrently.
+type Events struct {
+	mu  sync.Mutex
+	all []Event
+}
+
+// Event records one event.
+func (e *Events) Event(object runtime.Object, eventtype, reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, Event{Object: object, Type: eventtype, Reason: reason, Message: message, At: time.Now()})
+}
+
+// All are the events so far, in the order they were recorded.
+func (e *Events) All() []Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
+}

@@ -1,0 +1,53 @@
+package lifecycletest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// RunInContainer runs a command as the container's [Script.Exec] says. timeout
+// bounds it where it is above 0. In an exited container it fails with
+// [ErrContainerExited], in an unknown one with an error that wraps
+// [lifecycle.ErrContainerNotFound].
+func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
+	r.mu.Lock()
+	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd), Timeout: timeout, At: time.Now()})
+	c := r.containers[id]
+	gone := c != nil && c.gone
+	r.mu.Unlock()
+	switch {
+	case c == nil:
+		return nil, fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
+	case gone:
+		return nil, ErrContainerExited
+	case c.script.Exec == nil:
+		return nil, nil
+	}
+	return c.exec(ctx, cmd, timeout)
+}
+
+// exec runs a scripted command under a context that ends with the container.
+func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
+	if timeout > 0 {
+		timed, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = timed
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait() // runs last: the cancel below ends the watcher
+	defer cancel(nil)
+	watcher.Go(func() {
+		select {
+		case <-c.exited:
+			cancel(ErrContainerExited)
+		case <-ctx.Done():
+		}
+	})
+	return c.script.Exec(ctx, cmd)
+}

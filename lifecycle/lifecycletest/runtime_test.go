@@ -1,0 +1,190 @@
+package lifecycletest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+const second = time.Second
+
+func TestStopContainer(t *testing.T) {
+	for name, test := range map[string]struct {
+		script  lifecycletest.Script
+		timeout int64
+		took    time.Duration
+		by      lifecycletest.ExitCause
+	}{
+		"a container obeys at once":              {timeout: 30, by: lifecycletest.ByTerm},
+		"a container takes its time":             {script: lifecycletest.Script{ExitAfterTerm: 3 * second}, timeout: 30, took: 3 * second, by: lifecycletest.ByTerm},
+		"a slow container is killed":             {script: lifecycletest.Script{ExitAfterTerm: 9 * second}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
+		"a deaf container is killed":             {script: lifecycletest.Script{IgnoreTerm: true}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
+		"a timeout of 0 kills at once":           {timeout: 0, by: lifecycletest.ByKill},
+		"a negative timeout kills at once":       {timeout: -1, by: lifecycletest.ByKill},
+		"a container ends by itself in its stop": {script: lifecycletest.Script{ExitAfter: 2 * second, IgnoreTerm: true}, timeout: 5, took: 2 * second, by: lifecycletest.ByItself},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := lifecycletest.NewRuntime()
+				rt.Start("app", test.script)
+				start := time.Now()
+				require.NoError(t, rt.StopContainer(t.Context(), "app", test.timeout))
+				require.Equal(t, test.took, time.Since(start))
+				<-rt.Exited("app")
+				require.Equal(t, []lifecycletest.Exit{{ID: "app", By: test.by, At: time.Now()}}, rt.Exits())
+				require.Equal(t, []lifecycletest.Stop{{ID: "app", TimeoutSeconds: test.timeout, At: start, Returned: time.Now()}}, rt.Stops())
+			})
+		})
+	}
+}
+
+func TestASecondStopWithLessOvertakesTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+		start := time.Now()
+		var first sync.WaitGroup
+		first.Go(func() { require.NoError(t, rt.StopContainer(t.Context(), "app", 60)) })
+		<-time.After(10 * second)
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 5))
+		first.Wait()
+		require.Equal(t, 15*second, time.Since(start))
+		require.Len(t, rt.Exits(), 1)
+	})
+}
+
+func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{ExitAfter: second})
+		<-rt.Exited("app")
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+		rt.Remove("app")
+		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycle.ErrContainerNotFound)
+		<-rt.Exited("app")
+		rt.Exit("app")
+		require.Len(t, rt.Exits(), 1)
+	})
+}
+
+func TestAnEndedContextKillsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
+		<-time.After(time.Hour)
+		require.Empty(t, rt.Exits())
+	})
+}
+
+func TestScriptedFaultsComeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken pipe")
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{HangStops: 1, FailStops: 1, StopErr: broken})
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
+		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), broken)
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+	})
+}
+
+func TestReleaseEndsDeafHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		time.AfterFunc(time.Minute, rt.Release)
+		start := time.Now()
+		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), lifecycletest.ErrScripted)
+		require.Equal(t, time.Minute, time.Since(start))
+		rt.Release()
+		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrScripted)
+	})
+}
+
+func TestAnIDRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{ExitAfter: second})
+		first := rt.Exited("app")
+		rt.Start("app", lifecycletest.Script{})
+		<-first
+		<-time.After(time.Minute)
+		require.Len(t, rt.Exits(), 1)
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+		require.Equal(t, lifecycletest.ByTerm, rt.Exits()[1].By)
+	})
+}
+
+func TestRunInContainer(t *testing.T) {
+	sleep := func(d time.Duration) func(context.Context, []string) ([]byte, error) {
+		return func(ctx context.Context, _ []string) ([]byte, error) {
+			select {
+			case <-time.After(d):
+				return []byte("slept"), nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		script  lifecycletest.Script
+		timeout time.Duration
+		took    time.Duration
+		out     string
+		err     error
+	}{
+		"no script":                 {},
+		"a command runs to its end": {script: lifecycletest.Script{Exec: sleep(3 * second)}, took: 3 * second, out: "slept"},
+		"a command has a timeout":   {script: lifecycletest.Script{Exec: sleep(3 * second)}, timeout: second, took: second, err: context.DeadlineExceeded},
+		"a container exits under its command": {script: lifecycletest.Script{Exec: sleep(3 * second), ExitAfter: 2 * second}, took: 2 * second,
+			err: lifecycletest.ErrContainerExited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := lifecycletest.NewRuntime()
+				rt.Start("app", test.script)
+				start := time.Now()
+				out, err := rt.RunInContainer(t.Context(), "app", []string{"drain", "now"}, test.timeout)
+				require.ErrorIs(t, err, test.err)
+				require.Equal(t, test.out, string(out))
+				require.Equal(t, test.took, time.Since(start))
+				require.Equal(t, []lifecycletest.Exec{{ID: "app", Cmd: []string{"drain", "now"}, Timeout: test.timeout, At: start}}, rt.Execs())
+			})
+		})
+	}
+}
+
+func TestACommandNeedsARunningContainer(t *testing.T) {
+	rt := lifecycletest.NewRuntime()
+	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	rt.Start("app", lifecycletest.Script{})
+	rt.Exit("app")
+	_, err = rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
+	require.ErrorIs(t, err, lifecycletest.ErrContainerExited)
+}
+
+func TestEventsAreKept(t *testing.T) {
+	var events lifecycletest.Events
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() { events.Event(nil, "Normal", "Killing", "Stopping container app") })
+	}
+	writers.Wait()
+	require.Len(t, events.All(), 8)
+	require.Equal(t, "Killing", events.All()[0].Reason)
+}

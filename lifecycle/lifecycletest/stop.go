@@ -1,0 +1,110 @@
+package lifecycletest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// StopContainer sends the stop signal, waits timeoutSeconds for the container to
+// end, and kills it then; with a timeout of 0 or less it kills at once. If ctx
+// ends first, its error is returned and nobody is killed. An unknown container
+// gives an error that wraps [lifecycle.ErrContainerNotFound].
+func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	r.mu.Lock()
+	stop := len(r.stops)
+	r.stops = append(r.stops, Stop{ID: id, TimeoutSeconds: timeoutSeconds, At: time.Now()})
+	c := r.containers[id]
+	hang, fail := c.nextFault()
+	r.mu.Unlock()
+
+	var err error
+	switch {
+	case c == nil:
+		err = fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
+	case hang:
+		err = r.hang(ctx, c)
+	case fail:
+		err = c.stopErr()
+	default:
+		err = r.stop(ctx, c, timeoutSeconds)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stops[stop].Returned, r.stops[stop].Err = time.Now(), err
+	return err
+}
+
+// nextFault counts a call and tells what the script has for it.
+func (c *container) nextFault() (hang, fail bool) {
+	if c == nil {
+		return false, false
+	}
+	c.calls++
+	if c.script.HangStops < 0 || c.calls <= c.script.HangStops {
+		return true, false
+	}
+	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
+}
+
+// stopErr is the error of a scripted failure.
+func (c *container) stopErr() error {
+	if c.script.StopErr != nil {
+		return c.script.StopErr
+	}
+	return ErrScripted
+}
+
+// hang waits for the end of the caller, if the script lets it hear of that, or
+// for [Runtime.Release].
+func (r *Runtime) hang(ctx context.Context, c *container) error {
+	ended := ctx.Done()
+	if c.script.HangDeaf {
+		ended = nil
+	}
+	select {
+	case <-ended:
+		return ctx.Err()
+	case <-r.released:
+		return c.stopErr()
+	}
+}
+
+// stop plays the signals of one healthy call.
+func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) error {
+	if timeoutSeconds <= 0 {
+		r.end(c, ByKill)
+		return nil
+	}
+	r.term(c)
+	timeout := time.NewTimer(time.Duration(timeoutSeconds) * time.Second)
+	defer timeout.Stop()
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timeout.C:
+		r.end(c, ByKill)
+		return nil
+	}
+}
+
+// term sends the stop signal; the container hears the first one only.
+func (r *Runtime) term(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.gone || c.termed {
+		return
+	}
+	c.termed = true
+	switch {
+	case c.script.IgnoreTerm:
+	case c.script.ExitAfterTerm <= 0:
+		r.endLocked(c, ByTerm)
+	default:
+		c.byTerm = time.AfterFunc(c.script.ExitAfterTerm, func() { r.end(c, ByTerm) })
+	}
+}
