@@ -1,0 +1,35 @@
+# Everything that a user or a developer runs. Nothing but Go is needed, except
+# for the tests against real parts, which say what they miss.
+
+MODULES   := . examples internal/apiservertest
+TOOLS     := $(CURDIR)/internal/tools/go.mod
+GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary output
+LINTER    := go tool -modfile=$(TOOLS) golangci-lint
+# The race detector needs a C compiler; without one the tests run all the same.
+RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+BENCHTIME ?= 1s
+
+.PHONY: help demo test e2e bench lint
+
+help: ## show this help
+	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1|/' | column -t -s '|'
+
+demo: ## drain a small node in this terminal: the main job, on the embedded runtime
+	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s
+
+test: ## run all tests; those that miss a Debian package are skipped and listed
+	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
+	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
+
+e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e
+
+bench: ## measure speed and memory beside the plain way of doing the same
+	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
+
+lint: ## gofmt, vet, linters, tidy modules, modern Go, builds off Linux, import rules
+	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
+	@set -e; for module in $(MODULES); do (cd $$module && go vet ./... && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
+	@cd examples && go vet -tags e2e ./...
+	@for os in darwin windows; do GOOS=$$os go build ./... && GOOS=$$os go vet ./... || exit 1; done
+	@go test ./internal/deptest

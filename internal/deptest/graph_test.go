@@ -1,0 +1,42 @@
+package deptest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func small(t *testing.T) Graph {
+	t.Helper()
+	g, err := parse(strings.NewReader(`
+		{"ImportPath":"io","Standard":true}
+		{"ImportPath":"a.org/x/y","Imports":["io"],"Deps":["io"]}
+		{"ImportPath":"a.org/xtra"}
+		{"ImportPath":"us","Imports":["a.org/x/y","a.org/xtra","io"],"Deps":["a.org/x/y","a.org/xtra","io"]}
+		{"ImportPath":"us/sub","Imports":["us"],"Deps":["a.org/x/y","a.org/xtra","io","us"]}`))
+	require.NoError(t, err)
+	return g
+}
+
+func TestStray(t *testing.T) {
+	require.Equal(t, []string{"a.org/xtra"}, small(t).Stray("us", "a.org/x"), "a name that only begins alike is another")
+	require.Empty(t, small(t).Stray("us", "a.org"))
+	require.Equal(t, []string{"us"}, small(t).Stray("us/sub"), "only direct imports count")
+}
+
+func TestReaches(t *testing.T) {
+	require.Equal(t, []string{"a.org/x/y"}, small(t).Reaches("us/sub", "a.org/x"))
+	require.Empty(t, small(t).Reaches("us/sub", "b.org"))
+}
+
+func TestInherited(t *testing.T) {
+	require.Equal(t, []string{"a.org/x/y", "a.org/xtra", "us", "us/sub"}, small(t).Inherited("us", "us/sub"))
+}
+
+func TestLoadFailures(t *testing.T) {
+	_, err := Load(t.Context(), "", "./no-such-folder")
+	require.ErrorContains(t, err, "go list failed")
+	_, err = parse(strings.NewReader(`{"ImportPath":`))
+	require.ErrorContains(t, err, "failed to read go list's output")
+}
