@@ -3,7 +3,7 @@
 
 MODULES   := . examples internal/apiservertest
 TOOLS     := $(CURDIR)/internal/tools/go.mod
-GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary output
+GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg
 LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -12,7 +12,7 @@ BENCHTIME ?= 1s
 .PHONY: help demo test e2e bench lint
 
 help: ## show this help
-	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1|/' | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s
