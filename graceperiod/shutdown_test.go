@@ -1,0 +1,36 @@
+package graceperiod_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+func TestForNodeShutdown(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		pod    *v1.Pod
+		bucket int64
+		want   int64
+	}{
+		{"nil pod", nil, 20, 20},
+		{"pod without a grace", &v1.Pod{}, 20, 20},
+		{"pod asks less", podWith(new(int64(5)), nil), 20, 5},
+		{"pod asks as much", podWith(new(int64(20)), nil), 20, 20},
+		{"pod asks more", podWith(new(int64(30)), nil), 20, 20},
+		{"pod asks 0", podWith(new(int64(0)), nil), 20, 0},
+		{"negative grace is raw", podWith(new(int64(-1)), nil), 20, -1},
+		{"the deletion's grace is left to ForPod", podWith(nil, new(int64(3))), 20, 20},
+		{"empty bucket", podWith(new(int64(30)), nil), 0, 0},
+		{"bucket overdrawn", podWith(new(int64(30)), nil), -4, -4},
+		{"extremes", podWith(new(int64(math.MinInt64)), nil), math.MaxInt64, math.MinInt64},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, graceperiod.ForNodeShutdown(c.pod, c.bucket))
+		})
+	}
+}

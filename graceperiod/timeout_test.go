@@ -1,0 +1,109 @@
+package graceperiod_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+const (
+	longest  = time.Duration(math.MaxInt64)
+	shortest = time.Duration(math.MinInt64)
+)
+
+func TestDuration(t *testing.T) {
+	const most = math.MaxInt64 / int64(time.Second)
+	for seconds, want := range map[int64]time.Duration{
+		0: 0, 1: time.Second, -1: -time.Second, 90: 90 * time.Second,
+		most: time.Duration(most) * time.Second, most + 1: longest, math.MaxInt64: longest,
+		-most: -time.Duration(most) * time.Second, -most - 1: shortest, math.MinInt64: shortest,
+	} {
+		require.Equal(t, want, graceperiod.Duration(seconds), "%d s", seconds)
+	}
+}
+
+func TestKillTimeout(t *testing.T) {
+	for seconds, want := range map[int64]time.Duration{
+		math.MinInt64: 10 * time.Second, -1: 10 * time.Second, 0: 10 * time.Second, 6: 10 * time.Second,
+		7: 10 * time.Second, 8: 12 * time.Second, 9: 13 * time.Second, 30: 45 * time.Second,
+		math.MaxInt64/int64(time.Second) - 1: longest, math.MaxInt64: longest,
+	} {
+		require.Equal(t, want, graceperiod.KillTimeout(seconds), "%d s", seconds)
+	}
+}
+
+func TestRemaining(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		seconds int64
+		elapsed time.Duration
+		want    int64
+	}{
+		{"nothing used", 30, 0, 30},
+		{"a fraction is not counted", 30, 999 * time.Millisecond, 30},
+		{"truncated", 30, 10*time.Second + 999*time.Millisecond, 20},
+		{"down to the floor", 30, 28 * time.Second, 2},
+		{"below the floor", 30, 29 * time.Second, 2},
+		{"overdrawn", 30, time.Hour, 2},
+		{"no grace", 0, 0, 2},
+		{"negative grace", math.MinInt64, longest, 2},
+		{"clock set back", 30, -time.Hour, 30},
+		{"clock set back at the extremes", math.MaxInt64, shortest, math.MaxInt64},
+		{"most", math.MaxInt64, longest, math.MaxInt64 - math.MaxInt64/int64(time.Second)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, graceperiod.Remaining(c.seconds, c.elapsed))
+		})
+	}
+}
+
+func TestLeftOfDeletion(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	deleted := func(in time.Duration, grace *int64) *v1.Pod {
+		pod := podWith(new(int64(60)), grace)
+		pod.DeletionTimestamp = &metav1.Time{Time: now.Add(in)}
+		return pod
+	}
+	unset := podWith(new(int64(60)), nil)
+	unset.DeletionTimestamp = &metav1.Time{}
+	for _, c := range []struct {
+		name string
+		pod  *v1.Pod
+		want int64
+	}{
+		{"nil pod", nil, 1},
+		{"not deleted, no grace", &v1.Pod{}, 1},
+		{"not deleted", podWith(new(int64(60)), nil), 60},
+		{"no timestamp, but a grace", podWith(new(int64(60)), new(int64(20))), 20},
+		{"a timestamp that is zero is none", unset, 60},
+		{"all of it", deleted(30*time.Second, new(int64(30))), 30},
+		{"some of it", deleted(10*time.Second, new(int64(30))), 10},
+		{"rounded up", deleted(10*time.Second+time.Nanosecond, new(int64(30))), 11},
+		{"a clock that is behind gains nothing", deleted(time.Hour, new(int64(30))), 30},
+		{"over just now", deleted(0, new(int64(30))), 1},
+		{"over for long", deleted(-time.Hour, new(int64(30))), 1},
+		{"a fraction over", deleted(-time.Nanosecond, new(int64(30))), 1},
+		{"forced", deleted(0, new(int64(0))), 1},
+		{"negative grace", deleted(time.Hour, new(int64(-5))), 1},
+		{"deletion without a grace", deleted(time.Hour, nil), 1},
+		{"extremes", deleted(longest, new(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, now))
+		})
+	}
+}
+
+func TestLeftOfDeletionFarAway(t *testing.T) {
+	pod := podWith(nil, new(int64(30)))
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	require.Equal(t, int64(30), graceperiod.LeftOfDeletion(pod, time.Time{}))
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+	require.Equal(t, int64(1), graceperiod.LeftOfDeletion(pod, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)))
+}
