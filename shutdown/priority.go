@@ -1,0 +1,66 @@
+package shutdown
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// configSourceAnnotation says where an agent has a pod from: "api", or the file
+// or URL of a static pod. The kubelet sets it on every pod that it gets.
+const configSourceAnnotation = "kubernetes.io/config.source"
+
+// Priority gives the priority that decides on a pod's bucket: its explicit
+// value, else that of a built-in priority class, else what PriorityOf says of
+// the class, else, for a static pod, that of StaticPods, else 0. A nil pod has 0.
+//
+// The kubelet stops after the explicit value. Admission fills it in for pods of
+// the API server but for no static pod, whose class name therefore counts for
+// nothing there (k/k#133442).
+func (o PlanOptions) Priority(pod *v1.Pod) int32 {
+	priority, _ := o.priority(pod)
+	return priority
+}
+
+// priority also tells whether the priority was found, rather than fallen back
+// to 0 for want of an answer.
+func (o PlanOptions) priority(pod *v1.Pod) (priority int32, found bool) {
+	if pod == nil {
+		return 0, true
+	}
+	if pod.Spec.Priority != nil {
+		return *pod.Spec.Priority, true
+	}
+	if p, ok := o.classPriority(pod.Spec.PriorityClassName); ok {
+		return p, true
+	}
+	if !isStatic(pod) {
+		return 0, pod.Spec.PriorityClassName == ""
+	}
+	if o.StaticPods != nil {
+		return *o.StaticPods, true
+	}
+	return nodeCriticalPriority, true
+}
+
+// classPriority resolves the name of a priority class.
+func (o PlanOptions) classPriority(name string) (int32, bool) {
+	switch {
+	case name == "":
+		return 0, false
+	case name == nodeCriticalClass:
+		return nodeCriticalPriority, true
+	case name == clusterCriticalClass:
+		return clusterCriticalPriority, true
+	case o.PriorityOf == nil:
+		return 0, false
+	default:
+		return o.PriorityOf(name)
+	}
+}
+
+// isStatic tells whether a pod comes from a manifest of the node: it has the
+// annotation of its source, or is the mirror that stands for it in the API.
+func isStatic(pod *v1.Pod) bool {
+	source, known := pod.Annotations[configSourceAnnotation]
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror || known && source != "api"
+}

@@ -1,0 +1,73 @@
+package shutdown
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// unknownClasses counts the pods whose priority class nobody could resolve.
+type unknownClasses struct {
+	pods  int
+	first *v1.Pod
+}
+
+func (u *unknownClasses) add(pod *v1.Pod) {
+	if u.pods == 0 {
+		u.first = pod
+	}
+	u.pods++
+}
+
+// warnings says what is worth knowing about a plan, from the schedule as a whole
+// down to its pods.
+func (p *Plan) warnings(wanted Schedule, unknown unknownClasses) []string {
+	var texts []string
+	if total, fitted := wanted.Total(), p.Schedule.Total(); fitted < total {
+		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", total, fitted))
+	}
+	for i := range p.Buckets {
+		texts = append(texts, p.Buckets[i].warnings()...)
+	}
+	if unknown.pods > 0 {
+		texts = append(texts, fmt.Sprintf("%s: value not known, counts as 0; pods: %d, among them %s",
+			describeClass(unknown.first), unknown.pods, describe(unknown.first)))
+	}
+	return texts
+}
+
+func (b *PlannedBucket) warnings() []string {
+	var texts []string
+	if b.Seconds < b.WantedSeconds {
+		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %ds", b.Priority, b.WantedSeconds, b.Seconds))
+	}
+	if b.Seconds == 0 && len(b.Pods) > 0 {
+		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))
+	}
+	if worst, n := b.truncated(); n > 0 {
+		texts = append(texts, fmt.Sprintf("bucket %d is too short for %d of its pods (%d): %s asks for %ds and gets %ds",
+			b.Priority, n, len(b.Pods), describe(worst.Pod), worst.WantedSeconds, worst.GrantedSeconds))
+	}
+	return texts
+}
+
+// truncated gives the number of pods that get less than they ask for, and the
+// first of those that ask for most.
+func (b *PlannedBucket) truncated() (worst PlannedPod, n int) {
+	for _, p := range b.Pods {
+		if !p.Truncated() {
+			continue
+		}
+		n++
+		if n == 1 || p.WantedSeconds > worst.WantedSeconds {
+			worst = p
+		}
+	}
+	return worst, n
+}
+
+func describe(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func describeClass(pod *v1.Pod) string {
+	return fmt.Sprintf("priority class %q", pod.Spec.PriorityClassName)
+}
