@@ -1,0 +1,2 @@
+// Package logind is the shutdown source of hosts with systemd.
+package logind

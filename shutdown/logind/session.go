@@ -1,0 +1,76 @@
+//go:build linux
+
+package logind
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// callTimeout bounds the questions that a session asks of its own accord.
+const callTimeout = time.Second
+
+// session is one connection to one logind process: a new owner of the name is a
+// new session.
+type session struct {
+	source  *Source
+	conn    *conn
+	logger  klog.Logger
+	owner   string // the unique name of logind; signals of others are forged
+	signals chan *dbus.Signal
+	events  chan shutdown.Event
+	watched sync.WaitGroup // the watching goroutine
+	// preparing says that a shutdown is known to be under way.
+	preparing atomic.Bool
+}
+
+var _ shutdown.Session = (*session)(nil)
+
+// newSession subscribes before it asks who logind is: an owner that changes in
+// between is heard of.
+func newSession(ctx context.Context, source *Source, c *conn) (*session, error) {
+	s := &session{
+		source:  source,
+		conn:    c,
+		logger:  klog.FromContext(ctx),
+		signals: make(chan *dbus.Signal),
+		events:  make(chan shutdown.Event),
+	}
+	if err := c.subscribe(ctx, s.signals); err != nil {
+		return nil, err
+	}
+	// A question to the name starts a logind that is only to be activated.
+	if _, err := c.limit(ctx); err != nil {
+		return nil, err
+	}
+	owner, err := c.owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.owner = owner
+	s.watched.Go(s.watch)
+	return s, nil
+}
+
+// Events is closed when the bus is lost, when logind's owner changes, when the
+// lock that was taken is no longer listed, and by Close.
+func (s *session) Events() <-chan shutdown.Event { return s.events }
+
+// Close ends the connection and waits for the session's goroutines.
+func (s *session) Close() error {
+	err := joinClose(nil, s.conn)
+	s.watched.Wait()
+	return err
+}
+
+// ask gives the context of a question of our own; it ends with the connection.
+func (s *session) ask() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.conn.Context(), callTimeout)
+}

@@ -1,0 +1,55 @@
+package logind
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Source is the systemd-logind of a host. It is safe for concurrent use.
+type Source struct {
+	options Options
+	// turn is held by whoever changes the drop-in, across all sessions.
+	turn chan struct{}
+}
+
+var _ shutdown.Source = (*Source)(nil)
+
+// New checks the options. It does not connect: a bus that comes up later is no
+// error here. Off Linux it fails with an error that wraps
+// [errors.ErrUnsupported].
+func New(options Options) (*Source, error) {
+	if err := options.validate(); err != nil {
+		return nil, fmt.Errorf("logind: %w", err)
+	}
+	return &Source{options: options.withDefaults(), turn: make(chan struct{}, 1)}, nil
+}
+
+// Available says, at the price of one short connection, whether the system bus
+// has a logind that answers: nil if it has. ctx bounds the asking.
+func (s *Source) Available(ctx context.Context) (err error) {
+	c, err := dial(ctx, s.options.Address)
+	if err != nil {
+		return fmt.Errorf("logind is not to be reached: %w", err)
+	}
+	defer func() { err = joinClose(err, c) }()
+	if _, err := c.limit(ctx); err != nil {
+		return fmt.Errorf("logind is not on the bus: %w", err)
+	}
+	return nil
+}
+
+// Connect opens a connection of its own, and subscribes. ctx bounds the
+// connecting and gives the session its logger; it does not end the session.
+func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
+	c, err := dial(ctx, s.options.Address)
+	if err != nil {
+		return nil, err
+	}
+	session, err := newSession(ctx, s, c)
+	if err != nil {
+		return nil, joinClose(err, c)
+	}
+	return session, nil
+}

@@ -1,0 +1,30 @@
+//go:build !linux
+
+package logind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Source is never made on this system: systemd-logind runs on Linux only.
+type Source struct{}
+
+var _ shutdown.Source = (*Source)(nil)
+
+// New fails with an error that wraps [errors.ErrUnsupported].
+func New(Options) (*Source, error) { return nil, unsupported() }
+
+// Available fails with an error that wraps [errors.ErrUnsupported].
+func (*Source) Available(context.Context) error { return unsupported() }
+
+// Connect fails with an error that wraps [errors.ErrUnsupported].
+func (*Source) Connect(context.Context) (shutdown.Session, error) { return nil, unsupported() }
+
+func unsupported() error {
+	return fmt.Errorf("there is no systemd-logind on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}

@@ -1,0 +1,95 @@
+//go:build linux
+
+package logind
+
+import (
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// watch turns signals into events until the host is lost. It is the session's
+// only goroutine that sends events.
+func (s *session) watch() {
+	defer close(s.events)
+	poll := time.NewTicker(s.source.options.PollInterval)
+	defer poll.Stop()
+	for s.conn.Connected() {
+		select {
+		case signal, open := <-s.signals:
+			if !open || !s.hear(signal) {
+				return
+			}
+		case <-poll.C:
+			s.pollCancelled()
+		}
+	}
+}
+
+// hear handles one signal and says whether this logind is still there. The
+// sender of a signal is set by the bus and cannot be forged.
+func (s *session) hear(signal *dbus.Signal) bool {
+	switch {
+	case signal.Sender == dbusName && signal.Name == dbusName+"."+nameOwnerChanged:
+		return s.ownedStill(signal.Body)
+	case signal.Sender == s.owner && signal.Path == login1Path && isPrepare(signal.Name):
+		s.prepare(signal)
+	default:
+		s.logger.V(2).Info("Ignored a signal that is not logind's", "sender", signal.Sender, "signal", signal.Name)
+	}
+	return true
+}
+
+func isPrepare(name string) bool {
+	return name == login1Manager+"."+prepareForShutdown || name == login1Manager+"."+prepareForShutdownWithMetadata
+}
+
+// ownedStill is false when logind's name has gone to another process or to none.
+func (s *session) ownedStill(body []any) bool {
+	var name, before, after string
+	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == s.owner {
+		return true
+	}
+	s.logger.V(1).Info("The systemd-logind that was watched is gone", "owner", s.owner, "newOwner", after)
+	return false
+}
+
+// prepare handles both signals of one shutdown once: the first decides.
+func (s *session) prepare(signal *dbus.Signal) {
+	said, ok := announced(signal.Body)
+	if !ok {
+		s.logger.Info("Ignored a signal of systemd-logind with a malformed body", "signal", signal.Name)
+		return
+	}
+	if said.active {
+		s.begin(said.kind)
+	} else {
+		s.cancel(said.kind)
+	}
+}
+
+// begin sends the event of a shutdown that was not known to be under way.
+func (s *session) begin(kind shutdown.Kind) {
+	if s.preparing.CompareAndSwap(false, true) {
+		ctx, cancel := s.ask()
+		defer cancel()
+		s.send(s.event(ctx, kind))
+	}
+}
+
+// cancel sends the end of a shutdown that was known to be under way.
+func (s *session) cancel(kind shutdown.Kind) {
+	if s.preparing.CompareAndSwap(true, false) {
+		s.send(shutdown.Event{Cancelled: true, Kind: kind, Origin: origin})
+	}
+}
+
+// send waits for the reader of the events, or for the end of the session.
+func (s *session) send(event shutdown.Event) {
+	select {
+	case s.events <- event:
+	case <-s.conn.Context().Done():
+	}
+}
