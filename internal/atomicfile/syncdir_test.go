@@ -1,0 +1,33 @@
+//go:build !windows
+
+package atomicfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFillOfAClosedFile(t *testing.T) {
+	temp, err := os.CreateTemp(t.TempDir(), "x")
+	require.NoError(t, err)
+	require.NoError(t, temp.Close())
+	require.ErrorIs(t, fill(temp, []byte("x")), os.ErrClosed)
+}
+
+func TestSyncDir(t *testing.T) {
+	require.NoError(t, syncDir(t.TempDir()))
+	require.ErrorIs(t, syncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)
+}
+
+func TestCannotSync(t *testing.T) {
+	wrapped := func(err error) error { return fmt.Errorf("sync: %w", err) }
+	require.True(t, cannotSync(wrapped(syscall.EINVAL)))
+	require.True(t, cannotSync(wrapped(syscall.ENOTSUP)))
+	require.False(t, cannotSync(wrapped(syscall.EIO)), "a disk that fails is a failure")
+	require.False(t, cannotSync(nil))
+}

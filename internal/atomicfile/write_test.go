@@ -1,0 +1,123 @@
+package atomicfile_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
+)
+
+// names gives the entries of a directory, hidden ones included.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestWriteCreatesAndReplaces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	for _, content := range []string{"first, and a longer one", "second", ""} {
+		require.NoError(t, atomicfile.Write(path, []byte(content)))
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(got))
+	}
+	require.Equal(t, []string{"state"}, names(t, dir), "no temporary file stays")
+}
+
+func TestWriteSetsTheMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
+	require.NoError(t, atomicfile.Write(path, []byte("open")))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode())
+}
+
+// A reader that has the old file open goes on reading the old content: the file
+// was replaced, not written over.
+func TestWriteLeavesTheOldFileToItsReaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, atomicfile.Write(path, []byte("old")))
+	reader, err := os.Open(path)
+	require.NoError(t, err)
+	require.NoError(t, atomicfile.Write(path, []byte("new")))
+	var seen bytes.Buffer
+	_, err = seen.ReadFrom(reader)
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	require.Equal(t, "old", seen.String())
+}
+
+func TestWriteByManyLeavesOneWholeContent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	var writers sync.WaitGroup
+	for i := range 16 {
+		writers.Go(func() {
+			if err := atomicfile.Write(path, []byte(strings.Repeat(fmt.Sprintf("%x", i), 4096))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat(string(got[:1]), 4096), string(got))
+	require.Equal(t, []string{"state"}, names(t, dir))
+}
+
+func TestWriteInTheWorkingDirectory(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, atomicfile.Write("state", []byte("here")))
+	require.Equal(t, []string{"state"}, names(t, dir))
+}
+
+func TestWriteWithoutADirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "absent", "state")
+	err := atomicfile.Write(path, nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, path)
+}
+
+func TestWriteThatCannotRenameKeepsWhatWasThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	require.NoError(t, os.Mkdir(path, 0o755))
+	require.ErrorContains(t, atomicfile.Write(path, []byte("new")), "failed to replace "+path)
+	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
+}
+
+func BenchmarkWrite(b *testing.B) {
+	data := bytes.Repeat([]byte("x"), 4096)
+	b.Run("atomic", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "state")
+		for b.Loop() {
+			if err := atomicfile.Write(path, data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("plain", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "state")
+		for b.Loop() {
+			if err := os.WriteFile(path, data, 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
