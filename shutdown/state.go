@@ -1,0 +1,142 @@
+package shutdown
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
+)
+
+const (
+	// timesFile is the kubelet's own file, under its name and with its two fields.
+	timesFile = "graceful_node_shutdown_state"
+	// progressFile is ours, beside it.
+	progressFile = "graceful_node_shutdown_progress"
+	// progressVersion is the form of progress; another one is not read.
+	progressVersion = 1
+)
+
+// times is when the last shutdown began and ended by the wall clock, as the
+// kubelet stores it for its metrics; a zero time means not yet.
+type times struct {
+	StartTime time.Time `json:"startTime"`
+	EndTime   time.Time `json:"endTime"`
+}
+
+// readTimes reads the kubelet's file. Without one the times are zero. A file that
+// cannot be read, is torn or is something else gives zero times and an error that
+// names it; the next write replaces it.
+func readTimes(dir string) (times, error) {
+	var stored struct{ StartTime, EndTime *time.Time }
+	found, err := readState(filepath.Join(dir, timesFile), &stored, func() error {
+		if stored.StartTime == nil || stored.EndTime == nil {
+			return errors.New("it needs both startTime and endTime")
+		}
+		return nil
+	})
+	if !found || err != nil {
+		return times{}, err
+	}
+	return times{StartTime: *stored.StartTime, EndTime: *stored.EndTime}, nil
+}
+
+// writeTimes replaces the kubelet's file.
+func writeTimes(dir string, t times) error {
+	return writeState(filepath.Join(dir, timesFile), t)
+}
+
+// progress is how far a shutdown has come, for an agent that is restarted within
+// it, and what became of it, for one that starts after it.
+type progress struct {
+	// Version is filled in by writeProgress.
+	Version int `json:"version"`
+	// BootID is that of the boot that the shutdown ends; the two spans below mean
+	// nothing in another one. Never empty.
+	BootID string `json:"bootID"`
+	// Start and HostEnd are T0, the moment of the event, and H, when the host goes
+	// on, on CLOCK_MONOTONIC, in nanoseconds since the boot.
+	Start   time.Duration `json:"startMonotonicNanoseconds"`
+	HostEnd time.Duration `json:"hostEndMonotonicNanoseconds"`
+	// Schedule is the schedule as fitted, ascending by priority.
+	Schedule Schedule `json:"schedule"`
+	// Done is how many buckets, from the first, need not be gone through again.
+	Done int `json:"done"`
+	// Report has the kind and, by the wall clock, the start from the first write
+	// on; the rest when the shutdown has ended.
+	Report Report `json:"report"`
+}
+
+// ended tells whether the shutdown is over, so that there is nothing to resume.
+func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
+
+// check finds what a file of progress cannot be resumed with.
+func (p *progress) check() error {
+	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
+	switch {
+	case p.Version != progressVersion:
+		return fmt.Errorf("version %d is not known, only %d", p.Version, progressVersion)
+	case p.BootID == "":
+		return errors.New("bootID is empty")
+	case p.Done < 0 || p.Done > len(p.Schedule):
+		return fmt.Errorf("done is %d, the schedule has %d buckets", p.Done, len(p.Schedule))
+	case !slices.IsSortedFunc(p.Schedule, byPriority):
+		return errors.New("schedule is not ascending by priority")
+	default:
+		return nil
+	}
+}
+
+// readProgress reads our file; nil means that there is none. A file that cannot
+// be read, is torn or is something else gives nil and an error that names it; the
+// next write replaces it.
+func readProgress(dir string) (*progress, error) {
+	p := &progress{}
+	found, err := readState(filepath.Join(dir, progressFile), p, p.check)
+	if !found || err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// writeProgress replaces our file.
+func writeProgress(dir string, p progress) error {
+	p.Version = progressVersion
+	return writeState(filepath.Join(dir, progressFile), p)
+}
+
+// readState decodes a file into state and has it checked; false: there is none.
+func readState(path string, state any, check func() error) (found bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to read the shutdown state: %w", err)
+	}
+	if err = json.Unmarshal(data, state); err == nil {
+		err = check()
+	}
+	if err != nil {
+		return false, fmt.Errorf("shutdown state %s is not usable: %w", path, err)
+	}
+	return true, nil
+}
+
+// writeState stores state under path.
+func writeState(path string, state any) error {
+	data, err := json.Marshal(state)
+	if err == nil {
+		err = atomicfile.Write(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to store the shutdown state: %w", err)
+	}
+	return nil
+}
