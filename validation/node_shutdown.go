@@ -1,0 +1,72 @@
+package validation
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const byPriorityField = "shutdownGracePeriodByPodPriority"
+
+// ValidateNodeShutdown finds what is wrong with the shutdown settings of a node:
+// what [shutdown.Config.Validate] finds, with the kubelet's texts, and then what
+// the kubelet lets pass and drains wrongly for. Those are negative seconds, a
+// priority that is listed twice, and seconds that together are more than a
+// duration can hold. All problems are in the error, joined, in a stable order,
+// and each names its field and value. A nil gate has every gate on.
+func ValidateNodeShutdown(cfg shutdown.Config, gate FeatureGate) error {
+	list := cfg.ShutdownGracePeriodByPodPriority
+	return errors.Join(
+		cfg.Validate(gate),
+		negativeSeconds(list),
+		duplicatePriorities(list),
+		overflow(list),
+	)
+}
+
+// negativeSeconds: the kubelet's timer for such a bucket fires at once.
+func negativeSeconds(list []shutdown.PodPriorityGracePeriod) error {
+	var errs []error
+	for i, p := range list {
+		if p.ShutdownGracePeriodSeconds < 0 {
+			errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d must not be negative",
+				byPriorityField, i, p.ShutdownGracePeriodSeconds))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// duplicatePriorities: only one of two such buckets would ever have pods, and the
+// time of the other one would be waited for by nobody.
+func duplicatePriorities(list []shutdown.PodPriorityGracePeriod) error {
+	var errs []error
+	seen := make(map[int32]int, len(list))
+	for i, p := range list {
+		first, again := seen[p.Priority]
+		if !again {
+			seen[p.Priority] = i
+			continue
+		}
+		errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].priority %d is that of %s[%d] already",
+			byPriorityField, i, p.Priority, byPriorityField, first))
+	}
+	return errors.Join(errs...)
+}
+
+// overflow: the host would be asked for a delay that is not the sum.
+func overflow(list []shutdown.PodPriorityGracePeriod) error {
+	const most = int64(math.MaxInt64 / time.Second)
+	var sum int64
+	for i, p := range list {
+		seconds := max(p.ShutdownGracePeriodSeconds, 0)
+		if seconds > most-sum {
+			return fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d brings the sum above %d, the most that a duration holds",
+				byPriorityField, i, p.ShutdownGracePeriodSeconds, most)
+		}
+		sum += seconds
+	}
+	return nil
+}
