@@ -1,0 +1,60 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sourceAnnotation marks a static pod; its value is where the pod comes from
+// (kubelet, ConfigSourceAnnotationKey).
+const sourceAnnotation = "kubernetes.io/config.source"
+
+// setDefaults fills in what the API server would, as far as a termination
+// depends on it (SetDefaults_PodSpec, SetDefaults_HTTPGetAction).
+func setDefaults(pod *v1.Pod) {
+	pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)
+	pod.Spec.RestartPolicy = cmp.Or(pod.Spec.RestartPolicy, v1.RestartPolicyAlways)
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(v1.DefaultTerminationGracePeriodSeconds))
+	}
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			setHookDefaults(containers[i].Lifecycle)
+		}
+	}
+}
+
+func setHookDefaults(hooks *v1.Lifecycle) {
+	if hooks == nil {
+		return
+	}
+	for _, hook := range []*v1.LifecycleHandler{hooks.PostStart, hooks.PreStop} {
+		if hook != nil && hook.HTTPGet != nil {
+			hook.HTTPGet.Path = cmp.Or(hook.HTTPGet.Path, "/")
+			hook.HTTPGet.Scheme = cmp.Or(hook.HTTPGet.Scheme, v1.URISchemeHTTP)
+		}
+	}
+}
+
+// setIdentity makes a static pod of what was read from a file. The UID depends
+// on the file and the pod's name, not on its content: a pod whose manifest was
+// edited is the same pod to a restarted agent, and is still drained.
+func setIdentity(pod *v1.Pod, file string) error {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, sourceAnnotation, "file")
+	if pod.UID != "" {
+		return nil
+	}
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("failed to derive a UID: %w", err)
+	}
+	id := "file:" + file + ":" + pod.Namespace + "/" + pod.Name
+	pod.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(id)).String())
+	return nil
+}

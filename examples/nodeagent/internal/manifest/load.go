@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
+)
+
+// The two priority classes that are known without an API server
+// (k8s.io/kubernetes, pkg/apis/scheduling).
+const (
+	nodeCritical    = "system-node-critical"
+	clusterCritical = "system-cluster-critical"
+)
+
+// Load reads all pods of a folder. warnings are for people, a line each.
+func Load(dir string) (pods []*v1.Pod, warnings []string, err error) {
+	files, warnings, err := filesOf(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var errs []error
+	sources := map[string]string{} // namespace/name to where it was read
+	for _, file := range files {
+		docs, err := document.Read(file)
+		errs = append(errs, err)
+		for _, doc := range docs {
+			pod, err := decode(doc, file)
+			if err == nil {
+				err = claim(sources, pod, doc.Source)
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			pods = append(pods, pod)
+			warnings = append(warnings, warn(pod, doc.Source)...)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	if len(pods) == 0 {
+		return nil, nil, fmt.Errorf("%s: has no pod manifests (files that end in .yaml, .yml or .json)", dir)
+	}
+	return pods, warnings, nil
+}
+
+// filesOf lists the manifests of a folder by name, and warns of what it leaves
+// out. Hidden files are left out without a word, as by the kubelet.
+func filesOf(dir string) (files, warnings []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to list the pod manifests: %w", err)
+	}
+	for _, entry := range entries {
+		file := filepath.Join(dir, entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+		case entry.IsDir():
+			warnings = append(warnings, file+": is a folder, its files are not read")
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)):
+			files = append(files, file)
+		default:
+			warnings = append(warnings, file+": is not read, it does not end in .yaml, .yml or .json")
+		}
+	}
+	return files, warnings, nil
+}
+
+// decode makes a pod of a document, checks it and fills in what is missing.
+func decode(doc document.Document, file string) (*v1.Pod, error) {
+	pod, err := document.Decode[v1.Pod](doc)
+	if err != nil {
+		return nil, err
+	}
+	setDefaults(pod)
+	if err := setIdentity(pod, file); err != nil {
+		return nil, fmt.Errorf("%s: %w", doc.Source, err)
+	}
+	var errs []error
+	for _, err := range validate(pod) {
+		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
+	}
+	return pod, errors.Join(errs...)
+}
+
+// claim refuses a pod whose name another document has.
+func claim(sources map[string]string, pod *v1.Pod, source string) error {
+	name := pod.Namespace + "/" + pod.Name
+	if other, taken := sources[name]; taken {
+		err := field.Duplicate(field.NewPath("metadata", "name"), name)
+		return fmt.Errorf("%s: %w, it is also in %s", source, err, other)
+	}
+	sources[name] = source
+	return nil
+}
+
+// warn says what of a pod will not be as its author may think.
+func warn(pod *v1.Pod, source string) []string {
+	class := pod.Spec.PriorityClassName
+	if pod.Spec.Priority != nil || slices.Contains([]string{"", nodeCritical, clusterCritical}, class) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", source, class)}
+}

@@ -1,0 +1,182 @@
+package manifest_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
+)
+
+// folder makes a folder of files, name to text.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir
+}
+
+// manifestOf is a pod with nothing but what is needed.
+func manifestOf(name string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: app, image: local/busybox}]\n"
+}
+
+func names(pods []*v1.Pod) []string {
+	var all []string
+	for _, pod := range pods {
+		all = append(all, pod.Namespace+"/"+pod.Name)
+	}
+	return all
+}
+
+func TestLoadOrderAndFormats(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"b.yml":        manifestOf("third"),
+		"a.yaml":       manifestOf("first") + "---\n" + manifestOf("second"),
+		"c.json":       `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "fourth", "namespace": "shop"}, "spec": {"containers": [{"name": "app", "image": "i"}]}}`,
+		".hidden.yaml": "not read",
+		"a.yaml.bak":   "not read",
+		"old/x.yaml":   "not read",
+	})
+	pods, warnings, err := manifest.Load(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"default/first", "default/second", "default/third", "shop/fourth"}, names(pods))
+	require.Equal(t, []string{
+		dir + "/a.yaml.bak: is not read, it does not end in .yaml, .yml or .json",
+		dir + "/old: is a folder, its files are not read",
+	}, warnings)
+}
+
+func TestLoadFillsIn(t *testing.T) {
+	dir := folder(t, map[string]string{"pod.yaml": `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  initContainers:
+  - name: proxy
+    image: i
+    restartPolicy: Always
+    lifecycle: {preStop: {httpGet: {port: 80}}}
+  containers:
+  - name: app
+    image: i
+    lifecycle:
+      postStart: {httpGet: {port: http, path: /up, scheme: HTTPS}}
+      preStop: {sleep: {seconds: 3}}
+`})
+	pods, warnings, err := manifest.Load(dir)
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	pod := pods[0]
+	require.Equal(t, "default", pod.Namespace)
+	require.Equal(t, int64(30), *pod.Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, v1.RestartPolicyAlways, pod.Spec.RestartPolicy)
+	require.Equal(t, "file", pod.Annotations["kubernetes.io/config.source"])
+	require.Nil(t, pod.Spec.Priority, "no priority is made up")
+
+	preStop := pod.Spec.InitContainers[0].Lifecycle.PreStop.HTTPGet
+	require.Equal(t, "/", preStop.Path)
+	require.Equal(t, v1.URISchemeHTTP, preStop.Scheme)
+	postStart := pod.Spec.Containers[0].Lifecycle.PostStart.HTTPGet
+	require.Equal(t, "/up", postStart.Path)
+	require.Equal(t, v1.URISchemeHTTPS, postStart.Scheme)
+}
+
+func TestLoadKeepsWhatIsSet(t *testing.T) {
+	dir := folder(t, map[string]string{"pod.yaml": `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, uid: abc}
+spec:
+  terminationGracePeriodSeconds: 0
+  restartPolicy: Never
+  containers: [{name: app, image: i}]
+`})
+	pods, _, err := manifest.Load(dir)
+	require.NoError(t, err)
+	require.Equal(t, "shop", pods[0].Namespace)
+	require.EqualValues(t, "abc", pods[0].UID)
+	require.Zero(t, *pods[0].Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, v1.RestartPolicyNever, pods[0].Spec.RestartPolicy)
+}
+
+func TestUIDDependsOnFileAndNameOnly(t *testing.T) {
+	dir := folder(t, map[string]string{"a.yaml": manifestOf("web") + "---\n" + manifestOf("db")})
+	before, _, err := manifest.Load(dir)
+	require.NoError(t, err)
+	require.NotEqual(t, before[0].UID, before[1].UID)
+
+	edited := manifestOf("web") + "  terminationGracePeriodSeconds: 7\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(edited), 0o600))
+	t.Chdir(dir)
+	after, _, err := manifest.Load(".")
+	require.NoError(t, err)
+	require.Equal(t, before[0].UID, after[0].UID, "edited, and read by another path")
+
+	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}))
+	require.NoError(t, err)
+	require.NotEqual(t, before[0].UID, elsewhere[0].UID)
+}
+
+func TestLoadNamesFileFieldAndValue(t *testing.T) {
+	pod := func(meta, spec string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: " + meta + "\nspec: " + spec + "\n"
+	}
+	const meta, containers = "{name: web}", "containers: [{name: app, image: i}]"
+	for name, test := range map[string]struct{ text, want string }{
+		"grace":          {pod(meta, "{terminationGracePeriodSeconds: soon, "+containers+"}"), `a.yaml: spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number`},
+		"unknown field":  {pod(meta, "{terminationGracePeriod: 5, "+containers+"}"), "a.yaml: spec.terminationGracePeriod: Invalid value: 5: unknown field"},
+		"second":         {manifestOf("b") + "---\n" + pod(meta, "{}"), "a.yaml (document 2): spec.containers: Required value"},
+		"no name":        {pod("{}", "{"+containers+"}"), "a.yaml: metadata.name: Required value"},
+		"bad name":       {pod("{name: Web}", "{"+containers+"}"), `a.yaml: metadata.name: Invalid value: "Web"`},
+		"bad namespace":  {pod("{name: web, namespace: a.b}", "{"+containers+"}"), `a.yaml: metadata.namespace: Invalid value: "a.b"`},
+		"deployment":     {"apiVersion: apps/v1\nkind: Pod\nmetadata: {name: a}\nspec: {" + containers + "}", `a.yaml: apiVersion: Unsupported value: "apps/v1"`},
+		"service":        {"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {" + containers + "}", `a.yaml: kind: Unsupported value: "Service"`},
+		"no image":       {pod(meta, "{containers: [{name: app}]}"), "a.yaml: spec.containers[0].image: Required value: of container app"},
+		"name twice":     {pod(meta, "{initContainers: [{name: app, image: i}], "+containers+"}"), `a.yaml: spec.containers[0].name: Duplicate value: "app"`},
+		"bad container":  {pod(meta, "{containers: [{name: a_b, image: i}]}"), `a.yaml: spec.containers[0].name: Invalid value: "a_b"`},
+		"restart policy": {pod(meta, "{initContainers: [{name: p, image: i, restartPolicy: Sometimes}], "+containers+"}"), `a.yaml: spec.initContainers[0].restartPolicy: Unsupported value: "Sometimes"`},
+		"ephemeral":      {pod(meta, "{ephemeralContainers: [{name: e}], "+containers+"}"), "a.yaml: spec.ephemeralContainers: Forbidden"},
+		"pod twice":      {manifestOf("b") + "---\n" + manifestOf("b"), `a.yaml (document 2): metadata.name: Duplicate value: "default/b", it is also in `},
+		"no YAML":        {"kind: [", "a.yaml: not valid YAML"},
+		"nothing":        {"# nothing\n", "has no pod manifests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}))
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestLoadSaysAllAtOnce(t *testing.T) {
+	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}))
+	require.ErrorContains(t, err, "a.yaml: apiVersion")
+	require.ErrorContains(t, err, "a.yaml: spec.containers")
+	require.ErrorContains(t, err, "b.yaml: not valid YAML")
+	require.Empty(t, pods)
+}
+
+func TestLoadMissingFolder(t *testing.T) {
+	_, _, err := manifest.Load("/nonexistent/pods")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "/nonexistent/pods")
+}
+
+func TestLoadWarnsOfAnUnknownClass(t *testing.T) {
+	of := func(name, more string) string { return manifestOf(name) + more }
+	_, warnings, err := manifest.Load(folder(t, map[string]string{"a.yaml": of("a", "  priorityClassName: batch\n") +
+		"---\n" + of("b", "  priorityClassName: batch\n  priority: 5\n") +
+		"---\n" + of("c", "  priorityClassName: system-node-critical\n") +
+		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}))
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], `a.yaml (document 1): spec.priorityClassName: "batch" is not known`)
+}
