@@ -10,36 +10,112 @@ import (
 // all methods may be called concurrently.
 type Shutdown struct {
 	start, end prometheus.Gauge
+	held       prometheus.Gauge
+	delay      *prometheus.GaugeVec
+	buckets    prometheus.Histogram
+	pods       *prometheus.CounterVec
+	refused    prometheus.Counter
 }
 
 // NewShutdown makes the collectors of the shutdown package and registers them
 // with reg. A nil reg registers nothing. It is an error if reg already has one
 // of the series, and then none is registered.
 func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: opts.prefix(), Name: name, Help: help})
-	}
 	m := &Shutdown{
-		start: gauge("graceful_shutdown_start_time_seconds",
+		start: gauge(opts, "graceful_shutdown_start_time_seconds",
 			"Last graceful shutdown start time since unix epoch in seconds"),
-		end: gauge("graceful_shutdown_end_time_seconds",
+		end: gauge(opts, "graceful_shutdown_end_time_seconds",
 			"Last graceful shutdown end time since unix epoch in seconds"),
+		held: gauge(opts, "graceful_shutdown_inhibitor_held",
+			"Whether the lock that delays the host's shutdown is held (1) or not (0)"),
+		delay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: opts.prefix(),
+			Name:      "graceful_shutdown_delay_seconds",
+			Help:      "How long the host was asked to delay its shutdown, and how long it does",
+		}, []string{"kind"}),
+		buckets: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: opts.prefix(),
+			Name:      "graceful_shutdown_bucket_duration_seconds",
+			Help:      "How long the buckets of graceful shutdowns took, those without pods left out",
+			Buckets:   []float64{.1, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600},
+		}),
+		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: opts.prefix(),
+			Name:      "graceful_shutdown_pods_total",
+			Help:      "Pods that graceful shutdowns have killed, by the outcome that the killer names",
+		}, []string{"outcome"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: opts.prefix(),
+			Name:      "graceful_shutdown_pods_refused_total",
+			Help:      "Admissions of pods that were refused because the node was shutting down",
+		}),
 	}
-	if err := register(reg, m.start, m.end); err != nil {
+	if err := register(reg, m.start, m.end, m.held, m.delay, m.buckets, m.pods, m.refused); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
+func gauge(opts Options, name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: opts.prefix(), Name: name, Help: help})
+}
+
 // Times shows when the last graceful shutdown began and ended, in whole seconds
 // since the epoch. A zero time is shown as 0: a shutdown that has begun and not
-// ended has a zero end.
+// ended has a zero end. An end before the start, as after a step of the clock, is
+// shown as the start.
 func (m *Shutdown) Times(start, end time.Time) {
 	if m == nil {
 		return
 	}
+	if !end.IsZero() && end.Before(start) {
+		end = start
+	}
 	m.start.Set(seconds(start))
 	m.end.Set(seconds(end))
+}
+
+// Inhibitor shows whether the host is being held.
+func (m *Shutdown) Inhibitor(held bool) {
+	switch {
+	case m == nil:
+	case held:
+		m.held.Set(1)
+	default:
+		m.held.Set(0)
+	}
+}
+
+// Delay shows how long the host was asked to wait, and how long it does.
+func (m *Shutdown) Delay(requested, granted time.Duration) {
+	if m == nil {
+		return
+	}
+	m.delay.WithLabelValues("requested").Set(requested.Seconds())
+	m.delay.WithLabelValues("granted").Set(granted.Seconds())
+}
+
+// Bucket counts a bucket with pods and how long it took, unmount and flush
+// included.
+func (m *Shutdown) Bucket(took time.Duration) {
+	if m != nil {
+		m.buckets.Observe(took.Seconds())
+	}
+}
+
+// PodKilled counts a pod by the outcome that the killer names, which must be one
+// of a few words.
+func (m *Shutdown) PodKilled(outcome string) {
+	if m != nil {
+		m.pods.WithLabelValues(outcome).Inc()
+	}
+}
+
+// PodRefused counts a pod that was not admitted because the node shuts down.
+func (m *Shutdown) PodRefused() {
+	if m != nil {
+		m.refused.Inc()
+	}
 }
 
 // seconds are whole seconds since the epoch, and 0 for the zero time.

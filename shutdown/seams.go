@@ -2,9 +2,12 @@ package shutdown
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // PodKiller kills one pod and returns when it is gone, or when it cannot be
@@ -41,3 +44,44 @@ type VolumeWaiter interface {
 type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
+
+// Reporter tells the cluster: shutdown/apistatus does it through the API server.
+// Its calls are bounded; one that outlives its context is left behind until Run
+// ends, and the drain goes on without it.
+type Reporter interface {
+	// PublishNode makes the state of the node known. It is called in order, one at
+	// a time, and again with a backoff after an error; ctx ends when a newer state
+	// has to be published.
+	PublishNode(ctx context.Context, state NodeState) error
+	// FlushPods returns when the final statuses of pods are accepted by the API
+	// server. An *[UnflushedError] names those that were not; any other error means
+	// that none was. What is not acknowledged is handed in again before the lock is
+	// released, and is in the report.
+	FlushPods(ctx context.Context, pods []*v1.Pod) error
+}
+
+// NodeState is what a node says about its shutdown.
+type NodeState struct {
+	ShuttingDown bool      // false: it was cancelled, or belonged to an earlier boot
+	Kind         Kind      // what the host is going to do
+	Since        time.Time // when the shutdown was announced
+	Policy       PodPolicy // what becomes of the pods that it kills
+}
+
+// UnflushedError names the pods whose final status was not acknowledged.
+type UnflushedError struct {
+	Pods []types.NamespacedName
+	Err  error // why; nil: not known
+}
+
+// Error counts the pods and gives the reason.
+func (e *UnflushedError) Error() string {
+	text := fmt.Sprintf("the final status of %d pods was not acknowledged", len(e.Pods))
+	if e.Err == nil {
+		return text
+	}
+	return text + ": " + e.Err.Error()
+}
+
+// Unwrap gives the reason.
+func (e *UnflushedError) Unwrap() error { return e.Err }

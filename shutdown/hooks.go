@@ -1,0 +1,108 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// within calls a hook and waits for it until a time. A hook that ignores its
+// context is left behind; the drain's end waits for it.
+func (d *drain) within(until time.Time, hook func(context.Context) error) error {
+	if !time.Now().Before(until) {
+		return errTimeSpent
+	}
+	ctx, cancel := context.WithDeadlineCause(d.ctx, until, errTimeSpent)
+	result := make(chan error, 1)
+	d.work.Go(func() {
+		defer cancel()
+		result <- hook(ctx)
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-result: // it ended in time, and its end cancelled ctx
+		return err
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// unmount waits for the volumes of pods. A cancelled shutdown does not: the node
+// goes on with them.
+func (d *drain) unmount(kills []*kill, until time.Time) {
+	if d.m.opts.Volumes == nil || d.stopped.Err() != nil {
+		return
+	}
+	pods := podsOf(kills)
+	err := d.within(until, func(ctx context.Context) error {
+		return d.m.opts.Volumes.WaitForAllPodsUnmount(ctx, pods)
+	})
+	if err != nil {
+		d.note(fmt.Errorf("failed while waiting for all the volumes belonging to pods in this group to unmount: %w", err))
+	}
+}
+
+// flush waits until the final statuses of the pods that have ended are accepted.
+// What is not acknowledged is flushed again at the end, and named in the report.
+func (d *drain) flush(kills []*kill, until time.Time) {
+	if d.m.opts.Reporter == nil {
+		return
+	}
+	ended := unflushed(kills)
+	if len(ended) == 0 {
+		return
+	}
+	pods := podsOf(ended)
+	err := d.within(until, func(ctx context.Context) error {
+		return d.m.opts.Reporter.FlushPods(ctx, pods)
+	})
+	if err != nil {
+		d.note(fmt.Errorf("failed to flush the final statuses of %d pods: %w", len(pods), err))
+	}
+	acknowledge(ended, err)
+}
+
+// unflushed are the pods that have ended and whose final status is not accepted.
+func unflushed(kills []*kill) []*kill {
+	var ended []*kill
+	for _, k := range kills {
+		if !k.flushed && k.hasEnded() {
+			ended = append(ended, k)
+		}
+	}
+	return ended
+}
+
+// acknowledge marks the pods that a flush has brought through: all without an
+// error, all but the named ones with an *[UnflushedError], none with another.
+func acknowledge(kills []*kill, err error) {
+	failed := map[types.NamespacedName]bool{}
+	if err != nil {
+		unflushed, ok := errors.AsType[*UnflushedError](err)
+		if !ok {
+			return
+		}
+		for _, name := range unflushed.Pods {
+			failed[name] = true
+		}
+	}
+	for _, k := range kills {
+		k.flushed = !failed[types.NamespacedName{Namespace: k.pod.Namespace, Name: k.pod.Name}]
+	}
+}
+
+func podsOf(kills []*kill) []*v1.Pod {
+	pods := make([]*v1.Pod, len(kills))
+	for i, k := range kills {
+		pods[i] = k.pod
+	}
+	return pods
+}

@@ -1,0 +1,137 @@
+package shutdown
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Inhibitor says how the manager holds its host.
+type Inhibitor struct {
+	Held      bool          // a lock is held: the host waits
+	Requested time.Duration // what the host was asked for; 0: not asked yet
+	Granted   time.Duration // how long it waits
+	// Err is why the hold is not as it should be: the host cannot be reached, it
+	// refuses, or it waits for less than asked (a *[DelayCappedError]). Nil: all is
+	// well, or there is nothing to hold.
+	Err error
+}
+
+// inhibitor owns the one lock. It is a handle that is closed exactly once, never
+// a number that could be closed again when it belongs to someone else.
+//
+// A shutdown suspends it: no lock is asked for, as the host would refuse. Its end
+// releases it, and its cancellation renews it: a new lock takes the place of the
+// old one. Each of these begins an epoch; the end of a shutdown that was cancelled
+// finds that its epoch is over and releases nothing.
+type inhibitor struct {
+	mu        sync.Mutex // guards all below; never held while a lock is closed
+	held      io.Closer  // nil: none
+	epoch     uint64
+	suspended bool // a shutdown is under way
+	released  bool // and is done: nothing may be held until renewed
+	asked     bool // the delay was settled once
+	shown     Inhibitor
+}
+
+// status is a copy of what is known.
+func (i *inhibitor) status() Inhibitor {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	shown := i.shown
+	shown.Held = i.held != nil
+	return shown
+}
+
+// note shows a trouble; nil: it is over.
+func (i *inhibitor) note(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.shown.Err = err
+}
+
+// delay shows what the host was asked for and what it grants.
+func (i *inhibitor) delay(requested, granted time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked = true
+	i.shown.Requested, i.shown.Granted = requested, granted
+}
+
+// limit is how long the host was found to wait; false: it was not asked.
+func (i *inhibitor) limit() (time.Duration, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.shown.Granted, i.asked
+}
+
+// suspend says that a shutdown is under way, and gives the epoch for its release.
+func (i *inhibitor) suspend() (epoch uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.epoch++
+	i.suspended = true
+	return i.epoch
+}
+
+// renew says that the shutdown was cancelled.
+func (i *inhibitor) renew() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.epoch++
+	i.suspended, i.released = false, false
+}
+
+// wanted tells whether a lock is to be taken, and for which epoch.
+func (i *inhibitor) wanted() (epoch uint64, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.epoch, !i.suspended
+}
+
+// take puts a new lock in the place of the old one, which is closed after it, so
+// that the host is held without a gap. A lock that comes when the shutdown is
+// done already is closed at once: the host must not wait for it.
+func (i *inhibitor) take(lock io.Closer) error {
+	i.mu.Lock()
+	surplus := lock
+	if !i.released {
+		surplus, i.held = i.held, lock
+	}
+	i.mu.Unlock()
+	return closeLock(surplus)
+}
+
+// release closes the lock and lets the host go on, unless the epoch is over.
+func (i *inhibitor) release(epoch uint64) error {
+	i.mu.Lock()
+	if epoch != i.epoch {
+		i.mu.Unlock()
+		return nil
+	}
+	lock := i.held
+	i.held, i.released = nil, true
+	i.mu.Unlock()
+	return closeLock(lock)
+}
+
+// shut releases the lock for good.
+func (i *inhibitor) shut() error {
+	i.mu.Lock()
+	lock := i.held
+	i.held, i.suspended, i.released = nil, true, true
+	i.mu.Unlock()
+	return closeLock(lock)
+}
+
+// closeLock closes a lock, nil included.
+func closeLock(lock io.Closer) error {
+	if lock == nil {
+		return nil
+	}
+	if err := lock.Close(); err != nil {
+		return fmt.Errorf("failed to release the shutdown inhibitor: %w", err)
+	}
+	return nil
+}

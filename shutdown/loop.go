@@ -1,0 +1,199 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// message is something the event loop has to do. It runs in the loop and must
+// not block.
+type message func(*loop)
+
+// loop owns the state of the shutdown. It never waits for pods, for the host or
+// for reports, so that a cancellation is heard at any time.
+type loop struct {
+	m         *Manager
+	ctx       context.Context // of Run
+	keeper    *keeper         // nil: nothing is watched
+	announcer *announcer
+	work      *sync.WaitGroup // of all goroutines of Run
+
+	current   *drain   // of the shutdown that is under way; nil: none is
+	earlier   []*drain // cancelled or overtaken, the latest first
+	announced bool     // the host has said that it shuts down
+	triggered bool     // Trigger has
+	session   uint64   // in which the host was last heard
+}
+
+// runLoop starts the keeper and the announcer, reads the inbox until ctx ends,
+// and waits for all that was started.
+func (m *Manager) runLoop(ctx context.Context) error {
+	var work sync.WaitGroup
+	l := &loop{m: m, ctx: ctx, work: &work, announcer: m.newAnnouncer()}
+	work.Go(func() { l.announcer.run(ctx) })
+	var keeping error
+	if m.watches() {
+		l.keeper = m.newKeeper()
+		work.Go(func() { keeping = l.keeper.run(ctx) })
+	}
+	l.serve()
+	m.phase.Store(phaseOver)
+	close(m.stopped)
+	err := m.lock.shut() // at once: the host does not wait for a killer that hangs
+	work.Wait()
+	return errors.Join(err, keeping)
+}
+
+func (m *Manager) newAnnouncer() *announcer {
+	return &announcer{reporter: m.opts.Reporter, events: m.opts.Events, node: m.opts.Node, wake: make(chan struct{}, 1)}
+}
+
+func (m *Manager) newKeeper() *keeper {
+	return &keeper{
+		source: m.opts.Source,
+		wish:   m.wish(),
+		lock:   &m.lock,
+		post:   m.post,
+		settle: m.settle,
+		wake:   make(chan struct{}, 1),
+	}
+}
+
+// wish is what the host is asked to wait for.
+func (m *Manager) wish() time.Duration {
+	wish := saturatingAdd(m.schedule.Total(), containerFloor)
+	if m.opts.Hold != nil {
+		wish = saturatingAdd(wish, m.opts.HoldTimeout)
+	}
+	return wish
+}
+
+// post hands a message to the loop; false: it reads no more.
+func (m *Manager) post(msg message) bool {
+	select {
+	case m.inbox <- msg:
+		return true
+	case <-m.stopped:
+		return false
+	}
+}
+
+func (l *loop) serve() {
+	for {
+		select {
+		case msg := <-l.m.inbox:
+			msg(l)
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// hear is an event of the host, in one of its sessions.
+func (l *loop) hear(event Event, session uint64, received time.Time) {
+	l.session = session
+	if event.Cancelled {
+		l.hostCancelled()
+		return
+	}
+	l.hostBegan(event, received)
+}
+
+// found is what a new session says of the shutdown under way; nil: of none. It
+// counts only as long as that session has sent no event, which is newer. Not
+// known means that the host cannot tell, and then nothing is concluded.
+func (l *loop) found(pending *Event, known bool, session uint64, received time.Time) {
+	switch {
+	case l.session == session || !known:
+	case pending != nil && !pending.Cancelled:
+		l.hostBegan(*pending, received)
+	default:
+		l.hostCancelled()
+	}
+}
+
+// hostBegan is a shutdown of the host, which waits as long as it was found to when
+// the event does not say.
+func (l *loop) hostBegan(event Event, received time.Time) {
+	l.announced = true
+	if limit, asked := l.m.lock.limit(); asked && event.Deadline.IsZero() {
+		event.Deadline = received.Add(limit)
+	}
+	l.begin(event, received)
+}
+
+// hostCancelled ends the host's part in a shutdown; one that was triggered too
+// goes on.
+func (l *loop) hostCancelled() {
+	l.announced = false
+	if !l.triggered {
+		l.cancel()
+	}
+}
+
+// trigger is an event of the embedder. It cancels the host's shutdown too.
+func (l *loop) trigger(event Event) {
+	l.triggered = !event.Cancelled
+	if event.Cancelled {
+		l.announced = false
+		l.cancel()
+		return
+	}
+	l.begin(event, time.Now())
+}
+
+// begin refuses admission and starts a drain. A shutdown that is under way
+// already goes on, unless the event leaves it less time: then a new drain
+// overtakes it, and the pods that still end join it.
+func (l *loop) begin(event Event, received time.Time) {
+	if l.current != nil && !l.current.outlasts(event) {
+		return
+	}
+	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
+	l.m.shuttingDown.Store(true)
+	d := l.m.newDrain(l.ctx, event, received)
+	if l.current == nil {
+		d.said = l.announcer.detected(d.state())
+	} else {
+		d.said = l.current.said
+		l.retire(errOvertaken)
+	}
+	d.earlier = slices.Clone(l.earlier)
+	l.current = d
+	l.work.Go(func() {
+		d.run()
+		l.m.post(func(l *loop) { l.forget(d) })
+	})
+}
+
+// cancel opens admission again, stops the drain and has the lock taken anew.
+func (l *loop) cancel() {
+	if l.current == nil {
+		return
+	}
+	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
+	l.retire(errCancelled)
+	l.m.lock.renew()
+	l.m.shuttingDown.Store(false)
+	l.announcer.cancelled(NodeState{})
+	if l.keeper != nil {
+		l.keeper.rouse()
+	}
+}
+
+// retire stops the current drain: it signals no further pod.
+func (l *loop) retire(cause error) {
+	l.current.stop(cause)
+	l.earlier = slices.Insert(l.earlier, 0, l.current)
+	l.current = nil
+}
+
+// forget drops a drain whose pods have all ended.
+func (l *loop) forget(ended *drain) {
+	l.earlier = slices.DeleteFunc(l.earlier, func(d *drain) bool { return d == ended })
+}

@@ -1,0 +1,145 @@
+package shutdown
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/features"
+)
+
+var (
+	// ErrNotRunning is what [Manager.Trigger] gives before Run and after it.
+	ErrNotRunning = errors.New("shutdown manager is not running")
+	// ErrAlreadyRun is what a second [Manager.Run] gives.
+	ErrAlreadyRun = errors.New("shutdown manager has been run already")
+)
+
+// Manager drains the pods of one node when its host shuts down. Make one with
+// [NewManager]. All methods may be called concurrently, and none but Run and
+// TerminateAll waits for pods or for the host.
+type Manager struct {
+	opts       Options
+	schedule   Schedule // nil: the feature is off
+	byPriority bool     // GracefulNodeShutdownBasedOnPodPriority
+
+	inbox        chan message  // read by the event loop alone
+	ready        chan struct{} // closed once, see Ready
+	settle       func()        // closes ready
+	stopped      chan struct{} // closed when the inbox is read no more
+	phase        atomic.Int32  // idle, running or over
+	shuttingDown atomic.Bool   // admission is refused
+	lock         inhibitor
+
+	reportMu sync.Mutex // guards report
+	report   *Report    // the last one; nil: none yet
+}
+
+// The phases of a manager: it is run once.
+const (
+	phaseIdle int32 = iota
+	phaseRunning
+	phaseOver
+)
+
+// NewManager checks the options and gives a manager that does nothing until
+// Run. All that is wrong with them is in the error, joined.
+func NewManager(opts Options) (*Manager, error) {
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("invalid shutdown options: %w", err)
+	}
+	byPriority := features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority)
+	m := &Manager{
+		opts:       opts.withDefaults(),
+		byPriority: byPriority,
+		inbox:      make(chan message),
+		ready:      make(chan struct{}),
+		stopped:    make(chan struct{}),
+	}
+	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
+		m.schedule = opts.Config.Schedule(byPriority)
+	}
+	m.settle = sync.OnceFunc(func() { close(m.ready) })
+	if !m.watches() {
+		m.settle()
+	}
+	return m, nil
+}
+
+// watches tells whether there is a host to watch, and a reason to.
+func (m *Manager) watches() bool { return m.opts.Source != nil && len(m.schedule) > 0 }
+
+// Ready is closed once the manager is watching its host and the attempt to hold
+// it has been settled: the lock is held, or it is held for less than was asked
+// for, or a shutdown is already under way, or there is nothing to watch. A host
+// that refuses or cannot be reached settles it too, because the attempts go on
+// for ever and an agent must not be stuck behind them: [Manager.Inhibitor] says
+// which it was.
+func (m *Manager) Ready() <-chan struct{} { return m.ready }
+
+// Run watches the host, holds it, and drains the pods when it shuts down, until
+// ctx ends; then it gives nil, or what could not be undone. During a drain the
+// end of ctx stops the kills and the waiting. The lock is released and every
+// goroutine has ended when Run returns: it waits for each call of the options
+// that is under way, a killer that hangs included. A manager is run once.
+func (m *Manager) Run(ctx context.Context) error {
+	if !m.phase.CompareAndSwap(phaseIdle, phaseRunning) {
+		return ErrAlreadyRun
+	}
+	return m.runLoop(ctx)
+}
+
+// Trigger begins a shutdown without a signal of the host, or cancels one; the
+// source need not know of it. When it returns, admission is refused, and open
+// again after a cancellation. It gives [ErrNotRunning] outside Run.
+func (m *Manager) Trigger(event Event) error {
+	if m.phase.Load() != phaseRunning {
+		return ErrNotRunning
+	}
+	heard := make(chan struct{})
+	if !m.post(func(l *loop) { defer close(heard); l.trigger(event) }) {
+		return ErrNotRunning
+	}
+	<-heard
+	return nil
+}
+
+// Inhibitor says whether the host is being held, and for how long it waits.
+func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
+
+// LastReport is the report of the last shutdown that has ended, or of one before
+// a restart of the agent or of the host if it was stored; false if there is none.
+func (m *Manager) LastReport() (Report, bool) {
+	m.reportMu.Lock()
+	defer m.reportMu.Unlock()
+	if m.report == nil {
+		return Report{}, false
+	}
+	return *m.report, true
+}
+
+// Plan is what a shutdown would do if it began now: the pods of now, and the
+// host's limit as it was found last.
+func (m *Manager) Plan() Plan {
+	now := time.Now()
+	var event Event
+	if delay, asked := m.lock.limit(); asked {
+		event.Deadline = now.Add(delay)
+	}
+	opts := m.planOptions()
+	opts.Limit = 0
+	if limit, limited := m.limitOf(event, now); limited && limit < m.schedule.Total() {
+		_, margin := m.schedule.fitInto(limit, m.opts.ReleaseMargin)
+		opts.Limit = cmp.Or(max(limit-margin, 0), -1) // 0 would be no limit
+	}
+	return NewPlan(m.schedule, m.opts.Pods(), opts)
+}
+
+// planOptions has the reserves of the hooks that are set.
+func (m *Manager) planOptions() PlanOptions {
+	return m.opts.Plan.forHooks(m.opts.Volumes != nil, m.opts.Reporter != nil)
+}

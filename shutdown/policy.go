@@ -1,0 +1,76 @@
+package shutdown
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// TerminatedReason is the reason of a pod that a node shutdown has ended: the
+	// kubelet's nodeShutdownReason.
+	TerminatedReason = "Terminated"
+	// TerminatedMessage is the kubelet's nodeShutdownMessage, of the pod and of its
+	// DisruptionTarget condition.
+	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
+)
+
+// PodPolicy says what becomes of the status of pods that a shutdown has killed.
+type PodPolicy string
+
+const (
+	// PolicySetTerminal makes them Failed unless they are Succeeded, with the
+	// kubelet's reason, message and DisruptionTarget condition. The default.
+	PolicySetTerminal PodPolicy = "SetTerminal"
+	// PolicyLeaveAsIs leaves the status alone, for a node that comes back with the
+	// same pods.
+	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
+	// PolicyDelete sets the status as PolicySetTerminal does and asks the Reporter,
+	// by [NodeState.Policy], to delete the pods as a drain would.
+	PolicyDelete PodPolicy = "Delete"
+)
+
+// setStatus gives the function that writes a policy into a pod's status. It is
+// never nil, so that a killer needs no case for it.
+func (p PodPolicy) setStatus() func(*v1.PodStatus) {
+	if p == PolicyLeaveAsIs {
+		return func(*v1.PodStatus) {}
+	}
+	return setTerminated
+}
+
+// setTerminated is the status function of the kubelet's killPods.
+func setTerminated(status *v1.PodStatus) {
+	if status.Phase != v1.PodSucceeded {
+		status.Phase = v1.PodFailed
+	}
+	status.Message = TerminatedMessage
+	status.Reason = TerminatedReason
+	setCondition(status, v1.PodCondition{
+		Type:               v1.DisruptionTarget,
+		Status:             v1.ConditionTrue,
+		Reason:             v1.PodReasonTerminationByKubelet,
+		Message:            TerminatedMessage,
+		LastTransitionTime: metav1.Now(),
+	})
+}
+
+// setCondition writes a condition over the one of its type, or adds it. A
+// condition whose status does not change keeps the time of its transition. The
+// list is copied first: a killer may hand in a shallow copy of a cached status.
+func setCondition(status *v1.PodStatus, condition v1.PodCondition) {
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		old := &status.Conditions[i]
+		if old.Type != condition.Type {
+			continue
+		}
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+		}
+		*old = condition
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
+}
