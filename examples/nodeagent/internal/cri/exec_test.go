@@ -1,0 +1,101 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestRunInContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		response *runtimeapi.ExecSyncResponse
+		err      error
+		output   string
+		want     string
+		is       error
+	}{
+		"success":   {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err")}, output: "outerr"},
+		"exit code": {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 3}, output: "outerr", want: `command 'ls -a' exited with 3: err`},
+		"not found": {err: status.Error(codes.NotFound, "gone"), is: lifecycle.ErrContainerNotFound, want: `failed to run a command in container "server-0": container not found: rpc error: code = NotFound desc = gone`},
+		"exited":    {err: status.Error(codes.Unknown, "CONTAINER_EXITED"), want: `failed to run a command in container "server-0": rpc error: code = Unknown desc = CONTAINER_EXITED`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub()
+			s.exec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+				return c.response, c.err
+			}
+			output, err := s.connect(t, cri.Options{}).RunInContainer(t.Context(), "server-0", []string{"ls", "-a"}, 0)
+			require.Equal(t, c.output, string(output))
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, c.want)
+			}
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			equalProto(t, &runtimeapi.ExecSyncRequest{ContainerId: "server-0", Cmd: []string{"ls", "-a"}}, requests[*runtimeapi.ExecSyncRequest](s)[0])
+		})
+	}
+}
+
+func TestRunInContainerAsksForTheTimeoutInWholeSecondsAndHoldsItExactly(t *testing.T) {
+	for timeout, seconds := range map[time.Duration]int64{
+		-time.Second:            0,
+		0:                       0,
+		time.Millisecond:        1,
+		20 * time.Second:        20,
+		20*time.Second + 1:      21,
+		1<<63 - 1:               9223372037,
+		1500 * time.Millisecond: 2,
+	} {
+		s := newStub()
+		s.exec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+			return &runtimeapi.ExecSyncResponse{}, nil
+		}
+		runtime := s.connect(t, cri.Options{})
+		_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"true"}, timeout)
+		if timeout == time.Millisecond {
+			continue // it may be over before the stub has answered
+		}
+		require.NoError(t, err)
+		call := s.made("ExecSync")[0]
+		require.Equal(t, seconds, call.request.(*runtimeapi.ExecSyncRequest).GetTimeout())
+		require.LessOrEqual(t, call.left, max(timeout, 0))
+		require.Equal(t, timeout <= 0, call.left == 0)
+	}
+}
+
+func TestRunInContainerEndsTheCommandThatIsOutOfTime(t *testing.T) {
+	s := newStub()
+	ended := make(chan struct{}, 2)
+	s.exec = func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		<-ctx.Done()
+		ended <- struct{}{}
+		return nil, ctx.Err()
+	}
+	runtime := s.connect(t, cri.Options{})
+	_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"sleep", "9"}, 100*time.Millisecond)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	<-ended
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := runtime.RunInContainer(ctx, "server-0", []string{"sleep", "9"}, 0)
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(s.made("ExecSync")) == 2 }, waitAtMost, pollEvery)
+	cancel(errors.New("shortened"))
+	require.ErrorIs(t, <-done, context.Canceled)
+	<-ended
+}

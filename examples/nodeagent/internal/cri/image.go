@@ -1,0 +1,32 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// checkImages makes sure that the images of all containers are there, before
+// anything is started: nothing is pulled, and half a pod helps nobody.
+func (r *Runtime) checkImages(ctx context.Context, pod *v1.Pod, steps []step) error {
+	var failed []error
+	for _, step := range steps {
+		failed = append(failed, r.checkImage(ctx, pod, step.container))
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Runtime) checkImage(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
+	request := &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: container.Image}}
+	response, err := r.images.ImageStatus(ctx, request)
+	switch {
+	case err != nil:
+		return fmt.Errorf("pod %s, container %q: failed to look up image %q: %w", podName(pod), container.Name, container.Image, err)
+	case response.GetImage() == nil:
+		return fmt.Errorf("pod %s, container %q: image %q is not in the container runtime, and images are not pulled", podName(pod), container.Name, container.Image)
+	}
+	return nil
+}

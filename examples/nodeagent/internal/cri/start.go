@@ -1,0 +1,140 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// cleanUpTimeout bounds the removal of a pod whose start failed. The start's own
+// context may be over by then, and may be the reason.
+const cleanUpTimeout = 30 * time.Second
+
+// step is one container on the way to a running pod.
+type step struct {
+	container *v1.Container
+	config    *runtimeapi.ContainerConfig
+	awaited   bool // a plain init container: what follows starts after its exit
+}
+
+// StartPod runs the sandbox of a pod, its init containers one after the other, and
+// then its containers, in the order of the manifest. A plain init container must
+// exit with 0 before the next one starts; a sidecar (restartPolicy Always) stays.
+// It returns the containers that stay, in the order in which they were started.
+//
+// A pod that has a sandbox that is ready, told by its UID, is adopted: those of its
+// containers that run are returned, and nothing is started. A sandbox that is not
+// ready, left by a host that went down, is removed first.
+//
+// A manifest that cannot be run as it is written, and an image that is missing, are
+// errors before anything is made. A start that fails later, or whose ctx ends,
+// removes what it made.
+func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if pod.UID == "" {
+		return nil, fmt.Errorf("pod %s has no UID, by which it could be found again", podName(pod))
+	}
+	adopted, found, err := r.adopt(ctx, pod)
+	if err != nil || found {
+		return adopted, err
+	}
+	steps, err := r.steps(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	return r.startFresh(ctx, pod, steps)
+}
+
+func (r *Runtime) startFresh(ctx context.Context, pod *v1.Pod, steps []step) ([]lifecycle.Container, error) {
+	config := r.sandboxConfig(pod)
+	sandbox, err := r.runSandbox(ctx, pod, config)
+	if err != nil {
+		return nil, err
+	}
+	started, err := r.startAll(ctx, pod, sandbox, config, steps)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+		defer cancel()
+		return nil, errors.Join(err, r.removeSandbox(ctx, pod, sandbox))
+	}
+	return started, nil
+}
+
+// steps plans the start of a pod and finds everything that can be found wrong
+// beforehand.
+func (r *Runtime) steps(ctx context.Context, pod *v1.Pod) ([]step, error) {
+	var steps []step
+	var failed []error
+	plan := func(containers []v1.Container, init bool) {
+		for i := range containers {
+			config, err := r.containerConfig(pod, &containers[i])
+			failed = append(failed, err)
+			steps = append(steps, step{container: &containers[i], config: config, awaited: init && !restartable(&containers[i])})
+		}
+	}
+	plan(pod.Spec.InitContainers, true)
+	plan(pod.Spec.Containers, false)
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	return steps, r.checkImages(ctx, pod, steps)
+}
+
+// restartable tells a sidecar from a plain init container (KEP-753).
+func restartable(container *v1.Container) bool {
+	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+func (r *Runtime) startAll(ctx context.Context, pod *v1.Pod, sandbox string, config *runtimeapi.PodSandboxConfig, steps []step) ([]lifecycle.Container, error) {
+	var started []lifecycle.Container
+	for _, step := range steps {
+		id, err := r.startOne(ctx, sandbox, config, step)
+		if err == nil && step.awaited {
+			err = r.awaitInit(ctx, id)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pod %s, container %q: %w", podName(pod), step.container.Name, err)
+		}
+		if step.awaited {
+			continue
+		}
+		r.warnOfStopSignal(ctx, pod, step, id)
+		started = append(started, lifecycle.Container{Name: step.container.Name, ID: id})
+	}
+	return started, nil
+}
+
+func (r *Runtime) startOne(ctx context.Context, sandbox string, config *runtimeapi.PodSandboxConfig, step step) (string, error) {
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: step.config, SandboxConfig: config}
+	created, err := r.runtime.CreateContainer(ctx, request)
+	if err != nil {
+		return "", fmt.Errorf("failed to create: %w", err)
+	}
+	id := created.GetContainerId()
+	if _, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
+		return "", fmt.Errorf("failed to start: %w", err)
+	}
+	return id, nil
+}
+
+// awaitInit waits for the exit of a plain init container.
+func (r *Runtime) awaitInit(ctx context.Context, id string) error {
+	select {
+	case <-r.Exited(id):
+	case <-ctx.Done():
+		return fmt.Errorf("ended while its exit was awaited: %w", context.Cause(ctx))
+	}
+	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err != nil {
+		return fmt.Errorf("failed to read its exit status: %w", err)
+	}
+	if code := response.GetStatus().GetExitCode(); code != 0 {
+		return fmt.Errorf("init container exited with %d", code)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestStartPodStartsInOrder(t *testing.T) {
+	s := newStub()
+	s.exitCodes = map[string]int32{"migrate": 0}
+	runtime := s.connect(t, cri.Options{})
+
+	containers, err := runtime.StartPod(t.Context(), webPod())
+	require.NoError(t, err)
+	require.Equal(t, []lifecycle.Container{{Name: "proxy", ID: "proxy-1"}, {Name: "server", ID: "server-2"}, {Name: "cache", ID: "cache-3"}}, containers)
+
+	var started []string
+	for _, request := range requests[*runtimeapi.StartContainerRequest](s) {
+		started = append(started, request.GetContainerId())
+	}
+	require.Equal(t, []string{"migrate-0", "proxy-1", "server-2", "cache-3"}, started)
+}
+
+func TestStartPodAwaitsAPlainInitContainer(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	done := make(chan error)
+	go func() {
+		_, err := runtime.StartPod(t.Context(), webPod())
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(s.made("StartContainer")) == 1 }, waitAtMost, pollEvery)
+	before := len(s.made("ListContainers"))
+	require.Eventually(t, func() bool { return len(s.made("ListContainers")) > before+2 }, waitAtMost, pollEvery)
+	require.Len(t, s.made("StartContainer"), 1, "what follows an init container starts after its exit")
+
+	s.exit("migrate-0", 0)
+	require.NoError(t, <-done)
+	require.Len(t, s.made("StartContainer"), 4)
+}
+
+func TestStartPodDescribesThePodAsTheKubeletDoes(t *testing.T) {
+	s := newStub()
+	s.exitCodes = map[string]int32{"migrate": 0}
+	runtime := s.connect(t, cri.Options{LogDirectory: "/var/log/pods"})
+	_, err := runtime.StartPod(t.Context(), webPod())
+	require.NoError(t, err)
+
+	namespaces := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER, Ipc: runtimeapi.NamespaceMode_POD}
+	sandbox := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "shop", Uid: "web-1"},
+		LogDirectory: "/var/log/pods/shop_web_web-1",
+		Labels: map[string]string{
+			"app":                         "web",
+			"io.kubernetes.pod.name":      "web",
+			"io.kubernetes.pod.namespace": "shop",
+			"io.kubernetes.pod.uid":       "web-1",
+		},
+		Annotations: map[string]string{"team": "sales"},
+		Linux:       &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces}},
+	}
+	equalProto(t, sandbox, requests[*runtimeapi.RunPodSandboxRequest](s)[0].GetConfig())
+
+	server := requests[*runtimeapi.CreateContainerRequest](s)[2]
+	require.Equal(t, "sandbox-0", server.GetPodSandboxId())
+	equalProto(t, sandbox, server.GetSandboxConfig())
+	equalProto(t, &runtimeapi.ContainerConfig{
+		Metadata:   &runtimeapi.ContainerMetadata{Name: "server"},
+		Image:      &runtimeapi.ImageSpec{Image: "nginx:1.16.1", UserSpecifiedImage: "nginx:1.16.1"},
+		Command:    []string{"/bin/server"},
+		Args:       []string{"--port", "80"},
+		WorkingDir: "/srv",
+		Envs:       []*runtimeapi.KeyValue{{Key: "MODE", Value: []byte("fast")}, {Key: "EMPTY"}},
+		Labels: map[string]string{
+			"io.kubernetes.container.name": "server",
+			"io.kubernetes.pod.name":       "web",
+			"io.kubernetes.pod.namespace":  "shop",
+			"io.kubernetes.pod.uid":        "web-1",
+		},
+		LogPath: "server/0.log",
+		Linux:   &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces}},
+	}, server.GetConfig())
+}
+
+func TestStartPodAsksForNoLogsWithoutADirectory(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	_, err := runtime.StartPod(t.Context(), onePod(nil))
+	require.NoError(t, err)
+	require.Empty(t, requests[*runtimeapi.RunPodSandboxRequest](s)[0].GetConfig().GetLogDirectory())
+	require.Empty(t, requests[*runtimeapi.CreateContainerRequest](s)[0].GetConfig().GetLogPath())
+}
+
+func equalProto(t *testing.T, want, got proto.Message) {
+	t.Helper()
+	require.Truef(t, proto.Equal(want, got), "want %v\n got %v", want, got)
+}
+
+func TestStartPodRefusesBeforeAnythingIsMade(t *testing.T) {
+	field := v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}}
+	for name, c := range map[string]struct {
+		edit func(*v1.Container)
+		want string
+	}{
+		"volumeMounts": {
+			func(c *v1.Container) { c.VolumeMounts = []v1.VolumeMount{{Name: "data"}} },
+			`pod shop/one, container "server": volumeMounts ("data") is not supported by the cri runtime of this agent`,
+		},
+		"volumeDevices": {
+			func(c *v1.Container) { c.VolumeDevices = []v1.VolumeDevice{{Name: "disk"}} },
+			`pod shop/one, container "server": volumeDevices ("disk") is not supported by the cri runtime of this agent`,
+		},
+		"envFrom": {
+			func(c *v1.Container) { c.EnvFrom = []v1.EnvFromSource{{}} },
+			`pod shop/one, container "server": envFrom is not supported by the cri runtime of this agent`,
+		},
+		"valueFrom": {
+			func(c *v1.Container) { c.Env = []v1.EnvVar{{Name: "POD", ValueFrom: &field}} },
+			`pod shop/one, container "server": valueFrom of env "POD" is not supported by the cri runtime of this agent`,
+		},
+		"securityContext": {
+			func(c *v1.Container) { c.SecurityContext = &v1.SecurityContext{} },
+			`pod shop/one, container "server": securityContext is not supported by the cri runtime of this agent`,
+		},
+		"stop signal": {
+			withStopSignal("SIGNOTHING"),
+			`pod shop/one, container "server": lifecycle.stopSignal "SIGNOTHING" is not a signal`,
+		},
+		"stop signal by CRI's own name for none": {
+			withStopSignal("RUNTIME_DEFAULT"),
+			`pod shop/one, container "server": lifecycle.stopSignal "RUNTIME_DEFAULT" is not a signal`,
+		},
+		"image": {
+			func(c *v1.Container) { c.Image = "nginx:1.99" },
+			`pod shop/one, container "server": image "nginx:1.99" is not in the container runtime, and images are not pulled`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub()
+			s.images = []string{"busybox"}
+			_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), onePod(c.edit))
+			require.EqualError(t, err, c.want)
+			require.Empty(t, s.made("RunPodSandbox"))
+		})
+	}
+}
+
+func TestStartPodRefusesAPodThatCouldNotBeFoundAgain(t *testing.T) {
+	pod := onePod(nil)
+	pod.UID = ""
+	_, err := newStub().connect(t, cri.Options{}).StartPod(t.Context(), pod)
+	require.EqualError(t, err, "pod shop/one has no UID, by which it could be found again")
+}
+
+func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
+	broken := status.Error(codes.Internal, "broken")
+	for name, c := range map[string]struct {
+		method   string
+		exitCode int32
+		want     string
+	}{
+		"create": {method: "CreateContainer", want: `pod shop/web, container "migrate": failed to create: rpc error: code = Internal desc = broken`},
+		"start":  {method: "StartContainer", want: `pod shop/web, container "migrate": failed to start: rpc error: code = Internal desc = broken`},
+		"status": {method: "ContainerStatus", want: `pod shop/web, container "migrate": failed to read its exit status: rpc error: code = Internal desc = broken`},
+		"init":   {exitCode: 3, want: `pod shop/web, container "migrate": init container exited with 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub()
+			s.exitCodes = map[string]int32{"migrate": c.exitCode}
+			s.fail(c.method, broken)
+			_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), webPod())
+			require.EqualError(t, err, c.want)
+			sandboxes, containers := s.left()
+			require.Zero(t, sandboxes)
+			require.Zero(t, containers)
+			require.Len(t, s.made("StopPodSandbox"), 1)
+		})
+	}
+}
+
+func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the node goes down")
+	done := make(chan error)
+	go func() {
+		_, err := runtime.StartPod(ctx, webPod()) // whose init container does not end
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(s.made("StartContainer")) == 1 }, waitAtMost, pollEvery)
+	cancel(why)
+	require.ErrorIs(t, <-done, why)
+	sandboxes, containers := s.left()
+	require.Zero(t, sandboxes)
+	require.Zero(t, containers)
+}
+
+func TestStartPodThatFailsSaysWhatItCouldNotRemove(t *testing.T) {
+	s := newStub()
+	s.fail("CreateContainer", status.Error(codes.Internal, "broken"))
+	s.fail("StopPodSandbox", status.Error(codes.Internal, "stuck"))
+	_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), onePod(nil))
+	require.ErrorContains(t, err, "broken")
+	require.ErrorContains(t, err, `failed to stop sandbox "sandbox-0" of pod shop/one: rpc error: code = Internal desc = stuck`)
+}
+
+func TestStartPodAdoptsAPodThatRuns(t *testing.T) {
+	s := newStub()
+	s.exitCodes = map[string]int32{"migrate": 0}
+	runtime := s.connect(t, cri.Options{})
+	started, err := runtime.StartPod(t.Context(), webPod())
+	require.NoError(t, err)
+
+	adopted, err := runtime.StartPod(t.Context(), webPod())
+	require.NoError(t, err)
+	require.Equal(t, started, adopted)
+	require.Len(t, s.made("RunPodSandbox"), 1)
+	require.Len(t, s.made("StartContainer"), 4)
+}
+
+func TestStartPodReplacesASandboxThatIsNotReady(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	_, err := runtime.StartPod(t.Context(), onePod(nil))
+	require.NoError(t, err)
+	s.mu.Lock()
+	s.sandboxes["sandbox-0"].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	s.mu.Unlock()
+
+	_, err = runtime.StartPod(t.Context(), onePod(nil))
+	require.NoError(t, err)
+	require.Len(t, s.made("RemovePodSandbox"), 1)
+	require.Len(t, s.made("RunPodSandbox"), 2)
+	require.Len(t, s.made("StartContainer"), 2)
+}

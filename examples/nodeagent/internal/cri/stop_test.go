@@ -1,0 +1,95 @@
+package cri_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestStopContainerAsksForTheTimeoutAndWaitsTwoMinutesMore(t *testing.T) {
+	for _, seconds := range []int64{0, 30, 3600} {
+		s := newStub()
+		runtime := s.connect(t, cri.Options{})
+		containers, err := runtime.StartPod(t.Context(), onePod(nil))
+		require.NoError(t, err)
+		require.NoError(t, runtime.StopContainer(t.Context(), containers[0].ID, seconds))
+
+		calls := s.made("StopContainer")
+		require.Len(t, calls, 1)
+		equalProto(t, &runtimeapi.StopContainerRequest{ContainerId: containers[0].ID, Timeout: seconds}, calls[0].request.(*runtimeapi.StopContainerRequest))
+		require.InDelta(t, float64(seconds)+120, calls[0].left.Seconds(), 30)
+	}
+}
+
+func TestStopContainerIsNotHurriedByExtremes(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	for _, seconds := range []int64{math.MinInt64, -1, math.MaxInt64} {
+		require.ErrorIs(t, runtime.StopContainer(t.Context(), "unknown", seconds), lifecycle.ErrContainerNotFound)
+	}
+	for _, call := range s.made("StopContainer") {
+		require.True(t, call.left == 0 || call.left > time.Minute, "%v", call.left)
+	}
+}
+
+func TestStopContainerTellsAnUnknownContainerFromABrokenRuntime(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	err := runtime.StopContainer(t.Context(), "unknown", 1)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	require.ErrorContains(t, err, `failed to stop container "unknown"`)
+
+	s.fail("StopContainer", status.Error(codes.Internal, "broken"))
+	err = runtime.StopContainer(t.Context(), "unknown", 1)
+	require.NotErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
+}
+
+func TestStopPodRemovesTheSandbox(t *testing.T) {
+	s := newStub()
+	runtime := s.connect(t, cri.Options{})
+	_, err := runtime.StartPod(t.Context(), onePod(nil))
+	require.NoError(t, err)
+	other := onePod(nil)
+	other.UID = "one-2"
+	_, err = runtime.StartPod(t.Context(), other)
+	require.NoError(t, err)
+
+	require.NoError(t, runtime.StopPod(t.Context(), onePod(nil)))
+	require.Len(t, requests[*runtimeapi.StopPodSandboxRequest](s), 1)
+	equalProto(t, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "sandbox-0"}, requests[*runtimeapi.RemovePodSandboxRequest](s)[0])
+	sandboxes, containers := s.left()
+	require.Equal(t, 1, sandboxes, "a pod of another UID stays")
+	require.Equal(t, 1, containers)
+
+	require.NoError(t, runtime.StopPod(t.Context(), onePod(nil)), "a pod that is gone is no error")
+}
+
+func TestStopPodNamesWhatFailed(t *testing.T) {
+	broken := status.Error(codes.Internal, "broken")
+	for method, want := range map[string]string{
+		"ListPodSandbox":   `failed to list the sandboxes of pod shop/one: rpc error: code = Internal desc = broken`,
+		"StopPodSandbox":   `failed to stop sandbox "sandbox-0" of pod shop/one: rpc error: code = Internal desc = broken`,
+		"RemovePodSandbox": `failed to remove sandbox "sandbox-0" of pod shop/one: rpc error: code = Internal desc = broken`,
+	} {
+		s := newStub()
+		runtime := s.connect(t, cri.Options{})
+		_, err := runtime.StartPod(t.Context(), onePod(nil))
+		require.NoError(t, err)
+		s.fail(method, broken)
+		require.EqualError(t, runtime.StopPod(t.Context(), onePod(nil)), want)
+
+		s.fail(method, status.Error(codes.NotFound, "gone meanwhile"))
+		if method != "ListPodSandbox" {
+			require.NoError(t, runtime.StopPod(t.Context(), onePod(nil)))
+		}
+	}
+}
