@@ -1,6 +1,11 @@
 package graceperiod
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"slices"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // ForContainer is the grace of one container, in seconds: the kubelet's
 // setTerminationGracePeriod. The first of these that is set decides, whatever its
@@ -21,6 +26,12 @@ import v1 "k8s.io/api/core/v1"
 // [ExplainContainer] says which rule decided.
 func ForContainer(pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	return forContainer(nil, pod, container, reason)
+}
+
+// ExplainContainer is [ForContainer] with its reasons.
+func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) Explanation {
+	var t trace
+	return Explanation{Seconds: forContainer(&t, pod, container, reason), Steps: t.steps}
 }
 
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
@@ -66,4 +77,42 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 		return nil
 	}
 	return probe.TerminationGracePeriodSeconds
+}
+
+// containerPath is where container stands in pod, as the API server writes paths.
+// A container is looked for by identity and then by name, since callers often
+// hold a copy; one that is not in the pod is just "container".
+func containerPath(pod *v1.Pod, container *v1.Container) string {
+	const elsewhere = "container"
+	if pod == nil || container == nil {
+		return elsewhere
+	}
+	paths, candidates := containersOf(pod)
+	i := slices.Index(candidates, container)
+	if i < 0 {
+		i = slices.IndexFunc(candidates, func(c *v1.Container) bool { return c.Name == container.Name })
+	}
+	if i < 0 {
+		return elsewhere
+	}
+	return paths[i]
+}
+
+// containersOf are the pod's containers of every kind and, at the same index, the
+// path of each.
+func containersOf(pod *v1.Pod) (paths []string, containers []*v1.Container) {
+	add := func(list string, i int, container *v1.Container) {
+		paths = append(paths, list+"["+strconv.Itoa(i)+"]")
+		containers = append(containers, container)
+	}
+	for i := range pod.Spec.Containers {
+		add("spec.containers", i, &pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		add("spec.initContainers", i, &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		add("spec.ephemeralContainers", i, (*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return paths, containers
 }

@@ -24,6 +24,13 @@ func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shorten
 	return seconds, seconds < current
 }
 
+// ExplainPod is [ForPod] with its reasons. The grace was shortened if Seconds is
+// less than current.
+func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
+	var t trace
+	return Explanation{Seconds: forPod(&t, pod, current, override), Steps: t.steps}
+}
+
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, t.constant(RuleCurrent, "current", current, current != 0)
 	if deletion := deletionGrace(pod); t.field(RuleDeletion, fieldDeletionGrace, deletion, shrinks(grace, deletion)) {

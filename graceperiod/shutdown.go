@@ -14,6 +14,12 @@ func ForNodeShutdown(pod *v1.Pod, bucketSeconds int64) int64 {
 	return forNodeShutdown(nil, pod, bucketSeconds)
 }
 
+// ExplainNodeShutdown is [ForNodeShutdown] with its reasons.
+func ExplainNodeShutdown(pod *v1.Pod, bucketSeconds int64) Explanation {
+	var t trace
+	return Explanation{Seconds: forNodeShutdown(&t, pod, bucketSeconds), Steps: t.steps}
+}
+
 func forNodeShutdown(t *trace, pod *v1.Pod, bucketSeconds int64) int64 {
 	t.constant(RuleBucket, "bucketSeconds", bucketSeconds, true)
 	spec := specGrace(pod)

@@ -1,6 +1,7 @@
 package graceperiod
 
 import (
+	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -40,13 +41,24 @@ func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	if pod == nil || pod.DeletionTimestamp.IsZero() {
 		return forPod(nil, pod, 0, nil)
 	}
-	left := pod.DeletionTimestamp.Sub(now)
-	seconds := int64(left / time.Second)
-	if left%time.Second > 0 {
-		seconds++
-	}
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		return max(min(seconds, *grace), MinimumPodSeconds)
+		return max(min(secondsUntil(pod.DeletionTimestamp.Time, now), *grace), MinimumPodSeconds)
 	}
 	return MinimumPodSeconds
+}
+
+// secondsUntil is the whole seconds from now to then, rounded up: 0 if then has
+// come, and the most there is for two times that are further apart.
+func secondsUntil(then, now time.Time) int64 {
+	to, from := then.Unix(), now.Unix()
+	switch left := to - from; {
+	case to < from:
+		return 0
+	case left < 0 || left == math.MaxInt64:
+		return math.MaxInt64
+	case then.Nanosecond() > now.Nanosecond():
+		return left + 1
+	default:
+		return left
+	}
 }

@@ -100,10 +100,21 @@ func TestLeftOfDeletion(t *testing.T) {
 	}
 }
 
+// Two times may be further apart than a time.Duration, and than an int64, holds.
 func TestLeftOfDeletionFarAway(t *testing.T) {
-	pod := podWith(nil, new(int64(30)))
-	pod.DeletionTimestamp = &metav1.Time{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
-	require.Equal(t, int64(30), graceperiod.LeftOfDeletion(pod, time.Time{}))
-	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
-	require.Equal(t, int64(1), graceperiod.LeftOfDeletion(pod, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)))
+	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		then, now time.Time
+		want      int64
+	}{
+		{year(9999), time.Time{}, 600},
+		{time.Unix(0, 0), year(9999), 1},
+		{time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), 600},
+		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
+		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
+	} {
+		pod := podWith(nil, new(int64(600)))
+		pod.DeletionTimestamp = &metav1.Time{Time: c.then}
+		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.then)
+	}
 }

@@ -1,10 +1,79 @@
 package graceperiod
 
-import (
-	"strconv"
+import v1 "k8s.io/api/core/v1"
 
-	v1 "k8s.io/api/core/v1"
+// Rule names one of the rules by which a grace is found. The values are stable and
+// few, so that they serve as labels.
+type Rule string
+
+// The rules, in no order: each function asks its own, in the order of the steps of
+// its explanation.
+const (
+	// RuleDeletion takes metadata.deletionGracePeriodSeconds, which the API
+	// server sets when the pod is deleted.
+	RuleDeletion Rule = "Deletion"
+	// RuleStartupProbe takes the grace of a failed startup probe; it applies only
+	// if the pod's spec has a grace too.
+	RuleStartupProbe Rule = "StartupProbe"
+	// RuleLivenessProbe takes the grace of a failed liveness probe; it applies
+	// only if the pod's spec has a grace too.
+	RuleLivenessProbe Rule = "LivenessProbe"
+	// RuleSpec takes spec.terminationGracePeriodSeconds.
+	RuleSpec Rule = "Spec"
+	// RuleContainerMinimum gives [MinimumContainerSeconds] where nothing is set.
+	RuleContainerMinimum Rule = "ContainerMinimum"
+	// RuleCurrent starts from what the pod was given before; 0 is nothing yet.
+	RuleCurrent Rule = "Current"
+	// RuleOverride takes what the caller of the kill asks for.
+	RuleOverride Rule = "Override"
+	// RuleShrinksOnly keeps what the pod was given before if the rules would
+	// make it longer.
+	RuleShrinksOnly Rule = "ShrinksOnly"
+	// RulePodMinimum raises to [MinimumPodSeconds].
+	RulePodMinimum Rule = "PodMinimum"
+	// RuleNoOptions gives 0 to a delete without options.
+	RuleNoOptions Rule = "NoOptions"
+	// RuleOptions takes options.gracePeriodSeconds of a delete.
+	RuleOptions Rule = "Options"
+	// RuleNoGrace gives 0 where neither the options nor the pod say anything.
+	RuleNoGrace Rule = "NoGrace"
+	// RuleUnscheduled gives 0 to a pod without spec.nodeName.
+	RuleUnscheduled Rule = "Unscheduled"
+	// RuleFinished gives 0 to a pod whose status.phase is Failed or Succeeded.
+	RuleFinished Rule = "Finished"
+	// RuleNegative gives 1 where a delete would have less than 0.
+	RuleNegative Rule = "Negative"
+	// RuleHardEviction gives [ImmediateEvictionSeconds].
+	RuleHardEviction Rule = "HardEviction"
+	// RuleEvictionMaximum starts from the kubelet's evictionMaxPodGracePeriod,
+	// unless that is negative.
+	RuleEvictionMaximum Rule = "EvictionMaximum"
+	// RuleDefault gives [DefaultSeconds] where a negative maximum defers to a pod
+	// that says nothing.
+	RuleDefault Rule = "Default"
+	// RuleBucket starts from what a bucket of a node shutdown has left.
+	RuleBucket Rule = "Bucket"
 )
+
+// Step is one rule that was asked.
+type Step struct {
+	// Rule is which.
+	Rule Rule
+	// Field is what it looked at: the path of a field of the pod, as in
+	// spec.containers[2].livenessProbe.terminationGracePeriodSeconds, of the
+	// delete options, as in options.gracePeriodSeconds, or the name of a
+	// parameter of the function; "" for a rule that looks at no field.
+	Field string
+	// Value is the seconds that the rule offers: what Field holds, or the rule's
+	// own constant; 0 if Set is false.
+	Value int64
+	// Set tells whether the rule had seconds to offer: false only for a field, or
+	// an override, that is nil.
+	Set bool
+	// Applied tells whether Value became the result. A later step may have
+	// replaced it: the last applied step gives [Explanation.Seconds].
+	Applied bool
+}
 
 // The fields that the rules read.
 const (
@@ -51,48 +120,4 @@ func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule Rule) stri
 		probe = ".startupProbe"
 	}
 	return containerPath(pod, container) + probe + ".terminationGracePeriodSeconds"
-}
-
-// containerPath is where container stands in pod, as the API server writes paths.
-// A container is looked for by identity and then by name, since callers often
-// hold a copy; one that is not in the pod is just "container".
-func containerPath(pod *v1.Pod, container *v1.Container) string {
-	if pod == nil || container == nil {
-		return "container"
-	}
-	lists := [...]containerList{
-		{"spec.containers", len(pod.Spec.Containers), func(i int) *v1.Container { return &pod.Spec.Containers[i] }},
-		{"spec.initContainers", len(pod.Spec.InitContainers), func(i int) *v1.Container { return &pod.Spec.InitContainers[i] }},
-		{"spec.ephemeralContainers", len(pod.Spec.EphemeralContainers), func(i int) *v1.Container {
-			return (*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		}},
-	}
-	for _, same := range [...]func(*v1.Container) bool{
-		func(c *v1.Container) bool { return c == container },
-		func(c *v1.Container) bool { return c.Name == container.Name },
-	} {
-		for _, list := range lists {
-			if i := list.index(same); i >= 0 {
-				return list.path + "[" + strconv.Itoa(i) + "]"
-			}
-		}
-	}
-	return "container"
-}
-
-// containerList is one of a pod's three lists of containers.
-type containerList struct {
-	path string
-	size int
-	at   func(int) *v1.Container
-}
-
-// index is the first position whose container is wanted, or -1.
-func (l containerList) index(wanted func(*v1.Container) bool) int {
-	for i := range l.size {
-		if wanted(l.at(i)) {
-			return i
-		}
-	}
-	return -1
 }

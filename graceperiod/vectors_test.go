@@ -1,11 +1,14 @@
 package graceperiod_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -28,6 +31,19 @@ type vectors struct {
 			Want                     int64
 		}
 	} `json:"effective_grace_period"`
+	FirstDelete struct {
+		Cases []struct {
+			Name      string
+			Node      string
+			Phase     v1.PodPhase
+			TGPS, Opt *int64
+			Want      int64
+		}
+	} `json:"check_graceful_delete"`
+	RepeatedDelete struct {
+		Columns []string
+		Cases   [][]any // as Columns says
+	} `json:"before_delete"`
 }
 
 func readVectors(t *testing.T) vectors {
@@ -61,6 +77,51 @@ func TestVectorsForPod(t *testing.T) {
 			require.False(t, shortened, "nothing was given before")
 		})
 	}
+}
+
+func TestVectorsForDelete(t *testing.T) {
+	cases := readVectors(t).FirstDelete.Cases
+	require.Len(t, cases, 6)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			pod := podWith(c.TGPS, nil)
+			pod.Spec.NodeName, pod.Status.Phase = c.Node, c.Phase
+			options := &metav1.DeleteOptions{GracePeriodSeconds: c.Opt}
+
+			seconds, graceful := graceperiod.ForDelete(pod, options)
+			require.Equal(t, c.Want, seconds)
+			require.True(t, graceful)
+			require.Equal(t, c.Opt, options.GracePeriodSeconds, "ForDelete writes nothing")
+
+			require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
+			require.Equal(t, new(c.Want), options.GracePeriodSeconds)
+		})
+	}
+}
+
+func TestVectorsBeforeDelete(t *testing.T) {
+	group := readVectors(t).RepeatedDelete
+	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
+	require.Len(t, group.Cases, 16)
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	for _, row := range group.Cases {
+		t.Run(fmt.Sprint(row[:2]...), func(t *testing.T) {
+			pod := podWith(nil, seconds(row[0]))
+			pod.DeletionTimestamp = &metav1.Time{Time: now}
+			options := &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])}
+
+			graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
+			require.NoError(t, err)
+			require.Equal(t, row[4:], []any{graceful, pending})
+			require.Equal(t, seconds(row[2]), pod.DeletionGracePeriodSeconds)
+			require.Equal(t, seconds(row[3]), options.GracePeriodSeconds)
+		})
+	}
+}
+
+// seconds is a number as YAML gives it.
+func seconds(cell any) *int64 {
+	return new(int64(cell.(float64)))
 }
 
 // podWith is a pod with these two graces, nil being unset.

@@ -1,0 +1,66 @@
+package graceperiod_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+func BenchmarkForContainer(b *testing.B) {
+	pod := podOf(container("app", new(int64(10)), new(int64(20))))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
+	}
+}
+
+func BenchmarkForPod(b *testing.B) {
+	pod, override := podWith(new(int64(30)), new(int64(25))), new(int64(10))
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForPod(pod, 20, override)
+	}
+}
+
+func BenchmarkForNodeShutdown(b *testing.B) {
+	pod := podWith(new(int64(30)), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForNodeShutdown(pod, 60)
+	}
+}
+
+func BenchmarkRemaining(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.Remaining(30, 12*time.Second)
+	}
+}
+
+func BenchmarkKillTimeout(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.KillTimeout(30)
+	}
+}
+
+func BenchmarkDuration(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.Duration(30)
+	}
+}
+
+func BenchmarkLeftOfDeletion(b *testing.B) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	pod := podWith(nil, new(int64(30)))
+	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.LeftOfDeletion(pod, now)
+	}
+}

@@ -1,0 +1,82 @@
+package graceperiod_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// scheduled is a running pod on a node, with this grace in its spec.
+func scheduled(spec *int64) *v1.Pod {
+	pod := podWith(spec, nil)
+	pod.Spec.NodeName = "node-1"
+	pod.Status.Phase = v1.PodRunning
+	return pod
+}
+
+// asking are delete options that ask for a grace, nil for none.
+func asking(seconds *int64) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
+}
+
+func TestForDelete(t *testing.T) {
+	succeeded := scheduled(new(int64(30)))
+	succeeded.Status.Phase = v1.PodSucceeded
+	for _, c := range []struct {
+		name     string
+		pod      *v1.Pod
+		options  *metav1.DeleteOptions
+		want     int64
+		graceful bool
+	}{
+		{"nothing at all", nil, nil, 0, false},
+		{"no options", scheduled(new(int64(30))), nil, 0, false},
+		{"nil pod", nil, asking(new(int64(9))), 0, true},
+		{"options ask", scheduled(new(int64(30))), asking(new(int64(90))), 90, true},
+		{"options ask for 0", scheduled(new(int64(30))), asking(new(int64(0))), 0, true},
+		{"options leave it open", scheduled(new(int64(30))), asking(nil), 30, true},
+		{"nobody says anything", scheduled(nil), asking(nil), 0, true},
+		{"not on a node", podWith(new(int64(30)), nil), asking(nil), 0, true},
+		{"not on a node, negative", podWith(new(int64(-30)), nil), asking(new(int64(-1))), 0, true},
+		{"finished", succeeded, asking(new(int64(9))), 0, true},
+		{"options negative", scheduled(new(int64(30))), asking(new(int64(-1))), 1, true},
+		{"spec negative", scheduled(new(int64(math.MinInt64))), asking(nil), 1, true},
+		{"most", scheduled(nil), asking(new(int64(math.MaxInt64))), math.MaxInt64, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod, options := c.pod.DeepCopy(), c.options.DeepCopy()
+			seconds, graceful := graceperiod.ForDelete(c.pod, c.options)
+			require.Equal(t, c.want, seconds)
+			require.Equal(t, c.graceful, graceful)
+			require.Equal(t, pod, c.pod)
+			require.Equal(t, options, c.options)
+		})
+	}
+}
+
+func TestCheckGracefulDelete(t *testing.T) {
+	var strategy graceperiod.PodDeleteStrategy
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduled(new(int64(30))), nil), "no options")
+
+	for name, other := range map[string]runtime.Object{"a node": &v1.Node{}, "nothing": nil} {
+		options := asking(new(int64(-3)))
+		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
+		require.Equal(t, asking(new(int64(-3))), options, name)
+	}
+
+	pod, options := scheduled(new(int64(30))), asking(nil)
+	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
+	require.Equal(t, asking(new(int64(30))), options)
+	*options.GracePeriodSeconds = 5
+	require.Equal(t, scheduled(new(int64(30))), pod, "the options share nothing with the pod")
+
+	options = asking(nil)
+	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod was not scheduled")
+	require.Equal(t, asking(new(int64(0))), options)
+}
