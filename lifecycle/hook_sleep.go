@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// sleepHook lets time pass (KEP-3960).
+type sleepHook struct {
+	on      bool // PodLifecycleSleepAction
+	metrics *metrics.Lifecycle
+}
+
+// sleepCutError is a sleep that was ended before its time; it wraps why. The
+// text is the kubelet's.
+type sleepCutError struct{ cause error }
+
+func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
+
+func (e *sleepCutError) Unwrap() error { return e.cause }
+
+// run sleeps until the seconds are over or ctx is. Zero, a negative number and
+// a feature gate that is off sleep not at all and are no failure.
+func (h sleepHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
+	if !h.on || sleep(ctx, action.Seconds) {
+		return "", nil
+	}
+	return h.cut(ctx, pod, container, action)
+}
+
+// cut says why a sleep ended early. That its container has exited is no
+// failure: there is no one left to sleep for (k/k#134338).
+func (h sleepHook) cut(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ContainerExited) {
+		h.metrics.SleepEndedByExit()
+		return "", nil
+	}
+	h.metrics.SleepTerminatedEarly()
+	err := &sleepCutError{cause: cause}
+	return hookFailed(fmt.Sprintf("Sleep lifecycle hook (%d)", action.Seconds), pod, container, err), err
+}
+
+// sleep tells whether all seconds went by before ctx ended.
+func sleep(ctx context.Context, seconds int64) bool {
+	if seconds <= 0 {
+		return true
+	}
+	timer := time.NewTimer(graceperiod.Duration(seconds))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

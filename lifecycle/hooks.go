@@ -1,0 +1,138 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// defaultUserAgent is what a kubelet of the Kubernetes version behind this
+// package sends with an httpGet hook.
+const defaultUserAgent = "kube-lifecycle/1.37"
+
+// handlerKind is the kind of a hook's handler, and a bounded metric label.
+type handlerKind string
+
+const (
+	kindExec    handlerKind = "exec"
+	kindHTTPGet handlerKind = "httpGet"
+	kindSleep   handlerKind = "sleep"
+	kindOther   handlerKind = "other" // none, or one that cannot be run: tcpSocket
+)
+
+// HandlerRunnerOptions says what a hook is run with. The zero value runs
+// httpGet and sleep hooks; exec hooks need Commands.
+type HandlerRunnerOptions struct {
+	// Commands runs the commands of exec hooks. Nil: an exec hook fails, and its
+	// error says that there is no command runner.
+	Commands CommandRunner
+	// HTTP sends the requests of httpGet hooks. Nil is the kubelet's client: no
+	// proof of the server's identity is asked for, redirects are followed on the
+	// same host only and ten times at most. A doer of one's own must end a
+	// request with the request's context, and keep no connection open after it.
+	HTTP HTTPDoer
+	// PodIP gives the address of a pod for an httpGet hook that names no host.
+	// An error, or "", fails the hook. Nil reads the pod's status: the first of
+	// podIPs, else podIP.
+	PodIP func(context.Context, *v1.Pod) (string, error)
+	// UserAgent is sent by httpGet hooks that do not name their own; "" is that
+	// of a kubelet, kube-lifecycle/1.37.
+	UserAgent string
+	// FailOnHTTPStatus makes a status other than 2xx a failure of the hook,
+	// redirects to another host included. False is the kubelet's rule: any answer
+	// is a success.
+	FailOnHTTPStatus bool
+	// Events records that an HTTPS hook was answered in plain HTTP; nil records
+	// nothing.
+	Events EventRecorder
+	// Metrics counts such fallbacks and sleeps that ended early; nil counts
+	// nothing.
+	Metrics *metrics.Lifecycle
+	// Gates is asked for [PodLifecycleSleepAction], once; nil means its default.
+	Gates FeatureGate
+}
+
+// handlerRunner is the [HandlerRunner] of this package. It has no state beyond
+// its options.
+type handlerRunner struct {
+	exec  execHook
+	http  httpHook
+	sleep sleepHook
+}
+
+// NewHandlerRunner makes a runner of exec, httpGet and sleep hooks that behaves
+// and reports like the kubelet's, with three differences: the request of an
+// httpGet hook ends with ctx (the kubelet's does not, k/k#103300), a command
+// gets the time left until ctx's deadline as its timeout (the kubelet's gets
+// none), and a sleep whose ctx ended with the cause [ContainerExited] has not
+// failed (k/k#134338). A hook ends when ctx does; its error then wraps the
+// context's cause. The runner may be used by any number of goroutines, starts
+// none of its own that outlives a Run, and survives nil arguments but for ctx.
+// It does not recover from a panic of Commands, HTTP or PodIP.
+func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
+	return &handlerRunner{
+		exec:  execHook{commands: opts.Commands},
+		http:  newHTTPHook(opts),
+		sleep: sleepHook{on: features.Enabled(opts.Gates, PodLifecycleSleepAction), metrics: opts.Metrics},
+	}
+}
+
+// Run implements [HandlerRunner]. Of a handler with several fields set the first
+// of exec, httpGet and sleep counts. A handler with none of them, tcpSocket
+// included, is an error, as in the kubelet.
+func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	switch kindOf(handler) {
+	case kindExec:
+		return r.exec.run(ctx, containerID, pod, container, handler.Exec)
+	case kindHTTPGet:
+		return r.http.run(ctx, pod, container, handler.HTTPGet)
+	case kindSleep:
+		return r.sleep.run(ctx, pod, container, handler.Sleep)
+	default:
+		return invalidHandler(handler)
+	}
+}
+
+// kindOf tells which field of a handler counts; a nil handler has none.
+func kindOf(handler *v1.LifecycleHandler) handlerKind {
+	switch {
+	case handler == nil:
+		return kindOther
+	case handler.Exec != nil:
+		return kindExec
+	case handler.HTTPGet != nil:
+		return kindHTTPGet
+	case handler.Sleep != nil:
+		return kindSleep
+	default:
+		return kindOther
+	}
+}
+
+// invalidHandler has the kubelet's text for a handler that it cannot run.
+func invalidHandler(handler *v1.LifecycleHandler) (string, error) {
+	err := fmt.Errorf("invalid handler: %v", handler)
+	return fmt.Sprintf("Cannot run handler: %v", err), err
+}
+
+// hookFailed is the part that the kubelet's messages have in common, after what
+// names the hook.
+func hookFailed(hook string, pod *v1.Pod, container *v1.Container, err error) string {
+	name := ""
+	if container != nil {
+		name = container.Name
+	}
+	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %v", hook, name, podText(pod), err)
+}
+
+// podText is how the kubelet prints a pod: name_namespace(uid).
+func podText(pod *v1.Pod) string {
+	if pod == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
+}
