@@ -14,6 +14,16 @@ import (
 // package sends with an httpGet hook.
 const defaultUserAgent = "kube-lifecycle/1.37"
 
+// handlerKind is the kind of a hook's handler, and a bounded metric label.
+type handlerKind string
+
+const (
+	kindExec    handlerKind = "exec"
+	kindHTTPGet handlerKind = "httpGet"
+	kindSleep   handlerKind = "sleep"
+	kindOther   handlerKind = "other" // none, or one that cannot be run: tcpSocket
+)
+
 // HandlerRunnerOptions says what a hook is run with. The zero value runs
 // httpGet and sleep hooks; exec hooks need Commands.
 type HandlerRunnerOptions struct {
@@ -75,17 +85,31 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 // of exec, httpGet and sleep counts. A handler with none of them, tcpSocket
 // included, is an error, as in the kubelet.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
-	switch {
-	case handler == nil:
-		return invalidHandler(handler)
-	case handler.Exec != nil:
+	switch kindOf(handler) {
+	case kindExec:
 		return r.exec.run(ctx, containerID, pod, container, handler.Exec)
-	case handler.HTTPGet != nil:
+	case kindHTTPGet:
 		return r.http.run(ctx, pod, container, handler.HTTPGet)
-	case handler.Sleep != nil:
+	case kindSleep:
 		return r.sleep.run(ctx, pod, container, handler.Sleep)
 	default:
 		return invalidHandler(handler)
+	}
+}
+
+// kindOf tells which field of a handler counts; a nil handler has none.
+func kindOf(handler *v1.LifecycleHandler) handlerKind {
+	switch {
+	case handler == nil:
+		return kindOther
+	case handler.Exec != nil:
+		return kindExec
+	case handler.HTTPGet != nil:
+		return kindHTTPGet
+	case handler.Sleep != nil:
+		return kindSleep
+	default:
+		return kindOther
 	}
 }
 
