@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"errors"
+	"slices"
 	"time"
 )
 
@@ -84,6 +86,44 @@ type ContainerResult struct {
 
 // Result is what became of a pod's containers, in the order of the request.
 type Result struct {
+	// GracePeriodSeconds is the period in force: the one the termination began
+	// with, or the last that shortened it.
 	GracePeriodSeconds int64
 	Containers         []ContainerResult
+}
+
+// severity orders outcomes from the best to the worst.
+func (o Outcome) severity() int {
+	return slices.Index([]Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning, ""}, o)
+}
+
+// Outcome is the worst of the containers' outcomes, from the best: [Graceful],
+// [NotFound], [GraceExceeded], [Forced], [RuntimeStuck], [LeftRunning]. It is "" while
+// one is pending, and Graceful for a pod without containers.
+func (r Result) Outcome() Outcome {
+	worst := Graceful
+	for _, c := range r.Containers {
+		if c.Outcome.severity() > worst.severity() {
+			worst = c.Outcome
+		}
+	}
+	return worst
+}
+
+// Err joins the errors of those containers that are not known to have ended:
+// [RuntimeStuck] and [LeftRunning]. A container that had to be [Forced] is gone; why it
+// was is in its own Err.
+func (r Result) Err() error {
+	var errs []error
+	for _, c := range r.Containers {
+		if c.Outcome == RuntimeStuck || c.Outcome == LeftRunning {
+			errs = append(errs, c.Err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// has tells whether a container ended with an outcome.
+func (r Result) has(outcome Outcome) bool {
+	return slices.ContainsFunc(r.Containers, func(c ContainerResult) bool { return c.Outcome == outcome })
 }

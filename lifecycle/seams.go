@@ -20,10 +20,16 @@ type HandlerRunner interface {
 	Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error)
 }
 
-// Runtime stops containers. The RuntimeService of k8s.io/cri-api is one. A
-// timeout of n seconds means: send the stop signal, kill after n seconds. A
-// container that is gone is reported with an error that wraps
-// [ErrContainerNotFound] or has the gRPC code NotFound.
+// Runtime stops containers. It has the shape of the RuntimeService of
+// k8s.io/cri-api, whose gRPC code NotFound an adapter turns into
+// [ErrContainerNotFound]; this package knows no gRPC.
+//
+// A timeout of n seconds means: send the stop signal, wait, kill after n seconds; 0
+// means: kill at once. The call returns when the container has ended, successfully
+// also if it had ended before, and at the latest when ctx ends. A container that is
+// gone is reported with an error that wraps ErrContainerNotFound. A second call may
+// come, in parallel, for a container whose first has not returned; it has a smaller
+// timeout, and the container is to be killed when that is over.
 type Runtime interface {
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
 }

@@ -1,4 +1,157 @@
 package lifecycle
 
-// Termination is one pod's termination, under way or ended.
-type Termination struct{}
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// Termination is one pod's termination, under way or ended. All methods may be
+// called concurrently.
+//
+// It is driven by what happens: a hook or a StopContainer returns, the deadline
+// comes, a container exits, somebody shortens. A goroutine exists for each call that
+// may block, and for nothing else.
+type Termination struct {
+	owner   *Terminator
+	pod     *v1.Pod
+	message string // of the Killing events, "" for the kubelet's
+
+	life     context.Context // ended by Close: stops run under it
+	endLife  context.CancelCauseFunc
+	grace    context.Context // ended at the deadline as well: hooks run under it
+	endGrace context.CancelCauseFunc
+	began    time.Time
+	done     chan struct{}
+
+	mu         sync.Mutex // never held while anything blocks
+	deferred   []func()   // what to do once mu is let go of
+	granted    int64      // seconds, from since on: the deadline
+	since      time.Time
+	timer      *time.Timer // comes at the deadline
+	cause      Cause       // of what the deadline ends
+	containers []container
+	ordered    bool // containers wait for their turn
+	left       bool // the agent stopped
+	over       bool // every container has ended
+	reported   bool // and done is closed
+	goroutines int
+	idle       chan struct{} // made by Close: closed once reported, and no goroutine works
+}
+
+// newTermination makes a termination that has not begun.
+func newTermination(ctx context.Context, owner *Terminator, pod *v1.Pod, req Request, seconds int64) *Termination {
+	running := req.Containers
+	if running == nil {
+		running = ContainersOf(pod)
+	}
+	t := &Termination{
+		owner: owner, pod: pod, message: req.Message,
+		began: time.Now(), done: make(chan struct{}),
+		granted: seconds, cause: GraceSpent,
+		containers: make([]container, len(running)),
+		ordered:    hasSidecar(pod),
+	}
+	t.since = t.began
+	t.life, t.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
+	grace, endGrace := context.WithCancelCause(t.life)
+	t.grace, t.endGrace = &graceContext{Context: grace, termination: t}, endGrace
+	for i, c := range running {
+		t.containers[i].enter(t, c)
+	}
+	return t
+}
+
+// begin sets the clock going and every container on its way.
+func (t *Termination) begin() {
+	logger := klog.FromContext(t.life)
+	logger.V(1).Info("Terminating pod", "pod", klog.KObj(t.pod), "gracePeriod", t.granted, "containers", len(t.containers))
+	t.mu.Lock()
+	defer t.unlock()
+	if t.left {
+		t.leaveLocked()
+		return
+	}
+	t.timer = time.AfterFunc(graceperiod.Duration(t.granted), t.expire)
+	for i := range t.containers {
+		t.goLocked(&t.containers[i], (*container).begin)
+	}
+	t.settleLocked()
+}
+
+// Done is closed when every container has ended, or cannot be helped.
+func (t *Termination) Done() <-chan struct{} { return t.done }
+
+// Result is what became of the containers so far, in the order of the request. It
+// is a copy, final once [Termination.Done] is closed.
+func (t *Termination) Result() Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	result := Result{GracePeriodSeconds: t.granted, Containers: make([]ContainerResult, len(t.containers))}
+	for i := range t.containers {
+		result.Containers[i] = t.containers[i].result
+	}
+	return result
+}
+
+// unlock lets go of the termination and then does what was deferred under its
+// lock: whatever calls into code of others or takes another lock.
+func (t *Termination) unlock() {
+	deferred := t.deferred
+	t.deferred = nil
+	t.mu.Unlock()
+	for _, do := range deferred {
+		do()
+	}
+}
+
+// deferLocked has something done once the lock is let go of.
+func (t *Termination) deferLocked(do func()) { t.deferred = append(t.deferred, do) }
+
+// settleLocked ends the termination once all of its containers have ended.
+func (t *Termination) settleLocked() {
+	unsettled := func(c container) bool { return c.result.Phase != PhaseEnded }
+	if t.over || slices.ContainsFunc(t.containers, unsettled) {
+		return
+	}
+	t.over = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.endLife(context.Canceled)
+	t.deferLocked(t.report)
+}
+
+// report makes the end known, and lets go of the termination if nothing works for
+// it any more.
+func (t *Termination) report() {
+	result := t.Result()
+	took := time.Since(t.began)
+	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", result.Outcome(), "took", took)
+	t.owner.opts.Metrics.PodTerminated(string(result.Outcome()), took)
+	if result.has(GraceExceeded) {
+		t.owner.opts.Metrics.PodGraceExceeded()
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	t.reported = true
+	close(t.done)
+	t.restLocked()
+}
+
+// restLocked lets go of the termination once it is reported and idle.
+func (t *Termination) restLocked() {
+	if !t.reported || t.goroutines > 0 {
+		return
+	}
+	if t.idle != nil {
+		close(t.idle)
+	}
+	t.deferLocked(func() { t.owner.release(t) })
+}

@@ -1,0 +1,156 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// bed is a terminator on a fake runtime, and the pod it is to terminate. Times are
+// counted from its making.
+type bed struct {
+	*testing.T
+	*lifecycle.Terminator
+
+	rt     *lifecycletest.Runtime
+	events *lifecycletest.Events
+	pod    *v1.Pod
+	start  time.Time
+}
+
+// inBubble runs a test in a bubble, where time is exact and every goroutine must
+// have ended at the end, with pods' grace in seconds.
+func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycle.TerminatorOptions)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, rt: lifecycletest.NewRuntime(), events: &lifecycletest.Events{}, start: time.Now()}
+		opts := lifecycle.TerminatorOptions{
+			Runtime: b.rt, Exits: b.rt, Events: b.events,
+			Hooks: lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: b.rt}),
+		}
+		for _, c := range change {
+			c(&opts)
+		}
+		var err error
+		b.Terminator, err = lifecycle.NewTerminator(opts)
+		require.NoError(t, err)
+		b.pod = &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
+			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace},
+		}
+		do(b)
+		require.NoError(t, b.Close(t.Context()))
+	})
+}
+
+// main adds a regular container to the pod and runs it.
+func (b *bed) main(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, hook))
+	b.run(&b.pod.Status.ContainerStatuses, name, script)
+}
+
+// sidecar adds a restartable init container to the pod and runs it.
+func (b *bed) sidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+	c := container(name, hook)
+	c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
+	b.run(&b.pod.Status.InitContainerStatuses, name, script)
+}
+
+func (b *bed) run(statuses *[]v1.ContainerStatus, name string, script lifecycletest.Script) {
+	b.rt.Start(name, script)
+	*statuses = append(*statuses, v1.ContainerStatus{
+		Name: name, ContainerID: "fake://" + name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+	})
+}
+
+// at is the time since the bed was made.
+func (b *bed) at() time.Duration { return time.Since(b.start) }
+
+// asked is the timeout of the first StopContainer call for a container, and when
+// it came.
+func (b *bed) asked(id string) (timeout int64, at time.Duration) {
+	b.Helper()
+	for _, stop := range b.rt.Stops() {
+		if stop.ID == id {
+			return stop.TimeoutSeconds, stop.At.Sub(b.start)
+		}
+	}
+	require.Fail(b, "no stop was asked for", id)
+	return 0, 0
+}
+
+// requireStop requires what asked gives.
+func (b *bed) requireStop(id string, timeout int64, at time.Duration) {
+	b.Helper()
+	gotTimeout, gotAt := b.asked(id)
+	require.Equal(b, timeout, gotTimeout, "timeout of the stop of %s", id)
+	require.Equal(b, at, gotAt, "time of the stop of %s", id)
+}
+
+// requireEvents requires the reasons of the events so far, in their order.
+func (b *bed) requireEvents(want ...string) {
+	b.Helper()
+	var got []string
+	for _, e := range b.events.All() {
+		got = append(got, e.Reason)
+	}
+	require.Equal(b, want, got)
+}
+
+// kill terminates the pod with its own grace and waits for the end.
+func (b *bed) kill() lifecycle.Result {
+	b.Helper()
+	result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+	require.NoError(b, err)
+	return result
+}
+
+func container(name string, hook *v1.LifecycleHandler) v1.Container {
+	c := v1.Container{Name: name}
+	if hook != nil {
+		c.Lifecycle = &v1.Lifecycle{PreStop: hook}
+	}
+	return c
+}
+
+// sleep is a hook that sleeps.
+func sleep(seconds int64) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+}
+
+// exec is a hook that runs what the container's script has for it.
+func exec() *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
+}
+
+// takes is a command that takes a while and ends with its context.
+func takes(d time.Duration) func(context.Context, []string) ([]byte, error) {
+	return func(ctx context.Context, _ []string) ([]byte, error) {
+		select {
+		case <-time.After(d):
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// hookFunc is a runner in one function.
+type hookFunc func(ctx context.Context) error
+
+func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container, _ *v1.LifecycleHandler) (string, error) {
+	return "", f(ctx)
+}
+
+func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
+	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
+}

@@ -1,0 +1,97 @@
+package lifecycle
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// role is what a container is in its pod's spec, and so its part in the order.
+type role int
+
+const (
+	// roleOther is out of order: ephemeral, plain init, or not in the spec.
+	roleOther role = -2
+	// roleMain is a regular container.
+	roleMain role = -1
+	// A role from 0 on is that of a sidecar, a restartable init container
+	// (KEP-753): its index among the init containers.
+	roleFirstSidecar role = 0
+)
+
+// findContainer finds a container by name in a pod's spec, nil if there is none.
+func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == name {
+			return c, roleMain
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.Name != name {
+			continue
+		}
+		if isSidecar(c) {
+			return c, roleFirstSidecar + role(i)
+		}
+		return c, roleOther
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if e := &pod.Spec.EphemeralContainers[i]; e.Name == name {
+			return (*v1.Container)(&e.EphemeralContainerCommon), roleOther
+		}
+	}
+	return nil, roleOther
+}
+
+// isSidecar tells whether an init container is restartable.
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// hasSidecar tells whether the containers of a pod wait for their turn: without a
+// restartable init container none does (the kubelet's HasRestartableInitContainer).
+func hasSidecar(pod *v1.Pod) bool {
+	for i := range pod.Spec.InitContainers {
+		if isSidecar(&pod.Spec.InitContainers[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// mustWaitFor tells whether a container stops after another one: a sidecar after
+// all main containers, and after every sidecar declared later.
+func (r role) mustWaitFor(other role) bool {
+	return r >= roleFirstSidecar && (other == roleMain || other > r)
+}
+
+// hasTurnLocked tells whether a container may be stopped now: nobody that it waits
+// for is left, or the time to wait is over. Containers that do not run are not
+// in the termination, and so are waited for by none (k/k#125880).
+func (c *container) hasTurnLocked() bool {
+	t := c.termination
+	if !t.ordered || t.spentLocked() {
+		return true
+	}
+	for i := range t.containers {
+		if other := &t.containers[i]; !other.stop.ended && c.role.mustWaitFor(other.role) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveTurnsLocked sends those on their way who wait, and whose turn it is now.
+func (t *Termination) giveTurnsLocked() {
+	for i := range t.containers {
+		c := &t.containers[i]
+		if c.result.Phase != PhaseWaiting || c.stop.ended || !c.hasTurnLocked() {
+			continue
+		}
+		c.result.Waited += time.Since(c.waitingSince)
+		if next := c.nextLocked(); next != nil {
+			t.goLocked(c, next)
+		}
+	}
+}

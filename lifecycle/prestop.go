@@ -1,0 +1,215 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+// abandonAfter is how long a hook that was cancelled may take to return before it
+// counts as [HookAbandoned]. The stop does not wait for it; only the end of the
+// termination does, so that its result is final.
+const abandonAfter = time.Second
+
+// hookState is how far a preStop hook has come.
+type hookState int8
+
+const (
+	hookNone    hookState = iota // there is none
+	hookPending                  // not begun
+	hookRunning                  // its goroutine goes on with the container
+	hookCut                      // cancelled, and still running; the container went on without it
+	hookEnded                    // returned, skipped or abandoned
+)
+
+// preStop is the hook of one container.
+type preStop struct {
+	state  hookState
+	began  time.Time
+	cutAt  time.Time
+	cancel context.CancelCauseFunc // nil unless the hook runs and can be cut by itself
+}
+
+// enter tells whether there is a hook to run.
+func (h *preStop) enter(c *container, done bool) {
+	switch handler := c.handler(); {
+	case handler == nil:
+	case done, kindOf(handler) == kindSleep && !c.termination.owner.sleeps:
+		h.skip(c)
+	default:
+		h.state = hookPending
+	}
+}
+
+// skip passes the hook over.
+func (h *preStop) skip(c *container) {
+	h.state = hookEnded
+	c.result.Hook.Outcome = HookSkipped
+}
+
+// handler is the container's preStop hook, nil if it has none.
+func (c *container) handler() *v1.LifecycleHandler {
+	if c.spec == nil || c.spec.Lifecycle == nil {
+		return nil
+	}
+	return c.spec.Lifecycle.PreStop
+}
+
+// beginHookLocked is the stage of the hook.
+func (c *container) beginHookLocked() stage {
+	c.result.Phase = PhaseHook
+	c.hook.state, c.hook.began = hookRunning, time.Now()
+	ctx := c.termination.grace
+	if exited := c.exitOfSleep(); exited != nil {
+		ctx, c.hook.cancel = context.WithCancelCause(ctx)
+		c.termination.goLocked(c, cutAtExit(ctx, exited))
+	}
+	return runHook(ctx, c.result.ID)
+}
+
+// exitOfSleep is closed when the container exits, if that is to end its hook: only
+// sleeps are cut by an exit; others may have their work outside of the container.
+func (c *container) exitOfSleep() <-chan struct{} {
+	if exits := c.termination.owner.opts.Exits; exits != nil && kindOf(c.handler()) == kindSleep {
+		return exits.Exited(c.result.ID)
+	}
+	return nil
+}
+
+// cutAtExit waits beside a sleep for the end of its container or its own.
+func cutAtExit(ctx context.Context, exited <-chan struct{}) stage {
+	return func(c *container) stage {
+		select {
+		case <-exited:
+			c.termination.mu.Lock()
+			defer c.termination.unlock()
+			return c.cutHookLocked(ContainerExited)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// cutHookLocked cancels a running hook and gives the stage that follows it, which
+// does not wait until the hook has returned.
+func (c *container) cutHookLocked(cause Cause) stage {
+	if c.hook.state != hookRunning {
+		return nil
+	}
+	c.hook.state, c.hook.cutAt = hookCut, time.Now()
+	c.result.Hook.Cause = cause
+	if c.hook.cancel != nil {
+		c.hook.cancel(cause)
+	}
+	return c.nextLocked()
+}
+
+// runHook runs the hook, and then goes on with the container, unless that was cut
+// from it.
+func runHook(ctx context.Context, id string) stage {
+	return func(c *container) stage {
+		if err := callHook(ctx, c, id); err != nil && c.failHook(err) {
+			c.recordFailedPreStop(ctx, err)
+		}
+		c.termination.mu.Lock()
+		defer c.termination.unlock()
+		return c.hookReturnedLocked()
+	}
+}
+
+// callHook calls the runner; a hook that panics has failed.
+func callHook(ctx context.Context, c *container, id string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			klog.FromContext(ctx).Error(nil, "PreStop hook panicked", "pod", klog.KObj(c.termination.pod),
+				"containerName", c.spec.Name, "containerID", id, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the hook panicked: %v", r)
+		}
+	}()
+	_, err = c.termination.owner.opts.Hooks.Run(ctx, id, c.termination.pod, c.spec, c.handler())
+	return err
+}
+
+// failHook notes the error of a hook, and tells whether it is a failure: what a
+// hook says that was cut, or that comes when its time is over, is none.
+func (c *container) failHook(err error) bool {
+	t := c.termination
+	t.mu.Lock()
+	defer t.unlock()
+	if c.hook.state != hookRunning {
+		return false
+	}
+	if t.spentLocked() {
+		c.result.Hook.Cause = t.cause
+		return false
+	}
+	c.result.Hook.Err = err
+	return true
+}
+
+// hookReturnedLocked settles a hook that has returned.
+func (c *container) hookReturnedLocked() stage {
+	before := c.hook.state
+	if c.hook.cancel != nil {
+		c.hook.cancel(nil)
+	}
+	if before == hookEnded {
+		return nil // abandoned, and returned after all
+	}
+	switch {
+	case c.result.Hook.Err != nil:
+		c.endHookLocked(HookFailed)
+	case c.result.Hook.Cause != "":
+		c.endHookLocked(HookCut)
+	default:
+		c.endHookLocked(HookCompleted)
+	}
+	if before == hookCut {
+		c.completeLocked()
+		return nil
+	}
+	return c.nextLocked()
+}
+
+// endHookLocked gives the hook its outcome.
+func (c *container) endHookLocked(outcome HookOutcome) {
+	c.hook.state = hookEnded
+	c.result.Hook.Outcome = outcome
+	c.result.Hook.Took = time.Since(c.hook.began)
+	kind, took := string(kindOf(c.handler())), c.result.Hook.Took
+	c.termination.deferLocked(func() { c.termination.owner.opts.Metrics.HookEnded(kind, string(outcome), took) })
+}
+
+// awaitHookLocked gives a hook that was cut what is left of its time to return, and
+// tells whether there is none to wait for.
+func (c *container) awaitHookLocked() (settled bool) {
+	if c.hook.state != hookCut {
+		return true
+	}
+	left := abandonAfter - time.Since(c.hook.cutAt)
+	if left > 0 {
+		time.AfterFunc(left, c.abandonHook)
+		return false
+	}
+	c.abandonLocked()
+	return true
+}
+
+// abandonHook is called when a hook that was cut has had its time to return.
+func (c *container) abandonHook() {
+	c.termination.mu.Lock()
+	defer c.termination.unlock()
+	if c.hook.state == hookCut {
+		c.abandonLocked()
+		c.completeLocked()
+	}
+}
+
+func (c *container) abandonLocked() {
+	c.endHookLocked(HookAbandoned)
+	c.termination.deferLocked(c.termination.owner.opts.Metrics.HookAbandoned)
+}
