@@ -1,0 +1,267 @@
+package cri_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+const (
+	// obedient exits with 7 as soon as TERM comes, with 8 when it is QUIT. It is the
+	// first process of its container, for which signals without a trap are nothing.
+	obedient = `trap 'exit 7' TERM; trap 'exit 8' QUIT; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+	// stubborn hears no signal.
+	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
+	// untilReady ends when the traps are set.
+	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
+)
+
+// containerd gives tests one real runtime to share, by pods of their own.
+type containerd struct {
+	server  *containerdtest.Server
+	runtime *cri.Runtime
+}
+
+func newContainerd(t *testing.T) *containerd {
+	t.Helper()
+	server := containerdtest.Start(t,
+		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
+		containerdtest.Image{Name: "quits:1", Command: []string{"/bin/sh", "-c", obedient}, StopSignal: "SIGQUIT"},
+		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
+	return &containerd{server: server, runtime: connect(t, server, cri.Options{})}
+}
+
+func connect(t *testing.T, server *containerdtest.Server, options cri.Options) *cri.Runtime {
+	t.Helper()
+	runtime, err := cri.New(t.Context(), server.Endpoint(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, runtime.Close()) })
+	return runtime
+}
+
+// realPod is a pod of containers that have their name from their image.
+func realPod(name string, containers ...v1.Container) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name + "-uid")},
+		Spec:       v1.PodSpec{Containers: containers},
+	}
+}
+
+// startReady starts a pod and waits until its first container has set its traps.
+func (c *containerd) startReady(t *testing.T, pod *v1.Pod) []lifecycle.Container {
+	t.Helper()
+	containers, err := c.runtime.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	_, err = c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", untilReady}, waitAtMost)
+	require.NoError(t, err)
+	return containers
+}
+
+func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
+	t.Helper()
+	response, err := c.server.Runtime().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	require.NoError(t, err)
+	return response.GetStatus()
+}
+
+func TestContainerd(t *testing.T) {
+	c := newContainerd(t)
+	for name, test := range map[string]func(*testing.T){
+		"stop, heard":               c.stopHeard,
+		"stop, not heard":           c.stopNotHeard,
+		"stop signal of the image":  c.stopSignalOfTheImage,
+		"stop, shortened":           c.stopShortened,
+		"exec":                      c.exec,
+		"exec, out of time":         c.execOutOfTime,
+		"exit":                      c.exit,
+		"containers that are gone":  c.gone,
+		"adoption":                  c.adoption,
+		"init containers, sidecars": c.initContainers,
+		"manifest, passed on":       c.passedOn,
+		"failed start":              c.failedStart,
+		"missing image":             c.missingImage,
+		"remove":                    c.remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func (c *containerd) stopHeard(t *testing.T) {
+	containers := c.startReady(t, realPod("heard", v1.Container{Name: "main", Image: "obedient:1"}))
+	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
+	status := c.status(t, containers[0].ID)
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
+	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
+}
+
+func (c *containerd) stopNotHeard(t *testing.T) {
+	containers := c.startReady(t, realPod("not-heard", v1.Container{Name: "main", Image: "stubborn:1"}))
+	began := time.Now()
+	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 2))
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "its grace")
+	require.EqualValues(t, 128+9, c.status(t, containers[0].ID).GetExitCode())
+}
+
+func (c *containerd) stopSignalOfTheImage(t *testing.T) {
+	containers := c.startReady(t, realPod("quits", v1.Container{Name: "main", Image: "quits:1"}))
+	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
+	require.EqualValues(t, 8, c.status(t, containers[0].ID).GetExitCode(), "the trap of QUIT")
+}
+
+func (c *containerd) stopShortened(t *testing.T) {
+	containers := c.startReady(t, realPod("shortened", v1.Container{Name: "main", Image: "stubborn:1"}))
+	patient := make(chan error, 1)
+	go func() { patient <- c.runtime.StopContainer(t.Context(), containers[0].ID, 600) }()
+	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 0))
+	require.NoError(t, <-patient)
+}
+
+func (c *containerd) exec(t *testing.T) {
+	containers := c.startReady(t, realPod("exec", v1.Container{Name: "main", Image: "obedient:1"}))
+	output, err := c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
+	require.Equal(t, "out\nerr\n", string(output))
+	require.EqualError(t, err, "command '/bin/sh -c echo out; echo err >&2; exit 3' exited with 3: err\n")
+}
+
+func (c *containerd) execOutOfTime(t *testing.T) {
+	containers := c.startReady(t, realPod("out-of-time", v1.Container{Name: "main", Image: "obedient:1"}))
+	_, err := c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", "sleep 1; touch /tmp/survived"}, 100*time.Millisecond)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	output, err := c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", "sleep 2; ls /tmp"}, 0)
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", string(output), "the command went on without its caller")
+}
+
+// exit takes many exits: what counts is how late they are noticed when nothing else
+// is going on, which is the best of them on a machine that is busy.
+func (c *containerd) exit(t *testing.T) {
+	best := time.Hour
+	for i := range 5 {
+		name := "exit-" + string(rune('a'+i))
+		containers := c.startReady(t, realPod(name, v1.Container{Name: "main", Image: "obedient:1"}))
+		exited := c.runtime.Exited(containers[0].ID)
+		requireRunning(t, exited)
+		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: containers[0].ID, Timeout: 60})
+		require.NoError(t, err)
+		awaitExit(t, exited)
+		noticed := time.Now()
+		best = min(best, noticed.Sub(time.Unix(0, c.status(t, containers[0].ID).GetFinishedAt())))
+	}
+	require.LessOrEqual(t, best, 200*time.Millisecond)
+}
+
+func (c *containerd) gone(t *testing.T) {
+	containers := c.startReady(t, realPod("gone", v1.Container{Name: "main", Image: "obedient:1"}))
+	id := containers[0].ID
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "that it had exited is no error")
+	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
+	require.ErrorContains(t, err, "CONTAINER_EXITED")
+	awaitExit(t, c.runtime.Exited(id))
+
+	require.ErrorIs(t, c.runtime.StopContainer(t.Context(), "unknown", 1), lifecycle.ErrContainerNotFound)
+	_, err = c.runtime.RunInContainer(t.Context(), "unknown", []string{"/bin/true"}, 0)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	awaitExit(t, c.runtime.Exited("unknown"))
+}
+
+func (c *containerd) adoption(t *testing.T) {
+	pod := realPod("adopted", v1.Container{Name: "first", Image: "obedient:1"}, v1.Container{Name: "second", Image: "stubborn:1"})
+	first := connect(t, c.server, cri.Options{})
+	started, err := first.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+
+	second := connect(t, c.server, cri.Options{})
+	adopted, err := second.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, started, adopted)
+	require.NoError(t, second.StopContainer(t.Context(), adopted[0].ID, 60))
+	adopted, err = second.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, started[1:], adopted, "those that run")
+}
+
+func (c *containerd) initContainers(t *testing.T) {
+	pod := realPod("inits", v1.Container{Name: "main", Image: "obedient:1"})
+	pod.Spec.InitContainers = []v1.Container{
+		{Name: "plain", Image: "obedient:1", Command: []string{"/bin/sleep", "0.5"}},
+		{Name: "sidecar", Image: "obedient:1", RestartPolicy: new(v1.ContainerRestartPolicyAlways)},
+	}
+	containers, err := c.runtime.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, "sidecar", containers[0].Name)
+	require.Equal(t, "main", containers[1].Name)
+	require.Len(t, containers, 2)
+
+	list, err := c.server.Runtime().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.name": "inits", "io.kubernetes.container.name": "plain"},
+	}})
+	require.NoError(t, err)
+	plain := c.status(t, list.GetContainers()[0].GetId())
+	require.LessOrEqual(t, plain.GetFinishedAt(), c.status(t, containers[0].ID).GetStartedAt())
+}
+
+func (c *containerd) passedOn(t *testing.T) {
+	logs := t.TempDir()
+	runtime := connect(t, c.server, cri.Options{LogDirectory: logs})
+	_, err := runtime.StartPod(t.Context(), realPod("passed", v1.Container{
+		Name: "main", Image: "obedient:1", WorkingDir: "/tmp",
+		Command: []string{"/bin/sh", "-c"}, Args: []string{`echo "$GREETING from $PWD"; touch ready`},
+		Env: []v1.EnvVar{{Name: "GREETING", Value: "hello"}},
+	}))
+	require.NoError(t, err)
+	log := filepath.Join(logs, "default_passed_passed-uid", "main", "0.log")
+	require.Eventually(t, func() bool {
+		content, err := os.ReadFile(log)
+		return err == nil && len(content) > 0
+	}, waitAtMost, pollEvery)
+	content, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "stdout F hello from /tmp\n")
+}
+
+func (c *containerd) failedStart(t *testing.T) {
+	_, err := c.runtime.StartPod(t.Context(), realPod("fails", v1.Container{Name: "main", Image: "obedient:1", Command: []string{"/bin/nothing"}}))
+	require.ErrorContains(t, err, `pod default/fails, container "main": failed to start`)
+	c.requireNoPod(t, "fails")
+}
+
+func (c *containerd) missingImage(t *testing.T) {
+	_, err := c.runtime.StartPod(t.Context(), realPod("missing", v1.Container{Name: "main", Image: "nginx:1.99"}))
+	require.EqualError(t, err, `pod default/missing, container "main": image "nginx:1.99" is not in the container runtime, and images are not pulled`)
+	c.requireNoPod(t, "missing")
+}
+
+func (c *containerd) remove(t *testing.T) {
+	pod := realPod("removed", v1.Container{Name: "main", Image: "stubborn:1"})
+	containers := c.startReady(t, pod)
+	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
+	c.requireNoPod(t, "removed")
+	require.ErrorIs(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 1), lifecycle.ErrContainerNotFound)
+	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
+}
+
+func (c *containerd) requireNoPod(t *testing.T, name string) {
+	t.Helper()
+	list, err := c.server.Runtime().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.name": name},
+	}})
+	require.NoError(t, err)
+	require.Empty(t, list.GetItems())
+}
