@@ -34,6 +34,62 @@ func BenchmarkForNodeShutdown(b *testing.B) {
 	}
 }
 
+func BenchmarkForDelete(b *testing.B) {
+	pod, options := scheduled(new(int64(30))), asking(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForDelete(pod, options)
+	}
+}
+
+func BenchmarkForHardEviction(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForHardEviction()
+	}
+}
+
+func BenchmarkForSoftEviction(b *testing.B) {
+	pod := podWith(new(int64(30)), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ForSoftEviction(pod, -1)
+	}
+}
+
+// The two below write into the pod or the options, and allocate what they write.
+
+func BenchmarkBeforeDelete(b *testing.B) {
+	pod, now := scheduled(new(int64(30))), today()
+	b.ReportAllocs()
+	for b.Loop() {
+		pod.DeletionTimestamp = nil
+		if _, _, err := graceperiod.BeforeDelete(pod, asking(nil), now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCheckGracefulDelete(b *testing.B) {
+	var strategy graceperiod.PodDeleteStrategy
+	pod, options := scheduled(new(int64(30))), asking(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		options.GracePeriodSeconds = nil
+		strategy.CheckGracefulDelete(b.Context(), pod, options)
+	}
+}
+
+// What an explanation costs beside its plain function.
+func BenchmarkExplainContainer(b *testing.B) {
+	pod := podOf(container("app", new(int64(10)), new(int64(20))))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	b.ReportAllocs()
+	for b.Loop() {
+		graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
+	}
+}
+
 func BenchmarkRemaining(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,189 @@
+package graceperiod_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// web is a running pod with a grace of 30 s and a container whose liveness probe
+// gives it 10 s.
+func web() *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
+		Spec: v1.PodSpec{
+			NodeName:                      "node-1",
+			TerminationGracePeriodSeconds: new(int64(30)),
+			Containers: []v1.Container{{
+				Name:          "nginx",
+				LivenessProbe: &v1.Probe{TerminationGracePeriodSeconds: new(int64(10))},
+			}},
+		},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
+	}
+}
+
+func ExampleForContainer() {
+	pod := web()
+	nginx := &pod.Spec.Containers[0]
+	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonUnknown))
+	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
+
+	pod.DeletionGracePeriodSeconds = new(int64(5)) // someone deleted the pod meanwhile
+	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
+	// Output:
+	// 30
+	// 10
+	// 5
+}
+
+func ExampleExplainContainer() {
+	pod := web()
+	why := graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
+	fmt.Println(strings.ReplaceAll(why.String(), " and ", "\nand "))
+	// Output:
+	// The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set
+	// and spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 10.
+}
+
+func ExampleForPod() {
+	pod := web()
+	first, _ := graceperiod.ForPod(pod, 0, nil)
+	evicted, shortened := graceperiod.ForPod(pod, first, new(graceperiod.ForHardEviction()))
+	fmt.Println(first, evicted, shortened)
+	// Output: 30 1 true
+}
+
+func ExampleExplainPod() {
+	fmt.Println(graceperiod.ExplainPod(web(), 0, new(int64(12))))
+	// Output:
+	// The grace period is 12 s because metadata.deletionGracePeriodSeconds is not set and the override is 12.
+}
+
+func ExampleForDelete() {
+	pod := web()
+	fmt.Println(graceperiod.ForDelete(pod, &metav1.DeleteOptions{}))
+	fmt.Println(graceperiod.ForDelete(pod, metav1.NewDeleteOptions(90)))
+	fmt.Println(graceperiod.ForDelete(pod, metav1.NewDeleteOptions(-1)))
+
+	pod.Spec.NodeName = "" // nothing runs yet
+	fmt.Println(graceperiod.ForDelete(pod, metav1.NewDeleteOptions(90)))
+	// Output:
+	// 30 true
+	// 90 true
+	// 1 true
+	// 0 true
+}
+
+func ExampleExplainDelete() {
+	pod := web()
+	pod.Status.Phase = v1.PodSucceeded
+	fmt.Println(graceperiod.ExplainDelete(pod, metav1.NewDeleteOptions(90)))
+	// Output:
+	// The grace period is 0 s because options.gracePeriodSeconds is 90 and status.phase says that the pod has finished.
+}
+
+func ExampleBeforeDelete() {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	pod := web()
+	show := func(options *metav1.DeleteOptions, now time.Time) {
+		graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
+		fmt.Println(graceful, pending, err, pod.DeletionTimestamp.Format(time.TimeOnly), *pod.DeletionGracePeriodSeconds, pod.Generation)
+	}
+	show(&metav1.DeleteOptions{}, now)                        // kubectl delete
+	show(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer one changes nothing
+	show(metav1.NewDeleteOptions(10), now.Add(2*time.Second)) // a shorter one does
+	show(metav1.NewDeleteOptions(0), now.Add(3*time.Second))  // kubectl delete --force
+	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // nothing is left but the object
+	// Output:
+	// true false <nil> 12:00:30 30 2
+	// false true <nil> 12:00:30 30 2
+	// true false <nil> 12:00:10 10 2
+	// true false <nil> 12:00:03 0 2
+	// false false <nil> 12:00:03 0 2
+}
+
+func ExampleForHardEviction() {
+	fmt.Println(graceperiod.ForHardEviction())
+	// Output: 1
+}
+
+func ExampleForSoftEviction() {
+	pod := web()
+	fmt.Println(graceperiod.ForSoftEviction(pod, 20), graceperiod.ForSoftEviction(pod, 60), graceperiod.ForSoftEviction(pod, -1))
+	// Output: 20 30 30
+}
+
+func ExampleExplainSoftEviction() {
+	fmt.Println(graceperiod.ExplainSoftEviction(web(), -1))
+	// Output:
+	// The grace period is 30 s because the eviction maximum of -1 defers to the pod and spec.terminationGracePeriodSeconds is 30.
+}
+
+func ExampleExplainHardEviction() {
+	fmt.Println(graceperiod.ExplainHardEviction())
+	// Output: The grace period is 1 s because a hard eviction gives 1 s.
+}
+
+func ExampleForNodeShutdown() {
+	pod := web()
+	fmt.Println(graceperiod.ForNodeShutdown(pod, 20), graceperiod.ForNodeShutdown(pod, 60))
+	// Output: 20 30
+}
+
+func ExampleExplainNodeShutdown() {
+	fmt.Println(graceperiod.ExplainNodeShutdown(web(), 20))
+	// Output:
+	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 30.
+}
+
+func ExampleExplanation_Rows() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.Debug)
+	fmt.Fprintln(w, "RULE\tFIELD\tSECONDS\tAPPLIED")
+	for _, row := range graceperiod.ExplainPod(web(), 20, new(int64(0))).Rows() {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		panic(err)
+	}
+	// Output:
+	// RULE         |FIELD                                |SECONDS  |APPLIED
+	// Current      |current                              |20       |yes
+	// Deletion     |metadata.deletionGracePeriodSeconds  |not set  |no
+	// Override     |override                             |0        |yes
+	// ShrinksOnly  |current                              |20       |no
+	// PodMinimum   |                                     |1        |yes
+	// Result       |                                     |1        |
+}
+
+func ExampleKillTimeout() {
+	fmt.Println(graceperiod.KillTimeout(30), graceperiod.KillTimeout(1))
+	// Output: 45s 10s
+}
+
+func ExampleRemaining() {
+	grace := int64(30)
+	fmt.Println(graceperiod.Remaining(grace, 12500*time.Millisecond), graceperiod.Remaining(grace, time.Minute))
+	// Output: 18 2
+}
+
+func ExampleLeftOfDeletion() {
+	pod, now := web(), time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	if _, _, err := graceperiod.BeforeDelete(pod, &metav1.DeleteOptions{}, now); err != nil {
+		panic(err)
+	}
+	fmt.Println(graceperiod.LeftOfDeletion(pod, now.Add(20*time.Second)), graceperiod.LeftOfDeletion(pod, now.Add(time.Hour)))
+	// Output: 10 1
+}
+
+func ExampleDuration() {
+	fmt.Println(graceperiod.Duration(90))
+	// Output: 1m30s
+}

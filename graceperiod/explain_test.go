@@ -1,0 +1,120 @@
+package graceperiod_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+func TestExplanationSentences(t *testing.T) {
+	probed := podOf(container("app", nil, nil), container("proxy", new(int64(10)), nil))
+	probed.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	baseless := podOf(container("app", nil, new(int64(9))))
+	finished := scheduled(new(int64(30)))
+	finished.Status.Phase = v1.PodFailed
+
+	for _, c := range []struct {
+		name string
+		got  graceperiod.Explanation
+		want string
+	}{
+		{"zero value", graceperiod.Explanation{}, "The grace period is 0 s."},
+		{"an unknown rule", graceperiod.Explanation{Seconds: 4, Steps: []graceperiod.Step{{Rule: "Whim", Value: 4, Set: true, Applied: true}}},
+			"The grace period is 4 s because Whim gives 4."},
+
+		{"container, nothing", graceperiod.ExplainContainer(nil, nil, graceperiod.ReasonUnknown),
+			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s."},
+		{"container, deletion", graceperiod.ExplainContainer(podWith(nil, new(int64(5))), nil, graceperiod.ReasonUnknown),
+			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5."},
+		{"container, probe", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonStartupProbe),
+			"The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set and spec.containers[1].startupProbe.terminationGracePeriodSeconds is 10."},
+		{"container, probe without", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
+			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[1].livenessProbe.terminationGracePeriodSeconds is not set, and spec.terminationGracePeriodSeconds is 30."},
+		{"container, probe that cannot apply", graceperiod.ExplainContainer(baseless, &baseless.Spec.Containers[0], graceperiod.ReasonLivenessProbe),
+			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[0].livenessProbe.terminationGracePeriodSeconds of 9 needs a grace in the pod's spec beside it, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s."},
+
+		{"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, new(int64(5))), 20, new(int64(0))),
+			"The grace period is 1 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s."},
+		{"pod, nothing new", graceperiod.ExplainPod(podWith(nil, new(int64(25))), 20, nil),
+			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set."},
+		{"pod, spec", graceperiod.ExplainPod(podWith(new(int64(30)), nil), 0, nil),
+			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30."},
+		{"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, new(int64(0))), 20, new(int64(60))),
+			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period only ever shrinks."},
+
+		{"delete, no options", graceperiod.ExplainDelete(nil, nil),
+			"The grace period is 0 s because there are no delete options."},
+		{"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(7)))),
+			"The grace period is 7 s because options.gracePeriodSeconds is 7."},
+		{"delete, nobody says anything", graceperiod.ExplainDelete(scheduled(nil), asking(nil)),
+			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate."},
+		{"delete, not on a node", graceperiod.ExplainDelete(nil, asking(new(int64(7)))),
+			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty."},
+		{"delete, finished", graceperiod.ExplainDelete(finished, asking(nil)),
+			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished."},
+		{"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(-7)))),
+			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1."},
+
+		{"hard eviction", graceperiod.ExplainHardEviction(),
+			"The grace period is 1 s because a hard eviction gives 1 s."},
+		{"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(new(int64(60)), nil), 20),
+			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60."},
+		{"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(new(int64(5)), nil), 20),
+			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5."},
+		{"soft eviction, deferred to nothing", graceperiod.ExplainSoftEviction(nil, -1),
+			"The grace period is 30 s because the eviction maximum of -1 defers to the pod, spec.terminationGracePeriodSeconds is not set, and the default is 30."},
+
+		{"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(new(int64(60)), nil), 20),
+			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60."},
+		{"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(new(int64(20)), nil), 20),
+			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, c.got.String())
+		})
+	}
+}
+
+func TestExplanationRows(t *testing.T) {
+	require.Equal(t, [][]string{{"Result", "", "0", ""}}, graceperiod.Explanation{}.Rows())
+	require.Equal(t, [][]string{
+		{"Current", "current", "20", "yes"},
+		{"Deletion", "metadata.deletionGracePeriodSeconds", "not set", "no"},
+		{"Override", "override", "-3", "yes"},
+		{"ShrinksOnly", "current", "20", "no"},
+		{"PodMinimum", "", "1", "yes"},
+		{"Result", "", "1", ""},
+	}, graceperiod.ExplainPod(nil, 20, new(int64(-3))).Rows())
+}
+
+// A container is named by where it stands in its pod, whichever way it is held.
+func TestExplainContainerNamesTheField(t *testing.T) {
+	pod := podOf(container("web", nil, nil), container("app", nil, nil))
+	pod.Spec.InitContainers = []v1.Container{container("setup", nil, nil), container("proxy", nil, nil)}
+	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(container("shell", nil, nil))}}
+	twins := podOf(container("", nil, nil), container("", nil, nil))
+	outsider, copied := container("other", nil, nil), pod.Spec.InitContainers[1]
+	for _, c := range []struct {
+		name      string
+		pod       *v1.Pod
+		container *v1.Container
+		want      string
+	}{
+		{"a container", pod, &pod.Spec.Containers[1], "spec.containers[1]"},
+		{"a sidecar", pod, &pod.Spec.InitContainers[1], "spec.initContainers[1]"},
+		{"an ephemeral one", pod, (*v1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), "spec.ephemeralContainers[0]"},
+		{"a copy", pod, &copied, "spec.initContainers[1]"},
+		{"one of two without a name", twins, &twins.Spec.Containers[1], "spec.containers[1]"},
+		{"one of another pod", pod, &outsider, "container"},
+		{"nil container", pod, nil, "container"},
+		{"nil pod", nil, &outsider, "container"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			steps := graceperiod.ExplainContainer(c.pod, c.container, graceperiod.ReasonLivenessProbe).Steps
+			require.Equal(t, c.want+".livenessProbe.terminationGracePeriodSeconds", steps[1].Field)
+		})
+	}
+}

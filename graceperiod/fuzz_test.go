@@ -1,0 +1,103 @@
+package graceperiod_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// maybe is an optional number out of two arguments that a fuzzer can make.
+func maybe(set bool, seconds int64) *int64 {
+	if !set {
+		return nil
+	}
+	return &seconds
+}
+
+func FuzzForContainer(f *testing.F) {
+	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
+	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
+	f.Add(false, int64(0), true, int64(math.MinInt64), false, int64(0), false, int64(0), "Unknown")
+	f.Fuzz(func(t *testing.T, d bool, deletion int64, s bool, startup int64, l bool, liveness int64, p bool, spec int64, reason string) {
+		containerHolds(t, maybe(d, deletion), maybe(s, startup), maybe(l, liveness), maybe(p, spec), graceperiod.KillReason(reason))
+	})
+}
+
+func FuzzForPod(f *testing.F) {
+	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
+	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
+	f.Add(false, int64(0), true, int64(math.MinInt64), int64(math.MaxInt64), false, int64(0), int64(0))
+	f.Fuzz(func(t *testing.T, s bool, spec int64, d bool, deletion, current int64, o bool, override, longer int64) {
+		podHolds(t, maybe(s, spec), maybe(d, deletion), current, maybe(o, override), longer)
+	})
+}
+
+func FuzzForDelete(f *testing.F) {
+	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
+	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
+	f.Fuzz(func(t *testing.T, s bool, spec int64, a bool, asked int64, node, phase string, longer int64) {
+		deleteHolds(t, maybe(s, spec), maybe(a, asked), node, v1.PodPhase(phase), longer)
+	})
+}
+
+func FuzzBeforeDelete(f *testing.F) {
+	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
+	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
+	f.Add(false, int64(0), int64(0), false, int64(0), true, int64(math.MaxInt64), int64(math.MaxInt64-1))
+	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, s bool, stored int64, a bool, asked, generation int64) {
+		pod := scheduled(maybe(s, stored))
+		if deleted {
+			end := today().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
+			pod.DeletionTimestamp = &metav1.Time{Time: end}
+			pod.DeletionGracePeriodSeconds = maybe(s, stored)
+		}
+		pod.Generation = generation
+		beforeDeleteHolds(t, pod, asking(maybe(a, asked)), today())
+	})
+}
+
+func FuzzForSoftEviction(f *testing.F) {
+	f.Add(true, int64(60), int64(20), int64(30))
+	f.Add(false, int64(0), int64(-1), int64(0))
+	f.Fuzz(func(t *testing.T, s bool, spec, limit, higher int64) {
+		softEvictionHolds(t, maybe(s, spec), limit, higher)
+	})
+}
+
+func FuzzForNodeShutdown(f *testing.F) {
+	f.Add(true, int64(60), int64(20), int64(30))
+	f.Add(false, int64(0), int64(-1), int64(0))
+	f.Fuzz(func(t *testing.T, s bool, spec, bucket, longer int64) {
+		nodeShutdownHolds(t, maybe(s, spec), bucket, longer)
+	})
+}
+
+// FuzzDuration covers KillTimeout too: the two are compared with each other.
+func FuzzDuration(f *testing.F) {
+	f.Add(int64(30), int64(31))
+	f.Add(int64(math.MaxInt64)/int64(time.Second), int64(math.MaxInt64))
+	f.Fuzz(spansHold)
+}
+
+func FuzzRemaining(f *testing.F) {
+	f.Add(int64(30), int64(10*time.Second), int64(11*time.Second))
+	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, seconds, elapsed, later int64) {
+		remainingHolds(t, seconds, time.Duration(elapsed), time.Duration(later))
+	})
+}
+
+func FuzzLeftOfDeletion(f *testing.F) {
+	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
+	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))
+	f.Fuzz(func(t *testing.T, g bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
+		// A time.Time near the ends of its int64 does not know before from after.
+		at, then := time.Unix(now>>1, nowNanoseconds), time.Unix(end>>1, endNanoseconds)
+		leftHolds(t, maybe(g, grace), then, at, at.Add(time.Duration(later)))
+	})
+}

@@ -1,0 +1,313 @@
+package graceperiod_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// What must hold for every input, asked here of all combinations of edge values
+// and in the fuzz targets of whatever the fuzzer finds.
+
+// edges are the numbers of seconds at which something changes.
+func edges() []int64 {
+	const most = math.MaxInt64 / int64(time.Second)
+	return []int64{math.MinInt64, -most - 1, -1, 0, 1, 2, 3, 7, 30, most, most + 1, math.MaxInt64}
+}
+
+// optionalEdges are the edges, and nothing.
+func optionalEdges() []*int64 {
+	optional := []*int64{nil}
+	for _, edge := range edges() {
+		optional = append(optional, &edge)
+	}
+	return optional
+}
+
+// explains checks that e gives seconds and that its steps lead there.
+func explains(t *testing.T, seconds int64, e graceperiod.Explanation) {
+	t.Helper()
+	require.Equal(t, seconds, e.Seconds)
+	require.NotEmpty(t, e.Steps)
+	var last *graceperiod.Step
+	for _, step := range e.Steps {
+		if step.Applied {
+			require.True(t, step.Set, "%+v", step)
+			last = &step
+		}
+	}
+	require.NotNil(t, last, "some rule applied")
+	require.Equal(t, seconds, last.Value, "the last rule that applied decides")
+	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "there is a reason")
+	require.Len(t, e.Rows(), len(e.Steps)+1)
+}
+
+func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
+	pod := podOf(container("app", startup, liveness))
+	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
+	seconds := graceperiod.ForContainer(pod, &pod.Spec.Containers[0], reason)
+
+	own := map[graceperiod.KillReason]*int64{graceperiod.ReasonStartupProbe: startup, graceperiod.ReasonLivenessProbe: liveness}[reason]
+	if spec == nil {
+		own = nil
+	}
+	for _, candidate := range []*int64{deletion, own, spec, new(graceperiod.MinimumContainerSeconds)} {
+		if candidate != nil {
+			require.Equal(t, *candidate, seconds, "the first that is set")
+			break
+		}
+	}
+	explains(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
+}
+
+func TestForContainerHolds(t *testing.T) {
+	few := []*int64{nil, new(int64(math.MinInt64)), new(int64(0)), new(int64(5)), new(int64(math.MaxInt64))}
+	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
+		for _, deletion := range few {
+			for _, startup := range few {
+				for _, liveness := range few {
+					for _, spec := range few {
+						containerHolds(t, deletion, startup, liveness, spec, reason)
+					}
+				}
+			}
+		}
+	}
+}
+
+func podHolds(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
+	pod := podWith(spec, deletion)
+	seconds, shortened := graceperiod.ForPod(pod, current, override)
+	require.GreaterOrEqual(t, seconds, graceperiod.MinimumPodSeconds, "the floor holds")
+	if current > 0 {
+		require.LessOrEqual(t, seconds, current, "only ever shrinks")
+	}
+	require.Equal(t, seconds < current, shortened)
+
+	again, shortened := graceperiod.ForPod(pod, seconds, override)
+	require.Equal(t, seconds, again, "nothing new changes nothing")
+	require.False(t, shortened)
+
+	if override != nil && longer >= *override {
+		more, _ := graceperiod.ForPod(pod, current, &longer)
+		require.GreaterOrEqual(t, more, seconds, "monotone in the override")
+	}
+	explains(t, seconds, graceperiod.ExplainPod(pod, current, override))
+}
+
+func TestForPodHolds(t *testing.T) {
+	for _, spec := range []*int64{nil, new(int64(math.MinInt64)), new(int64(0)), new(int64(30)), new(int64(math.MaxInt64))} {
+		for _, deletion := range []*int64{nil, new(int64(-1)), new(int64(0)), new(int64(7)), new(int64(math.MaxInt64))} {
+			for _, current := range []int64{math.MinInt64, 0, 1, 3, math.MaxInt64} {
+				for i, override := range optionalEdges() {
+					podHolds(t, spec, deletion, current, override, edges()[min(i, len(edges())-1)])
+				}
+			}
+		}
+	}
+}
+
+func deleteHolds(t *testing.T, spec, asked *int64, node string, phase v1.PodPhase, longer int64) {
+	pod, options := podWith(spec, nil), asking(asked)
+	pod.Spec.NodeName, pod.Status.Phase = node, phase
+	seconds, graceful := graceperiod.ForDelete(pod, options)
+	require.True(t, graceful)
+	require.GreaterOrEqual(t, seconds, int64(0))
+	if node == "" || phase == v1.PodFailed || phase == v1.PodSucceeded {
+		require.Zero(t, seconds, "nothing is left to stop")
+	}
+	if asked != nil && longer >= *asked && *asked >= 0 {
+		more, _ := graceperiod.ForDelete(pod, asking(&longer))
+		require.GreaterOrEqual(t, more, seconds, "monotone in the options")
+	}
+	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
+	require.Equal(t, asking(&seconds), options, "the strategy agrees")
+	explains(t, seconds, graceperiod.ExplainDelete(pod, asking(asked)))
+}
+
+func TestForDeleteHolds(t *testing.T) {
+	for _, spec := range optionalEdges() {
+		for i, asked := range optionalEdges() {
+			for _, node := range []string{"", "node-1"} {
+				for _, phase := range []v1.PodPhase{"", v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {
+					deleteHolds(t, spec, asked, node, phase, edges()[min(i, len(edges())-1)])
+				}
+			}
+		}
+	}
+	explains(t, 0, graceperiod.ExplainDelete(nil, nil))
+}
+
+// beforeDeleteHolds checks a delete of pod; the pod's deletionTimestamp is nil or not.
+func beforeDeleteHolds(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
+	before := pod.DeepCopy()
+	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
+	require.NoError(t, err)
+	require.False(t, graceful && pending)
+	first := before.DeletionTimestamp == nil
+	if first {
+		require.True(t, graceful, "a first delete of a pod is always graceful")
+	}
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		require.GreaterOrEqual(t, *grace, int64(0))
+	}
+	if !graceful {
+		before.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
+		require.Equal(t, before, pod, "nothing but a negative grace has changed")
+		return
+	}
+	require.False(t, pod.DeletionTimestamp.Time.Before(now), "never into the past")
+	if !first {
+		was := *before.DeletionGracePeriodSeconds
+		require.NotZero(t, was, "one that got stuck is not graceful")
+		if was < 0 {
+			was = 1
+		}
+		require.Less(t, *pod.DeletionGracePeriodSeconds, was, "only ever shrinks")
+		require.True(t, pod.DeletionTimestamp.Time.Equal(now) || pod.DeletionTimestamp.Before(before.DeletionTimestamp), "only ever earlier")
+		require.Equal(t, before.Generation, pod.Generation)
+	}
+	graceful, pending, err = graceperiod.BeforeDelete(pod.DeepCopy(), asking(nil), now)
+	require.NoError(t, err)
+	require.False(t, graceful, "asking for nothing shorter changes nothing")
+	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
+}
+
+func TestBeforeDeleteHolds(t *testing.T) {
+	for _, stored := range optionalEdges() {
+		for _, asked := range optionalEdges() {
+			for _, in := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
+				beforeDeleteHolds(t, ending(in, stored), asking(asked), today())
+			}
+			beforeDeleteHolds(t, scheduled(stored), asking(asked), today())
+			beforeDeleteHolds(t, scheduled(stored), nil, today())
+		}
+	}
+}
+
+func softEvictionHolds(t *testing.T, spec *int64, limit, higher int64) {
+	pod := podWith(spec, nil)
+	seconds := graceperiod.ForSoftEviction(pod, limit)
+	switch {
+	case limit >= 0:
+		require.LessOrEqual(t, seconds, limit)
+		if higher >= limit {
+			require.GreaterOrEqual(t, graceperiod.ForSoftEviction(pod, higher), seconds, "monotone in the maximum")
+		}
+	case spec != nil:
+		require.Equal(t, *spec, seconds)
+	default:
+		require.Equal(t, graceperiod.DefaultSeconds, seconds)
+	}
+	if spec != nil {
+		require.LessOrEqual(t, seconds, *spec)
+	}
+	explains(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
+}
+
+func nodeShutdownHolds(t *testing.T, spec *int64, bucket, longer int64) {
+	pod := podWith(spec, nil)
+	seconds := graceperiod.ForNodeShutdown(pod, bucket)
+	want := bucket
+	if spec != nil {
+		want = min(bucket, *spec)
+	}
+	require.Equal(t, want, seconds)
+	if longer >= bucket {
+		require.GreaterOrEqual(t, graceperiod.ForNodeShutdown(pod, longer), seconds, "monotone in the bucket")
+	}
+	explains(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
+}
+
+func TestOverridesHold(t *testing.T) {
+	explains(t, graceperiod.ForHardEviction(), graceperiod.ExplainHardEviction())
+	for _, spec := range optionalEdges() {
+		for _, limit := range edges() {
+			for _, higher := range edges() {
+				softEvictionHolds(t, spec, limit, higher)
+				nodeShutdownHolds(t, spec, limit, higher)
+			}
+		}
+	}
+}
+
+func spansHold(t *testing.T, seconds, more int64) {
+	span, timeout := graceperiod.Duration(seconds), graceperiod.KillTimeout(seconds)
+	if span != longest && span != shortest {
+		require.Equal(t, seconds, int64(span/time.Second))
+		require.Zero(t, span%time.Second)
+	}
+	require.Equal(t, seconds < 0, span < 0)
+	require.GreaterOrEqual(t, timeout, 10*time.Second)
+	require.GreaterOrEqual(t, timeout, span)
+	if more >= seconds {
+		require.GreaterOrEqual(t, graceperiod.Duration(more), span, "monotone")
+		require.GreaterOrEqual(t, graceperiod.KillTimeout(more), timeout, "monotone")
+	}
+}
+
+func remainingHolds(t *testing.T, seconds int64, elapsed, later time.Duration) {
+	left := graceperiod.Remaining(seconds, elapsed)
+	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "the floor holds")
+	require.LessOrEqual(t, left, max(seconds, graceperiod.MinimumContainerSeconds), "only ever shrinks")
+	if left > graceperiod.MinimumContainerSeconds {
+		require.Equal(t, seconds, left+int64(max(elapsed, 0)/time.Second), "less the whole seconds")
+	}
+	if later >= elapsed {
+		require.LessOrEqual(t, graceperiod.Remaining(seconds, later), left, "time only takes away")
+	}
+}
+
+func TestSpansHold(t *testing.T) {
+	for _, seconds := range edges() {
+		for _, more := range edges() {
+			spansHold(t, seconds, more)
+			for _, elapsed := range edges() {
+				remainingHolds(t, seconds, time.Duration(elapsed), time.Duration(more))
+				remainingHolds(t, seconds, graceperiod.Duration(elapsed), graceperiod.Duration(more))
+			}
+		}
+	}
+}
+
+func leftHolds(t *testing.T, grace *int64, end, now, later time.Time) {
+	pod := podWith(nil, grace)
+	pod.DeletionTimestamp = &metav1.Time{Time: end}
+	left := graceperiod.LeftOfDeletion(pod, now)
+	if end.IsZero() {
+		whole, _ := graceperiod.ForPod(pod, 0, nil)
+		require.Equal(t, whole, left)
+		return
+	}
+	most := int64(1)
+	if grace != nil {
+		most = max(most, *grace)
+	}
+	require.GreaterOrEqual(t, left, graceperiod.MinimumPodSeconds, "the floor holds")
+	require.LessOrEqual(t, left, most, "no more than was given")
+	if left > graceperiod.MinimumPodSeconds && left < most {
+		over := end.Sub(now) - graceperiod.Duration(left)
+		require.LessOrEqual(t, over, time.Duration(0), "rounded up")
+		require.Greater(t, over, -time.Second, "by less than a second")
+	}
+	if !later.Before(now) {
+		require.LessOrEqual(t, graceperiod.LeftOfDeletion(pod, later), left, "time only takes away")
+	}
+}
+
+func TestLeftOfDeletionHolds(t *testing.T) {
+	for _, grace := range optionalEdges() {
+		for _, in := range edges() {
+			for _, later := range edges() {
+				leftHolds(t, grace, today().Add(graceperiod.Duration(in)), today(), today().Add(time.Duration(later)))
+				leftHolds(t, grace, today().Add(time.Duration(in)), today(), today().Add(graceperiod.Duration(later)))
+			}
+		}
+	}
+}
