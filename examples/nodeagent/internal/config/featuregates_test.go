@@ -1,0 +1,37 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+func TestSetFeatureGates(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, lifecycle.AddFeatureGates(gate))
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("GracefulNodeShutdown=true")) // the command line
+
+	unknown, err := config.SetFeatureGates(gate, map[string]bool{
+		"GracefulNodeShutdown":    false,
+		"PodLifecycleSleepAction": false,
+		"ZNotOurs":                true,
+		"AlsoNotOurs":             false,
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"AlsoNotOurs", "ZNotOurs"}, unknown)
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line wins")
+	require.False(t, gate.Enabled(lifecycle.PodLifecycleSleepAction), "the file counts")
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
+}
+
+func TestSetFeatureGatesOfNoFile(t *testing.T) {
+	unknown, err := config.SetFeatureGates(featuregate.NewFeatureGate(), nil)
+	require.NoError(t, err)
+	require.Empty(t, unknown)
+}

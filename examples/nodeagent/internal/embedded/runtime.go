@@ -1,0 +1,98 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+var _ podruntime.Runtime = (*Runtime)(nil)
+
+// Runtime keeps scripted containers in the process. Make one with [New].
+type Runtime struct {
+	*lifecycletest.Runtime
+
+	mu   sync.Mutex // guards pods; never held while anything waits
+	pods map[types.UID][]lifecycle.Container
+}
+
+// New makes a runtime without pods.
+func New() *Runtime {
+	return &Runtime{Runtime: lifecycletest.NewRuntime(), pods: map[types.UID][]lifecycle.Container{}}
+}
+
+// StartPod plays the init containers one after the other, and starts sidecars and
+// main containers in the order of the manifest.
+func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if running, ok := r.running(pod.UID); ok {
+		return running, nil
+	}
+	var started []lifecycle.Container
+	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		script, err := scriptOf(pod, c.Name)
+		if err != nil {
+			return started, fmt.Errorf("failed to start container %s: %w", c.Name, err)
+		}
+		id := string(pod.UID) + "/" + c.Name
+		r.Start(id, script)
+		if i >= len(pod.Spec.InitContainers) || c.RestartPolicy != nil {
+			started = append(started, lifecycle.Container{Name: c.Name, ID: id})
+			r.note(pod.UID, started)
+			continue
+		}
+		if err := r.playInit(ctx, id, script); err != nil {
+			return started, fmt.Errorf("failed to run init container %s: %w", c.Name, err)
+		}
+	}
+	return started, nil
+}
+
+// playInit waits for the end of a plain init container.
+func (r *Runtime) playInit(ctx context.Context, id string, script lifecycletest.Script) error {
+	defer r.Remove(id)
+	if script.ExitAfter <= 0 {
+		return nil
+	}
+	select {
+	case <-r.Exited(id):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// StopPod forgets the containers of a pod. One that still runs is ended.
+func (r *Runtime) StopPod(_ context.Context, pod *v1.Pod) error {
+	running, _ := r.running(pod.UID)
+	for _, c := range running {
+		r.Remove(c.ID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, pod.UID)
+	return nil
+}
+
+// Close does nothing: the containers end with the process.
+func (r *Runtime) Close() error { return nil }
+
+func (r *Runtime) running(uid types.UID) ([]lifecycle.Container, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running, ok := r.pods[uid]
+	return slices.Clone(running), ok
+}
+
+func (r *Runtime) note(uid types.UID, running []lifecycle.Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pods[uid] = slices.Clone(running)
+}
