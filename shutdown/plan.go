@@ -148,16 +148,15 @@ func (b *PlannedBucket) schedule(start, latest time.Duration, opts PlanOptions) 
 	switch {
 	case len(b.Pods) == 0 || own == 0:
 	case opts.NoRollOver:
-		has = own
+		has = min(own, latest-start) // less only if the sum saturates
 	default: // what skipped buckets left is known beforehand
 		has = latest - start
 	}
 	if len(b.Pods) > 0 {
 		b.End = saturatingAdd(start, has)
 	}
-	unmount, flush := opts.reserves(has)
 	for i := range b.Pods {
-		b.Pods[i].grant(has-unmount-flush, own-unmount-flush)
+		b.Pods[i].grant(opts.lessReserves(has), opts.lessReserves(own))
 	}
 }
 
@@ -190,6 +189,12 @@ func (o PlanOptions) reserves(has time.Duration) (unmount, flush time.Duration) 
 	}
 	unmount = min(time.Duration(float64(half)*(float64(unmount)/float64(sum))), half)
 	return unmount, half - unmount
+}
+
+// lessReserves is what the reserves leave of a bucket's time to its pods.
+func (o PlanOptions) lessReserves(has time.Duration) time.Duration {
+	unmount, flush := o.reserves(has)
+	return has - unmount - flush
 }
 
 // forHooks fills in the default reserves of the hooks that are set, and drops

@@ -1,0 +1,83 @@
+package shutdown_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const source = "kubernetes.io/config.source"
+
+// pod makes a pod of the namespace test.
+func pod(name string, changes ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, Annotations: map[string]string{}}}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func list(pods ...*v1.Pod) []*v1.Pod { return pods }
+
+func withPriority(priority int32) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.Priority = &priority }
+}
+
+func withClass(name string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.PriorityClassName = name }
+}
+
+func withGrace(seconds int64) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+func withAnnotation(key, value string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Annotations[key] = value }
+}
+
+func TestPriority(t *testing.T) {
+	static := withAnnotation(source, "file")
+	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
+	gold := shutdown.PlanOptions{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
+	plain := shutdown.PlanOptions{StaticPods: new(int32(0))}
+	var zero shutdown.PlanOptions
+	for name, c := range map[string]struct {
+		pod  *v1.Pod
+		opts shutdown.PlanOptions
+		want int32
+	}{
+		"nil pod":                        {nil, zero, 0},
+		"nothing said":                   {pod("p"), zero, 0},
+		"explicit":                       {pod("p", withPriority(7)), zero, 7},
+		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
+		"node critical by name":          {pod("p", withClass("system-node-critical")), zero, 2_000_001_000},
+		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), plain, 2_000_000_000},
+		"built in is not asked for": {pod("p", withClass("system-node-critical")), shutdown.PlanOptions{
+			PriorityOf: func(string) (int32, bool) { return 1, true },
+		}, 2_000_001_000},
+		"a class that is known":          {pod("p", withClass("gold"), static), gold, 500},
+		"a class that is not":            {pod("p", withClass("lead")), gold, 0},
+		"nobody to ask":                  {pod("p", withClass("gold")), zero, 0},
+		"static":                         {pod("p", static), zero, 2_000_001_000},
+		"static from a URL":              {pod("p", withAnnotation(source, "http")), zero, 2_000_001_000},
+		"static of a class not known":    {pod("p", static, withClass("lead")), gold, 2_000_001_000},
+		"static, as the kubelet does it": {pod("p", static), plain, 0},
+		"mirror":                         {pod("p", mirror), zero, 2_000_001_000},
+		"mirror from the API":            {pod("p", mirror, withAnnotation(source, "api")), zero, 2_000_001_000},
+		"from the API":                   {pod("p", withAnnotation(source, "api")), zero, 0},
+	} {
+		require.Equal(t, c.want, c.opts.Priority(c.pod), name)
+	}
+}
+
+func BenchmarkPriority(b *testing.B) {
+	p := pod("p", withClass("system-node-critical"))
+	var opts shutdown.PlanOptions
+	for b.Loop() {
+		opts.Priority(p)
+	}
+}

@@ -1,0 +1,155 @@
+package shutdown_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+func TestScheduleSortsACopy(t *testing.T) {
+	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
+	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
+	require.Equal(t, shutdown.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(true), "equal priorities keep their order")
+	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
+}
+
+func TestScheduleChoosesTheForm(t *testing.T) {
+	both := config(30*time.Second, 10*time.Second, entry(0, 99))
+	require.Equal(t, shutdown.Schedule{{0, 99}}, both.Schedule(true))
+	require.Equal(t, shutdown.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
+	require.Nil(t, config(0, 0, entry(0, 99)).Schedule(false), "the list alone, with its gate off")
+	require.Nil(t, shutdown.Config{}.Schedule(true))
+}
+
+func TestScheduleOfOddValues(t *testing.T) {
+	require.Equal(t, shutdown.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "a bucket has no less than no time")
+	require.Equal(t, shutdown.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
+	for _, odd := range []shutdown.Config{
+		config(-time.Second, 0),
+		config(-time.Second, -2*time.Second),
+		config(time.Second, -time.Second),
+		config(math.MaxInt64, math.MinInt64),
+		config(math.MinInt64, math.MinInt64),
+	} {
+		require.Nil(t, odd.Schedule(true), odd)
+	}
+}
+
+func TestTotalAndEnd(t *testing.T) {
+	s := shutdown.Schedule{{0, 10}, {5, -3}, {7, 20}}
+	require.Equal(t, 30*time.Second, s.Total(), "less than no time counts as none")
+	for i, want := range map[int]time.Duration{
+		math.MinInt: 0, -1: 0, 0: 10 * time.Second, 1: 10 * time.Second,
+		2: 30 * time.Second, 3: 30 * time.Second, math.MaxInt: 30 * time.Second,
+	} {
+		require.Equal(t, want, s.End(i), i)
+	}
+	require.Zero(t, shutdown.Schedule(nil).Total())
+	require.Zero(t, shutdown.Schedule{}.End(0))
+}
+
+func TestTotalSaturates(t *testing.T) {
+	const most = time.Duration(math.MaxInt64)
+	require.Equal(t, most, shutdown.Schedule{{0, math.MaxInt64}}.Total())
+	require.Equal(t, most, shutdown.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}, {2, 1}}.Total())
+	edge := int64(most / time.Second)
+	require.Equal(t, most, shutdown.Schedule{{0, edge}, {1, 1}}.Total())
+	require.Equal(t, time.Duration(edge)*time.Second, shutdown.Schedule{{0, edge}, {1, 0}}.Total())
+}
+
+func TestIndex(t *testing.T) {
+	s := shutdown.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
+	for priority, want := range map[int32]int{
+		math.MinInt32: 0, -11: 0, -10: 0, -1: 0,
+		0: 1, // of two alike the kubelet takes the first
+		1: 2, 1_999_999_999: 2, 2_000_000_000: 3, 2_000_001_000: 3, math.MaxInt32: 3,
+	} {
+		require.Equal(t, want, s.Index(priority), priority)
+	}
+	require.Equal(t, -1, shutdown.Schedule{}.Index(0))
+}
+
+// checkIndex compares Index with its definition, bucket by bucket.
+func checkIndex(t *testing.T, s shutdown.Schedule, priority int32) {
+	t.Helper()
+	i := s.Index(priority)
+	if len(s) == 0 {
+		require.Equal(t, -1, i)
+		return
+	}
+	require.GreaterOrEqual(t, i, 0)
+	require.Less(t, i, len(s))
+	if s[i].Priority > priority {
+		require.Zero(t, i, "only the first bucket takes pods below it")
+	}
+	for _, later := range s[i+1:] {
+		require.True(t, later.Priority > priority || later.Priority == s[i].Priority, "%v of %v is nearer than %d", later, s, i)
+	}
+}
+
+// extremes are the values at which arithmetic breaks, and a few plain ones.
+func extremes() []int64 {
+	return []int64{
+		0, 1, 2, 29, 30, 60, 3600, -1, -30, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64,
+		math.MaxInt64 / int64(time.Second), math.MaxInt64/int64(time.Second) + 1, math.MaxInt32, math.MinInt32,
+	}
+}
+
+// pick draws one of the extremes, or a small number.
+func pick(r *rand.Rand) int64 {
+	if all := extremes(); r.IntN(2) == 0 {
+		return all[r.IntN(len(all))]
+	}
+	return r.Int64N(100)
+}
+
+// pickSchedule draws a schedule of up to 6 buckets.
+func pickSchedule(r *rand.Rand) shutdown.Schedule {
+	var list []shutdown.PodPriorityGracePeriod
+	for range r.IntN(7) {
+		list = append(list, entry(int32(pick(r)), pick(r)))
+	}
+	return config(0, 0, list...).Schedule(true)
+}
+
+func FuzzSchedule(f *testing.F) {
+	f.Add(int64(30*time.Second), int64(10*time.Second), true, int32(0), int64(10), int32(5), int64(20))
+	f.Add(int64(math.MaxInt64), int64(math.MinInt64), false, int32(math.MaxInt32), int64(math.MaxInt64), int32(math.MinInt32), int64(math.MinInt64))
+	f.Add(int64(math.MinInt64), int64(math.MaxInt64), true, int32(0), int64(math.MaxInt64), int32(0), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, total, critical int64, byPriority bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
+		cfg := config(time.Duration(total), time.Duration(critical), entry(priorityA, secondsA), entry(priorityB, secondsB))
+		s := cfg.Schedule(byPriority)
+		sum := time.Duration(0)
+		for i, b := range s {
+			require.GreaterOrEqual(t, b.Seconds, int64(0))
+			require.True(t, i == 0 || s[i-1].Priority <= b.Priority, "ascending")
+			require.GreaterOrEqual(t, s.End(i), sum, "the ends never go back")
+			sum = s.End(i)
+		}
+		require.Equal(t, sum, s.Total())
+		if !byPriority {
+			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the migrated form adds nothing")
+		}
+		checkIndex(t, s, priorityA)
+		checkIndex(t, s, priorityB-1)
+		_ = cfg.Validate(nil) // it has an answer for everything
+	})
+}
+
+func FuzzIndex(f *testing.F) {
+	f.Add(uint64(1), int32(0))
+	f.Add(uint64(2), int32(math.MaxInt32))
+	f.Fuzz(func(t *testing.T, seed uint64, priority int32) {
+		s := pickSchedule(rand.New(rand.NewPCG(seed, 0)))
+		checkIndex(t, s, priority)
+		for _, b := range s {
+			checkIndex(t, s, b.Priority)
+		}
+	})
+}
