@@ -79,6 +79,14 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
+// probePath is where the probe of rule has its grace within a container.
+func probePath(rule Rule) string {
+	if rule == RuleStartupProbe {
+		return ".startupProbe.terminationGracePeriodSeconds"
+	}
+	return ".livenessProbe.terminationGracePeriodSeconds"
+}
+
 // containerPath is where container stands in pod, as the API server writes paths.
 // A container is looked for by identity and then by name, since callers often
 // hold a copy; one that is not in the pod is just "container".
