@@ -27,39 +27,51 @@ type conn struct {
 // the connecting; the connection lives on until it is closed.
 func dial(ctx context.Context, address string) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end) // wakes the handshake, which knows no context
-	bus, err := connect(address, dbus.WithContext(life),
-		// The default handler starts a goroutine for each signal that finds its
-		// channel full: a false could overtake its true.
-		dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	stop := context.AfterFunc(ctx, end) // the handshake knows no context but the connection's
+	bus, err := connect(life, address)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("connect to the system bus: %w", err)
+		return nil, err
 	}
 	return &conn{Conn: bus, manager: bus.Object(login1, login1Path)}, nil
 }
 
-func connect(address string, options ...dbus.ConnOption) (*dbus.Conn, error) {
-	if address == "" {
-		return dbus.ConnectSystemBus(options...)
+// connect gives a connection that is closed when life ends.
+func connect(life context.Context, address string) (bus *dbus.Conn, err error) {
+	options := []dbus.ConnOption{
+		dbus.WithContext(life),
+		// The default handler starts a goroutine for each signal that finds its
+		// channel full: a false could overtake its true.
+		dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()),
 	}
-	return dbus.Connect(address, options...)
+	if address == "" {
+		bus, err = dbus.ConnectSystemBus(options...)
+	} else {
+		bus, err = dbus.Connect(address, options...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect to the system bus: %w", err)
+	}
+	return bus, nil
 }
 
 // property reads one of the manager's properties from logind itself: some of
-// those that change are announced as constant (InhibitDelayMaxUSec).
-func (c *conn) property(ctx context.Context, name string, into any) error {
+// those that change are announced as constant (InhibitDelayMaxUSec). The sequence
+// tells which signals came before the answer.
+func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
 	var value dbus.Variant
-	if err := c.manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, login1Manager, name).Store(&value); err != nil {
-		return fmt.Errorf("read logind's %s: %w", name, err)
+	call := c.manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, login1Manager, name)
+	err := call.Store(&value)
+	if err == nil {
+		err = value.Store(into)
 	}
-	if err := value.Store(into); err != nil {
-		return fmt.Errorf("read logind's %s: %w", name, err)
+	if err != nil {
+		return dbus.NoSequence, fmt.Errorf("read logind's %s: %w", name, err)
 	}
-	return nil
+	return call.ResponseSequence, nil
 }
 
 // owner is the unique name of the logind that answers now.

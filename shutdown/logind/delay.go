@@ -3,19 +3,32 @@
 package logind
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"os"
 	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // unlimited is a delay that logind does not end: InhibitDelayMaxSec=infinity,
 // and whatever does not fit into a [time.Duration].
 const unlimited = time.Duration(math.MaxInt64)
 
+// A new limit is looked for after pollFirst, then after twice as long each time,
+// pollMost at most.
+const (
+	pollFirst = 5 * time.Millisecond
+	pollMost  = 320 * time.Millisecond
+)
+
 // limit reads how long logind lets locks delay a shutdown: 0 if not at all.
 func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	var usec uint64
-	if err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
+	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
 		return 0, err
 	}
 	return fromMicroseconds(usec), nil
@@ -30,7 +43,131 @@ func fromMicroseconds(usec uint64) time.Duration {
 	return time.Duration(usec) * time.Microsecond
 }
 
-// RequestDelay raises the limit.
-func (s *session) RequestDelay(ctx context.Context, _ time.Duration) (time.Duration, error) {
-	return s.conn.limit(ctx)
+// RequestDelay reads logind's limit and raises it with a drop-in if it is below
+// wish. What it grants is what logind then says; math.MaxInt64 is without limit.
+// If that is below wish, the error is a *[shutdown.DelayCappedError], joined with
+// what failed. A drop-in of ours that wish does not need is removed, so that a
+// wish of 0 leaves the host as it was. Calls take turns across sessions.
+func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	select {
+	case s.source.turn <- struct{}{}:
+		defer func() { <-s.source.turn }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("set the shutdown delay: %w", context.Cause(ctx))
+	}
+	granted, err := s.settleDelay(ctx, wish)
+	if err != nil {
+		err = fmt.Errorf("set the shutdown delay: %w", err)
+	}
+	return granted, err
+}
+
+// settleDelay brings the drop-in and the limit to what wish needs.
+func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	granted, err := s.conn.limit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	content, err := s.source.dropIn.find()
+	present := content != nil
+	switch {
+	case err != nil:
+		return s.judge(ctx, wish, err)
+	case present && s.source.without().delay >= wish:
+		return s.withdraw(ctx, wish)
+	case granted >= wish && (!present || bytes.Equal(content, dropInText(wish))):
+		return granted, nil
+	default:
+		return s.raise(ctx, wish, granted < wish)
+	}
+}
+
+// raise writes the drop-in and waits until logind shows a limit that is enough,
+// or, where it was enough before, the one that is now configured.
+func (s *session) raise(ctx context.Context, wish time.Duration, short bool) (time.Duration, error) {
+	if err := s.source.dropIn.write(dropInText(wish)); err != nil {
+		return s.judge(ctx, wish, err)
+	}
+	enough := func(limit time.Duration) bool { return limit >= wish }
+	if !short {
+		configured := s.source.configured().delay
+		enough = func(limit time.Duration) bool { return limit == configured }
+	}
+	return s.judge(ctx, wish, s.reloadUntil(ctx, enough))
+}
+
+// withdraw removes the drop-in, as the other files are enough without it. If
+// logind does not agree with our reading of them, it is written again.
+func (s *session) withdraw(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	if err := s.source.dropIn.remove(); err != nil {
+		return s.judge(ctx, wish, err)
+	}
+	configured := s.source.configured().delay
+	failed := s.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
+	if granted, err := s.conn.limit(ctx); err == nil && granted < wish {
+		return s.raise(ctx, wish, true)
+	}
+	return s.judge(ctx, wish, failed)
+}
+
+// reloadUntil reloads logind and waits for the limit to be as it should. It has
+// ReloadTimeout for both; what the limit then is, is not its concern.
+func (s *session) reloadUntil(ctx context.Context, good func(time.Duration) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, s.source.options.ReloadTimeout)
+	defer cancel()
+	if err := s.source.reload(ctx); err != nil {
+		return err
+	}
+	s.conn.awaitLimit(ctx, good)
+	return nil
+}
+
+// awaitLimit returns when the limit is good, cannot be read, or ctx ends.
+func (c *conn) awaitLimit(ctx context.Context, good func(time.Duration) bool) {
+	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
+		if limit, err := c.limit(ctx); err != nil || good(limit) {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// judge gives what is granted in the end. A failure that cost nothing, as when a
+// drop-in that is no longer needed could not be removed, is for the log.
+func (s *session) judge(ctx context.Context, wish time.Duration, failed error) (time.Duration, error) {
+	granted, err := s.conn.limit(ctx)
+	if err != nil {
+		return 0, errors.Join(failed, err)
+	}
+	if granted >= wish {
+		if failed != nil {
+			s.logger.Error(failed, "The shutdown can be delayed as it should be, but its configuration cannot be changed")
+		}
+		return granted, nil
+	}
+	capped := &shutdown.DelayCappedError{Requested: wish, Granted: granted, Winner: s.source.winner(granted)}
+	return granted, errors.Join(capped, failed)
+}
+
+// winner is the file of somebody else that sets the limit which logind shows; ""
+// if the files that can be seen do not explain it.
+func (s *Source) winner(limit time.Duration) string {
+	winner := s.configured()
+	if winner.delay != limit || s.dropIn.is(winner.file) {
+		return ""
+	}
+	return winner.file
+}
+
+// configured is what logind's files say; without, as if ours were not there.
+func (s *Source) configured() setting {
+	return configured(os.DirFS(s.options.HostRoot), func(string) bool { return false })
+}
+
+func (s *Source) without() setting {
+	return configured(os.DirFS(s.options.HostRoot), s.dropIn.is)
 }

@@ -17,7 +17,7 @@ const origin = "logind"
 // Pending reads logind's PreparingForShutdown. A shutdown that it has told of is
 // not told again by Events; its cancellation is.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
-	preparing, err := s.conn.preparing(ctx)
+	preparing, err := s.readPreparing(ctx)
 	if err != nil || !preparing {
 		return nil, err
 	}
@@ -34,24 +34,37 @@ func (s *session) event(ctx context.Context, kind shutdown.Kind) shutdown.Event 
 	limit, err := s.conn.limit(ctx)
 	switch {
 	case err != nil:
-		s.logger.Error(err, "The end of the delay is not known")
+		s.logger.V(1).Info("The end of the shutdown delay is not known", "err", err)
 	case limit < unlimited:
 		event.Deadline = now.Add(limit)
 	}
 	return event
 }
 
-// preparing says whether a shutdown is delayed or under way. logind sends no
-// change signal for it.
-func (c *conn) preparing(ctx context.Context) (preparing bool, err error) {
-	err = c.property(ctx, "PreparingForShutdown", &preparing)
+// readPreparing says whether a shutdown is delayed or under way. logind sends no
+// change signal for it. After a no, signals that came before it are stale: what
+// they announced is over, and acted upon they would kill pods for nothing.
+func (s *session) readPreparing(ctx context.Context) (preparing bool, err error) {
+	sequence, err := s.conn.property(ctx, "PreparingForShutdown", &preparing)
+	if err == nil && !preparing {
+		s.mu.Lock()
+		s.settled = max(s.settled, sequence)
+		s.mu.Unlock()
+	}
 	return preparing, err
+}
+
+// stale says whether logind has said since that no shutdown is under way.
+func (s *session) stale(signal *dbus.Signal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return signal.Sequence < s.settled
 }
 
 // pendingKind is unknown where logind is older than v257.
 func (c *conn) pendingKind(ctx context.Context) shutdown.Kind {
 	var metadata map[string]dbus.Variant
-	if err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
+	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
 		return shutdown.KindUnknown
 	}
 	return kindOf(metadata)
@@ -65,7 +78,7 @@ func (s *session) pollCancelled() {
 	}
 	ctx, cancel := s.ask()
 	defer cancel()
-	if preparing, err := s.conn.preparing(ctx); err == nil && !preparing {
+	if preparing, err := s.readPreparing(ctx); err == nil && !preparing {
 		s.cancel(shutdown.KindUnknown)
 	}
 }

@@ -27,6 +27,13 @@ type session struct {
 	signals chan *dbus.Signal
 	events  chan shutdown.Event
 	watched sync.WaitGroup // the watching goroutine
+	asked   sync.WaitGroup // the calls of Inhibit, late replies included
+
+	mu      sync.Mutex  // never held across a call
+	asking  *inhibition // the call of Inhibit that is under way; nil: none
+	closed  bool
+	settled dbus.Sequence // of the last answer that no shutdown is under way
+
 	// preparing says that a shutdown is known to be under way.
 	preparing atomic.Bool
 }
@@ -63,9 +70,21 @@ func newSession(ctx context.Context, source *Source, c *conn) (*session, error) 
 // lock that was taken is no longer listed, and by Close.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Close ends the connection and waits for the session's goroutines.
+// Close ends the connection and waits for the session's goroutines. A call of
+// Inhibit that is under way gets a moment for its reply: cut off while it is being
+// read, its descriptor would be out of reach.
 func (s *session) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	call := s.asking
+	s.mu.Unlock()
+	if call != nil {
+		ctx, cancel := s.ask()
+		defer cancel()
+		call.await(ctx)
+	}
 	err := joinClose(nil, s.conn)
+	s.asked.Wait()
 	s.watched.Wait()
 	return err
 }

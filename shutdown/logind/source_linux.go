@@ -10,6 +10,7 @@ import (
 // Source is the systemd-logind of a host. It is safe for concurrent use.
 type Source struct {
 	options Options
+	dropIn  dropIn
 	// turn is held by whoever changes the drop-in, across all sessions.
 	turn chan struct{}
 }
@@ -23,7 +24,8 @@ func New(options Options) (*Source, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("logind: %w", err)
 	}
-	return &Source{options: options.withDefaults(), turn: make(chan struct{}, 1)}, nil
+	options = options.withDefaults()
+	return &Source{options: options, dropIn: options.dropIn(), turn: make(chan struct{}, 1)}, nil
 }
 
 // Available says, at the price of one short connection, whether the system bus

@@ -63,9 +63,12 @@ func (s *session) prepare(signal *dbus.Signal) {
 		s.logger.Info("Ignored a signal of systemd-logind with a malformed body", "signal", signal.Name)
 		return
 	}
-	if said.active {
+	switch {
+	case s.stale(signal):
+		s.logger.V(1).Info("Ignored a signal of a shutdown that is over", "signal", signal.Name)
+	case said.active:
 		s.begin(said.kind)
-	} else {
+	default:
 		s.cancel(said.kind)
 	}
 }

@@ -1,0 +1,294 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+const (
+	etc = "etc/systemd/logind.conf.d"
+	run = "run/systemd/logind.conf.d"
+)
+
+// rereads gives the host a systemd whose reload of logind takes over the limit
+// of the given drop-in, and nothing else. An empty or absent file is 5 s again.
+func (h *host) rereads(t *testing.T, file string) *bustest.Systemd1 {
+	t.Helper()
+	return bustest.StartSystemd1(t, h.bus.Address, func() {
+		limit := 5
+		content, err := os.ReadFile(filepath.Join(h.root, file))
+		if found := regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindSubmatch(content); err == nil && found != nil {
+			limit, _ = strconv.Atoi(string(found[1]))
+		}
+		h.login1.SetLimit(time.Duration(limit) * time.Second)
+	})
+}
+
+func (h *host) write(t *testing.T, file, content string) {
+	t.Helper()
+	path := filepath.Join(h.root, file)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+}
+
+func TestLimitThatIsEnough(t *testing.T) {
+	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
+		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
+		"above":    {time.Minute, 5 * time.Second, time.Minute},
+		"infinite": {bustest.Infinite, math.MaxInt64, math.MaxInt64},
+		"nothing":  {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.login1.SetLimit(test.limit)
+			granted, err := h.connect(t).RequestDelay(t.Context(), test.wish)
+			require.NoError(t, err)
+			require.Equal(t, test.granted, granted)
+			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written without need")
+		})
+	}
+}
+
+func TestLimitRaised(t *testing.T) {
+	for wish, seconds := range map[time.Duration]int{
+		42 * time.Second:             42,
+		30*time.Second + 1:           31,
+		5400 * time.Millisecond:      6,
+		time.Hour - time.Millisecond: 3600,
+	} {
+		t.Run(wish.String(), func(t *testing.T) {
+			h := newHost(t)
+			systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+			granted, err := h.connect(t).RequestDelay(t.Context(), wish)
+			require.NoError(t, err)
+			require.Equal(t, time.Duration(seconds)*time.Second, granted)
+			require.Equal(t, []string{"main"}, systemd1.Killed(), "a unit without a reload gets a SIGHUP")
+
+			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Regexp(t, fmt.Sprintf(`\A(#.*\n)*\[Login\]\nInhibitDelayMaxSec=%d\n\z`, seconds), string(content))
+			modes(t, path, 0o644)
+			modes(t, filepath.Dir(path), 0o755)
+			entries, err := os.ReadDir(filepath.Dir(path))
+			require.NoError(t, err)
+			require.Len(t, entries, 1, "no temporary file stays")
+		})
+	}
+}
+
+func modes(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, mode, info.Mode().Perm(), path)
+}
+
+func TestReloadWhereTheUnitHasOne(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	systemd1.ReloadResult("done")
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+	require.Empty(t, systemd1.Killed())
+}
+
+func TestFailedReloadJobGetsASignal(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	systemd1.ReloadResult("failed")
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+	require.Equal(t, []string{"main"}, systemd1.Killed())
+}
+
+func TestReloadIsNotSynchronous(t *testing.T) {
+	h := newHost(t)
+	h.options.ReloadTimeout = soon
+	bustest.StartSystemd1(t, h.bus.Address, func() {
+		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
+	})
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+}
+
+func TestLimitCapped(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(30 * time.Second)
+	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
+	h.write(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
+	h.write(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
+	bustest.StartSystemd1(t, h.bus.Address, func() {})
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
+	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Winner: "/" + winner}, *capped)
+	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
+}
+
+func TestLimitThatNothingExplains(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(0)
+	bustest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.Zero(t, granted)
+	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	require.True(t, ok, "%v", err)
+	require.Empty(t, capped.Winner)
+}
+
+func TestReloadThatFails(t *testing.T) {
+	for name, start := range map[string]func(*testing.T, *host){
+		"no systemd":       func(*testing.T, *host) {},
+		"systemd refuses":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil) },
+		"job fails, both":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("failed") },
+		"no job, no reply": func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("timeout") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			start(t, h)
+			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+			require.Equal(t, 5*time.Second, granted)
+			capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+			require.True(t, ok, "%v", err)
+			require.Empty(t, capped.Winner, "the file that could not be brought into effect is not to blame")
+			require.ErrorContains(t, err, "SIGHUP")
+		})
+	}
+}
+
+func TestReadOnlyEtc(t *testing.T) {
+	h := newHost(t)
+	h.write(t, "etc", "a file where the directory should be: nothing can be written below it")
+	h.rereads(t, run+"/zz-kubegrace.conf")
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
+}
+
+func TestNoDirectoryTakesTheDropIn(t *testing.T) {
+	h := newHost(t)
+	h.write(t, "etc", "")
+	h.write(t, "run", "")
+	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.Equal(t, 5*time.Second, granted)
+	_, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	require.True(t, ok, "%v", err)
+	require.ErrorContains(t, err, filepath.Join(h.root, "etc"))
+	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
+}
+
+func TestDropInIsAnOption(t *testing.T) {
+	h := newHost(t)
+	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
+	h.rereads(t, run+"/99-agent.conf")
+	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
+}
+
+func TestDropInFollowsTheWish(t *testing.T) {
+	h := newHost(t)
+	const file = etc + "/zz-kubegrace.conf"
+	path := filepath.Join(h.root, file)
+	systemd1 := h.rereads(t, file)
+	session := h.connect(t)
+	for _, step := range []struct {
+		wish, granted time.Duration
+		reloads       int
+	}{
+		{60 * time.Second, 60 * time.Second, 1},
+		{60 * time.Second, 60 * time.Second, 1}, // nothing to do
+		{40 * time.Second, 40 * time.Second, 2}, // what was needed once is taken back
+		{90 * time.Second, 90 * time.Second, 3},
+	} {
+		granted, err := session.RequestDelay(t.Context(), step.wish)
+		require.NoError(t, err)
+		require.Equal(t, step.granted, granted)
+		require.Len(t, systemd1.Killed(), step.reloads)
+		require.FileExists(t, path)
+	}
+	granted, err := session.RequestDelay(t.Context(), 5*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, granted)
+	require.NoFileExists(t, path, "the default is enough: ours is not needed any more")
+}
+
+func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
+	h := newHost(t)
+	const file = etc + "/zz-kubegrace.conf"
+	h.rereads(t, file)
+	session := h.connect(t)
+	_, err := session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+
+	// The files say that another drop-in is enough; this logind, which reads only
+	// ours, shows that they are wrong.
+	h.write(t, etc+"/00-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n")
+	granted, err := session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+	require.FileExists(t, filepath.Join(h.root, file), "it was needed after all")
+}
+
+func TestForeignDropInIsLeftAlone(t *testing.T) {
+	for name, make := range map[string]func(t *testing.T, h *host, path string){
+		"somebody's":   func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
+		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
+		"a directory":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
+		"a dead link":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink("nowhere", path)) },
+		"an empty one": func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			make(t, h, path)
+			before, err := os.Lstat(path)
+			require.NoError(t, err)
+			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+			require.Equal(t, 5*time.Second, granted)
+			_, ok := errors.AsType[*shutdown.DelayCappedError](err)
+			require.True(t, ok, "%v", err)
+			require.ErrorContains(t, err, path)
+			after, err := os.Lstat(path)
+			require.NoError(t, err)
+			require.True(t, os.SameFile(before, after))
+			require.Equal(t, before.ModTime(), after.ModTime())
+
+			granted, err = h.connect(t).RequestDelay(t.Context(), time.Second)
+			require.NoError(t, err, "nothing has to be changed")
+			require.Equal(t, 5*time.Second, granted)
+		})
+	}
+}
+
+func TestRequestDelayEndsWithItsContext(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	ctx := within(t)
+	h.bus.Stop()
+	_, err := session.RequestDelay(ctx, time.Minute)
+	require.Error(t, err)
+	_, capped := errors.AsType[*shutdown.DelayCappedError](err)
+	require.False(t, capped, "a host that is lost grants nothing")
+}

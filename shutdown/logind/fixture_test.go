@@ -1,0 +1,124 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+// soon is how long a test waits for what has to come; it is long, because it is
+// waited out by a failing test only.
+const soon = 10 * time.Second
+
+// host is a scripted login1 and a source over its bus.
+type host struct {
+	bus     *bustest.Bus
+	login1  *bustest.Login1
+	root    string // of the host's files
+	options logind.Options
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{root: t.TempDir()}
+	h.bus = bustest.StartBus(t, "")
+	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.options = logind.Options{
+		Address:       h.bus.Address,
+		HostRoot:      h.root,
+		ReloadTimeout: 200 * time.Millisecond,
+		PollInterval:  10 * time.Millisecond,
+		NoFDStore:     true,
+	}
+	return h
+}
+
+func (h *host) source(t *testing.T) *logind.Source {
+	t.Helper()
+	source, err := logind.New(h.options)
+	require.NoError(t, err)
+	return source
+}
+
+// connect gives a session that is closed when the test ends.
+func (h *host) connect(t *testing.T) shutdown.Session {
+	t.Helper()
+	return connect(t, h.source(t))
+}
+
+func connect(t *testing.T, source *logind.Source) shutdown.Session {
+	t.Helper()
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	return session
+}
+
+// inhibit takes a lock, and gives login1's view of it too.
+func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *bustest.Lock) {
+	t.Helper()
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, lock.Close()) })
+	granted := h.login1.Locks()
+	return lock, granted[len(granted)-1]
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// next gives the next event; it fails the test if the session has ended.
+func next(t *testing.T, session shutdown.Session) shutdown.Event {
+	t.Helper()
+	select {
+	case event, open := <-session.Events():
+		require.True(t, open, "the session has ended")
+		return event
+	case <-time.After(soon):
+		require.Fail(t, "no event")
+		return shutdown.Event{}
+	}
+}
+
+// ended waits for the end of the session.
+func ended(t *testing.T, session shutdown.Session) {
+	t.Helper()
+	select {
+	case event, open := <-session.Events():
+		require.False(t, open, "an event instead of the end: %+v", event)
+	case <-time.After(soon):
+		require.Fail(t, "the session has not ended")
+	}
+}
+
+// released waits until the last copy of a lock is closed.
+func released(t *testing.T, lock *bustest.Lock) {
+	t.Helper()
+	select {
+	case <-lock.Released:
+	case <-time.After(soon):
+		require.Fail(t, "the lock is still held")
+	}
+}
+
+func held(t *testing.T, lock *bustest.Lock) {
+	t.Helper()
+	select {
+	case <-lock.Released:
+		require.Fail(t, "the lock was released")
+	default:
+	}
+}

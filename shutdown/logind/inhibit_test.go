@@ -1,0 +1,160 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+func TestInhibit(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	lock, seen := h.inhibit(t, session)
+	require.Equal(t, "shutdown", seen.What)
+	require.Equal(t, logind.Who, seen.Who)
+	require.Equal(t, logind.Why, seen.Why)
+	require.Equal(t, "delay", seen.Mode)
+	held(t, seen)
+	require.NoError(t, lock.Close())
+	released(t, seen)
+	require.NoError(t, lock.Close(), "a second Close closes nothing")
+}
+
+func TestWhoAndWhyAreOptions(t *testing.T) {
+	h := newHost(t)
+	h.options.Who, h.options.Why = "agent", "its pods"
+	_, seen := h.inhibit(t, h.connect(t))
+	require.Equal(t, "agent", seen.Who)
+	require.Equal(t, "its pods", seen.Why)
+}
+
+func TestLockOutlivesItsSession(t *testing.T) {
+	h := newHost(t)
+	session, err := h.source(t).Connect(t.Context())
+	require.NoError(t, err)
+	lock, seen := h.inhibit(t, session)
+	require.NoError(t, session.Close())
+	held(t, seen)
+	require.NoError(t, lock.Close())
+	released(t, seen)
+}
+
+func TestInhibitRefusedThenGranted(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	h.login1.Refuse(
+		bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
+		bustest.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
+	)
+	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.LimitsExceeded"} {
+		lock, err := session.Inhibit(t.Context())
+		require.Nil(t, lock)
+		refused, ok := errors.AsType[dbus.Error](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, name, refused.Name)
+	}
+	_, seen := h.inhibit(t, session)
+	held(t, seen)
+}
+
+func TestLateReplyIsClosed(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	goOn := h.login1.Delay()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := session.Inhibit(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	goOn()
+	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, soon, time.Millisecond)
+	released(t, h.login1.Locks()[0])
+}
+
+func TestLateReplyIsUsedByTheNextCaller(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	goOn := h.login1.Delay()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := session.Inhibit(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	time.AfterFunc(20*time.Millisecond, goOn)
+	_, seen := h.inhibit(t, session)
+	held(t, seen)
+	require.Equal(t, 1, h.login1.Asked(), "there is one call for both")
+}
+
+func TestEachCallerHasALockOfItsOwn(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	goOn := h.login1.Delay() // so that all wait for the same reply
+	const callers = 8
+	locks, errs := make([]io.Closer, callers), make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() { locks[i], errs[i] = session.Inhibit(t.Context()) })
+	}
+	goOn()
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Len(t, h.login1.Held(), callers)
+	require.Len(t, h.login1.Locks(), callers)
+	for _, lock := range locks {
+		require.NoError(t, lock.Close())
+	}
+	for _, lock := range h.login1.Locks() {
+		released(t, lock)
+	}
+}
+
+func TestReplyAfterClose(t *testing.T) {
+	h := newHost(t)
+	session, err := h.source(t).Connect(t.Context())
+	require.NoError(t, err)
+	goOn := h.login1.Delay()
+	asked := make(chan error, 1)
+	go func() {
+		lock, err := session.Inhibit(t.Context())
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		asked <- err
+	}()
+	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	time.AfterFunc(50*time.Millisecond, goOn)
+	require.NoError(t, session.Close())
+	require.NoError(t, <-asked, "Close waits a moment for the reply")
+	for _, lock := range h.login1.Locks() {
+		released(t, lock)
+	}
+	_, err = session.Inhibit(t.Context())
+	require.ErrorIs(t, err, dbus.ErrClosed)
+}
+
+func TestInhibitEndsWithTheBus(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	goOn := h.login1.Delay()
+	t.Cleanup(goOn)
+	asked := make(chan error, 1)
+	go func() {
+		_, err := session.Inhibit(t.Context())
+		asked <- err
+	}()
+	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	h.bus.Stop()
+	require.Error(t, <-asked)
+	ended(t, session)
+	goOn()
+}

@@ -1,0 +1,262 @@
+//go:build linux
+
+package bustest
+
+import (
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	login1        = "org.freedesktop.login1"
+	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
+	login1Manager = login1 + ".Manager"
+)
+
+// Login1 is a logind that does what the test says. It begins as one of v252 with
+// a limit of 5 s.
+type Login1 struct {
+	object   *object
+	watching sync.WaitGroup // over the locks
+
+	mu        sync.Mutex
+	readers   []*os.File
+	limit     uint64
+	preparing bool
+	kind      string // "": of a version before v257
+	refusals  []Refusal
+	gates     []chan struct{} // one for each Inhibit that has to wait
+	locks     []*Lock
+	hidden    bool // ListInhibitors tells nothing
+	asked     int  // calls of Inhibit
+}
+
+// Refusal is an error of the bus.
+type Refusal struct{ Name, Text string }
+
+// Lock is one inhibitor that was granted.
+type Lock struct {
+	What, Who, Why, Mode string
+
+	// Released is closed when the last copy of the lock has been closed.
+	Released <-chan struct{}
+}
+
+// inhibitor is a row of ListInhibitors.
+type inhibitor struct {
+	What, Who, Why, Mode string
+	UID, PID             uint32
+}
+
+// StartLogin1 owns logind's name on the bus until the test ends.
+func StartLogin1(t testing.TB, address string) *Login1 {
+	t.Helper()
+	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond)}
+	t.Cleanup(l.forget) // last: the locks outlive the connection
+	l.object = serve(t, address, login1, l.answer)
+	return l
+}
+
+// forget ends the watch over locks that were never released.
+func (l *Login1) forget() {
+	l.mu.Lock()
+	for _, reader := range l.readers {
+		_ = reader.Close() // or it is released
+	}
+	l.mu.Unlock()
+	l.watching.Wait()
+}
+
+// Close gives up the name. The locks stay, as those of a logind that was killed.
+func (l *Login1) Close() { l.object.close() }
+
+// Owner is the unique name of this logind.
+func (l *Login1) Owner() string { return l.object.conn.Names()[0] }
+
+func (l *Login1) answer(o *object, call *dbus.Message) {
+	switch member(call) {
+	case "Get":
+		l.get(o, call)
+	case "Inhibit":
+		l.inhibit(o, call)
+	case "ListInhibitors":
+		l.list(o, call)
+	default:
+		o.refuse(call, "org.freedesktop.DBus.Error.UnknownMethod", "no such method")
+	}
+}
+
+func (l *Login1) get(o *object, call *dbus.Message) {
+	l.mu.Lock()
+	values := map[string]any{"InhibitDelayMaxUSec": l.limit, "PreparingForShutdown": l.preparing}
+	if l.kind != "" {
+		values["PreparingForShutdownWithMetadata"] = map[string]dbus.Variant{"preparing": dbus.MakeVariant(l.preparing), "type": dbus.MakeVariant(l.kind)}
+	}
+	l.mu.Unlock()
+	name, _ := call.Body[1].(string)
+	if value, known := values[name]; known {
+		o.reply(call, dbus.MakeVariant(value))
+		return
+	}
+	o.refuse(call, "org.freedesktop.DBus.Error.UnknownProperty", "no property "+name)
+}
+
+func (l *Login1) inhibit(o *object, call *dbus.Message) {
+	gate, refusal := l.next()
+	if gate != nil {
+		<-gate
+	}
+	if refusal != nil {
+		o.refuse(call, refusal.Name, refusal.Text)
+		return
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		o.refuse(call, "org.freedesktop.DBus.Error.Failed", err.Error())
+		return
+	}
+	released := make(chan struct{})
+	l.watching.Go(func() {
+		_, _ = io.Copy(io.Discard, reader) // ends when the last writer has closed
+		_ = reader.Close()                 // nothing is written
+		close(released)
+	})
+	text := func(i int) string { s, _ := call.Body[i].(string); return s }
+	l.mu.Lock()
+	l.readers = append(l.readers, reader)
+	l.locks = append(l.locks, &Lock{What: text(0), Who: text(1), Why: text(2), Mode: text(3), Released: released})
+	l.mu.Unlock()
+	o.reply(call, dbus.UnixFD(writer.Fd()))
+	_ = writer.Close() // the bus has its copy now
+}
+
+// next gives what is in store for this call of Inhibit.
+func (l *Login1) next() (gate chan struct{}, refusal *Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	if len(l.gates) > 0 {
+		gate, l.gates = l.gates[0], l.gates[1:]
+	}
+	switch {
+	case len(l.refusals) > 0:
+		refusal, l.refusals = &l.refusals[0], l.refusals[1:]
+	case l.preparing:
+		refusal = &Refusal{Name: login1 + ".OperationInProgress", Text: "The operation inhibition has been requested for is already running"}
+	}
+	return gate, refusal
+}
+
+func (l *Login1) list(o *object, call *dbus.Message) {
+	rows := []inhibitor{}
+	for _, lock := range l.Held() {
+		rows = append(rows, inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
+	}
+	l.mu.Lock()
+	hidden := l.hidden
+	l.mu.Unlock()
+	if hidden {
+		rows = nil
+	}
+	o.reply(call, rows)
+}
+
+// SetLimit changes InhibitDelayMaxUSec; [Infinite] is without limit.
+func (l *Login1) SetLimit(limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = uint64(limit / time.Microsecond)
+	if limit == Infinite {
+		l.limit = ^uint64(0)
+	}
+}
+
+// Infinite is logind's infinity.
+const Infinite = time.Duration(-1)
+
+// SetKind makes this a logind of v257 that is about to do kind.
+func (l *Login1) SetKind(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kind = kind
+}
+
+// SetPreparing changes PreparingForShutdown without a signal.
+func (l *Login1) SetPreparing(preparing bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.preparing = preparing
+}
+
+// Prepare changes PreparingForShutdown and sends the signals: both where
+// [Login1.SetKind] has set a kind, else the plain one.
+func (l *Login1) Prepare(active bool) {
+	l.SetPreparing(active)
+	l.mu.Lock()
+	kind := l.kind
+	l.mu.Unlock()
+	if kind != "" {
+		l.Emit("PrepareForShutdownWithMetadata", active, map[string]dbus.Variant{"type": dbus.MakeVariant(kind)})
+	}
+	l.Emit("PrepareForShutdown", active)
+}
+
+// Emit broadcasts a signal of logind with any body.
+func (l *Login1) Emit(name string, body ...any) {
+	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
+}
+
+// Refuse lets the next calls of Inhibit fail, one after the other.
+func (l *Login1) Refuse(refusals ...Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusals = append(l.refusals, refusals...)
+}
+
+// Delay lets the next call of Inhibit wait until go on is called.
+func (l *Login1) Delay() (goOn func()) {
+	gate := make(chan struct{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gates = append(l.gates, gate)
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// Hide empties the list of inhibitors, as if logind had lost them.
+func (l *Login1) Hide() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hidden = true
+}
+
+// Asked is how often Inhibit was called.
+func (l *Login1) Asked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
+}
+
+// Locks are all locks that were granted, the released ones too.
+func (l *Login1) Locks() []*Lock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*Lock(nil), l.locks...)
+}
+
+// Held are the locks that are not released.
+func (l *Login1) Held() []*Lock {
+	var held []*Lock
+	for _, lock := range l.Locks() {
+		select {
+		case <-lock.Released:
+		default:
+			held = append(held, lock)
+		}
+	}
+	return held
+}

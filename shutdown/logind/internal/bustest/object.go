@@ -1,0 +1,95 @@
+//go:build linux
+
+package bustest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// object answers method calls by hand: godbus's own dispatch neither lets a
+// reply be late, nor says when it has been sent.
+type object struct {
+	conn   *dbus.Conn
+	answer func(call *dbus.Message)
+	wg     sync.WaitGroup
+	calls  chan *dbus.Message
+}
+
+// serve owns a name on the bus until the test ends or it is closed.
+func serve(t testing.TB, address, name string, answer func(o *object, call *dbus.Message)) *object {
+	t.Helper()
+	c, err := dbus.Connect(address)
+	require.NoError(t, err)
+	reply, err := c.RequestName(name, dbus.NameFlagDoNotQueue)
+	require.NoError(t, err)
+	require.Equal(t, dbus.RequestNameReplyPrimaryOwner, reply)
+	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)}
+	o.answer = func(call *dbus.Message) { answer(o, call) }
+	c.Eavesdrop(o.calls)
+	o.wg.Go(o.loop)
+	t.Cleanup(o.close)
+	return o
+}
+
+func (o *object) loop() {
+	for call := range o.calls { // closed with the connection
+		if call.Type == dbus.TypeMethodCall {
+			o.wg.Go(func() { o.answer(call) })
+		}
+	}
+}
+
+// close gives the name up.
+func (o *object) close() {
+	_ = o.conn.Close() // it may be closed, or its bus gone
+	o.wg.Wait()
+}
+
+// reply sends values; it returns when they are on their way.
+func (o *object) reply(call *dbus.Message, values ...any) {
+	o.send(call, dbus.TypeMethodReply, nil, values)
+}
+
+// refuse sends an error.
+func (o *object) refuse(call *dbus.Message, name, text string) {
+	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
+}
+
+func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderField]dbus.Variant, body []any) {
+	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldDestination: call.Headers[dbus.FieldSender],
+		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),
+	}}
+	for field, value := range more {
+		message.Headers[field] = value
+	}
+	if len(body) > 0 {
+		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
+	}
+	o.conn.Send(message, nil)
+}
+
+// member is the name of the method that is called.
+func member(call *dbus.Message) string {
+	name, _ := call.Headers[dbus.FieldMember].Value().(string)
+	return name
+}
+
+// Forge sends a signal to one connection only, which needs no match there: what
+// any process on the system bus may do.
+func Forge(c *dbus.Conn, to, iface, name string, path dbus.ObjectPath, body ...any) {
+	message := &dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldDestination: dbus.MakeVariant(to),
+		dbus.FieldPath:        dbus.MakeVariant(path),
+		dbus.FieldInterface:   dbus.MakeVariant(iface),
+		dbus.FieldMember:      dbus.MakeVariant(name),
+	}}
+	if len(body) > 0 {
+		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
+	}
+	c.Send(message, nil)
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+const (
+	login1        = "org.freedesktop.login1"
+	login1Manager = "org.freedesktop.login1.Manager"
+	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
+)
+
+func TestShutdownAndCancellation(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(30 * time.Second)
+	session := h.connect(t)
+
+	before := time.Now()
+	h.login1.Prepare(true)
+	event := next(t, session)
+	require.False(t, event.Cancelled)
+	require.Equal(t, "logind", event.Origin)
+	require.Equal(t, shutdown.KindUnknown, event.Kind, "v252 does not say")
+	require.WithinRange(t, event.Deadline, before.Add(30*time.Second), time.Now().Add(30*time.Second))
+
+	h.login1.Prepare(false)
+	require.True(t, next(t, session).Cancelled)
+	h.login1.Prepare(true)
+	require.False(t, next(t, session).Cancelled, "the second shutdown is an event again")
+}
+
+func TestBothSignalsAreOneShutdown(t *testing.T) {
+	for sent, kind := range map[string]shutdown.Kind{
+		"poweroff":    shutdown.KindPoweroff,
+		"power-off":   shutdown.KindPoweroff,
+		"reboot":      shutdown.KindReboot,
+		"halt":        shutdown.KindHalt,
+		"kexec":       shutdown.KindKexec,
+		"soft-reboot": shutdown.KindSoftReboot,
+		"hibernate":   shutdown.KindUnknown,
+	} {
+		t.Run(sent, func(t *testing.T) {
+			h := newHost(t)
+			h.login1.SetKind(sent)
+			session := h.connect(t)
+			h.login1.Prepare(true)
+			h.login1.Prepare(true)
+			require.Equal(t, kind, next(t, session).Kind)
+			h.login1.Prepare(false)
+			cancelled := next(t, session)
+			require.True(t, cancelled.Cancelled, "the signals of one shutdown are one event")
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit time.Duration
+		known bool
+	}{
+		"infinite":   {bustest.Infinite, false},
+		"zero":       {0, true},
+		"some":       {time.Hour, true},
+		"sub-second": {1500 * time.Microsecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			session := h.connect(t)
+			h.login1.SetLimit(test.limit) // after Connect: it is read with the event
+			before := time.Now()
+			h.login1.Prepare(true)
+			event := next(t, session)
+			require.Equal(t, test.known, !event.Deadline.IsZero())
+			if test.known {
+				require.WithinRange(t, event.Deadline, before.Add(test.limit), time.Now().Add(test.limit))
+			}
+		})
+	}
+}
+
+func TestMalformedSignalsAreIgnored(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	h.login1.Emit("PrepareForShutdown")
+	h.login1.Emit("PrepareForShutdown", "true")
+	h.login1.Emit("PrepareForShutdown", uint32(1))
+	h.login1.Emit("PrepareForShutdown", []bool{true})
+	h.login1.Emit("PrepareForShutdownWithMetadata")
+	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
+	h.login1.Emit("PrepareForSleep", true)
+	h.login1.Emit("PrepareForShutdown", false) // nothing is under way
+	h.login1.SetPreparing(true)
+	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
+	event := next(t, session)
+	require.False(t, event.Cancelled)
+	require.Equal(t, shutdown.KindUnknown, event.Kind)
+}
+
+func TestForgedSignalsAreIgnored(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	forger := h.bus.Connect()
+
+	// Broadcast: the bus matches the sender.
+	require.NoError(t, forger.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
+	// Sent to each connection directly, which the bus delivers without a match.
+	var names []string
+	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
+	for _, name := range names {
+		bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+		bustest.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
+			map[string]dbus.Variant{"type": dbus.MakeVariant("halt")})
+		bustest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
+	}
+	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err) // all are delivered
+
+	h.login1.SetKind("kexec")
+	h.login1.Prepare(true)
+	require.Equal(t, shutdown.KindKexec, next(t, session).Kind, "only logind's own signal counts")
+}
+
+func TestEventsComeInOrder(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	const rounds = 200
+	h.login1.SetPreparing(true) // so that the poll finds nothing cancelled
+	for range rounds {
+		h.login1.Emit("PrepareForShutdown", true)
+		h.login1.Emit("PrepareForShutdown", false)
+	}
+	for range rounds {
+		require.False(t, next(t, session).Cancelled)
+		require.True(t, next(t, session).Cancelled)
+	}
+}
+
+func TestCancelledWithoutASignal(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	h.login1.Prepare(true)
+	require.False(t, next(t, session).Cancelled)
+	h.login1.SetPreparing(false) // as CancelScheduledShutdown does from v257 on
+	require.True(t, next(t, session).Cancelled)
+	h.login1.Prepare(true)
+	require.False(t, next(t, session).Cancelled)
+}
+
+func TestStaleSignalsAreIgnored(t *testing.T) {
+	h := newHost(t)
+	h.options.PollInterval = time.Millisecond
+	session := h.connect(t)
+	for range 100 {
+		h.login1.SetKind("reboot")
+		h.login1.Prepare(true) // two signals, of which the second may still wait
+		h.login1.SetPreparing(false)
+		require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
+		require.True(t, next(t, session).Cancelled)
+	}
+}
+
+func TestPending(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(time.Minute)
+	session := h.connect(t)
+	event, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, event)
+
+	h.login1.SetPreparing(true)
+	before := time.Now()
+	event, err = session.Pending(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, event)
+	require.Equal(t, shutdown.KindUnknown, event.Kind)
+	require.Equal(t, "logind", event.Origin)
+	require.WithinRange(t, event.Deadline, before.Add(time.Minute), time.Now().Add(time.Minute))
+
+	h.login1.SetPreparing(false)
+	require.True(t, next(t, session).Cancelled, "a shutdown that Pending told of is watched")
+
+	h.login1.SetKind("reboot")
+	h.login1.SetPreparing(true)
+	event, err = session.Pending(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, shutdown.KindReboot, event.Kind)
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package logind
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// errTimespan says that systemd would not take a value for a time span.
+var errTimespan = errors.New("not a time span")
+
+// unitLength gives the length of each of the units of systemd.time(7); "" is what a
+// number without one has in a setting that ends in Sec.
+func unitLength(name string) (time.Duration, bool) {
+	switch name {
+	case "usec", "us", "µs", "μs": // U+00B5 and U+03BC
+		return time.Microsecond, true
+	case "msec", "ms":
+		return time.Millisecond, true
+	case "", "seconds", "second", "sec", "s":
+		return time.Second, true
+	case "minutes", "minute", "min", "m":
+		return time.Minute, true
+	case "hours", "hour", "hr", "h":
+		return time.Hour, true
+	case "days", "day", "d":
+		return 24 * time.Hour, true
+	case "weeks", "week", "w":
+		return 7 * 24 * time.Hour, true
+	case "months", "month", "M":
+		return 2629800 * time.Second, true
+	case "years", "year", "y":
+		return 31557600 * time.Second, true
+	}
+	return 0, false
+}
+
+// parseTimespan reads a time span as logind does: numbers with units, added up.
+// What a [time.Duration] cannot hold is [unlimited].
+func parseTimespan(text string) (time.Duration, error) {
+	rest := strings.TrimSpace(text)
+	switch rest {
+	case "":
+		return 0, fmt.Errorf("%q: %w", text, errTimespan)
+	case "infinity":
+		return unlimited, nil
+	}
+	var sum time.Duration
+	for rest != "" {
+		part, after, err := parsePart(rest)
+		if err != nil {
+			return 0, fmt.Errorf("%q: %w", text, err)
+		}
+		sum = min(sum, unlimited-part) + part
+		rest = strings.TrimLeftFunc(after, unicode.IsSpace)
+	}
+	return sum, nil
+}
+
+// parsePart reads the first number and its unit, and gives what follows.
+func parsePart(text string) (part time.Duration, rest string, err error) {
+	digits, rest := cutWhile(strings.TrimPrefix(text, "+"), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' })
+	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)
+	length, known := unitLength(name)
+	number, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !known || strings.HasSuffix(digits, ".") {
+		return 0, "", errTimespan
+	}
+	if number >= float64(unlimited/length) {
+		return unlimited, rest, nil
+	}
+	return time.Duration(number * float64(length)), rest, nil
+}
+
+func cutWhile(text string, in func(rune) bool) (head, rest string) {
+	end := strings.IndexFunc(text, func(r rune) bool { return !in(r) })
+	if end < 0 {
+		end = len(text)
+	}
+	return text[:end], text[end:]
+}

@@ -1,0 +1,83 @@
+//go:build linux
+
+package logind
+
+import (
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// timespans are values that people and distributions write, and some that
+// systemd refuses.
+var timespans = []string{
+	"5", "0", "30s", "1.5s", ".5", "1min 30s", "1h30", "2 m", "infinity", "1M", "1y", "2w 3d", "5 6s", "+5", "10us", "1µs", "1μs",
+	"7 hr", "8hours", "250ms", "90 seconds", " 4 ", "1d1h1min1s1ms1us", "0.000001s", "00012", "500000years",
+	"", " ", "5 foo", "-3s", "1secs", "1.", "1e3", "s5", "5s,", "infinity s", "++5", "1..5", "1 . 5", "five", "µ",
+}
+
+func TestParseTimespan(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"5": 5 * time.Second, "1.5s": 1500 * time.Millisecond, "1min 30s": 90 * time.Second,
+		"infinity": unlimited, "2min": 2 * time.Minute, "99999 years": unlimited,
+		"200years 200years": unlimited,
+	} {
+		got, err := parseTimespan(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "x", "5x", "-1", "1.", "."} {
+		_, err := parseTimespan(text)
+		require.ErrorIs(t, err, errTimespan, text)
+	}
+}
+
+func TestParseTimespanLikeSystemd(t *testing.T) {
+	analyze := need.Program(t, "systemd-analyze", "systemd")
+	microseconds := regexp.MustCompile(`(?:μs|us): (\d+)`)
+	for _, text := range timespans {
+		out, refused := exec.Command(analyze, "timespan", "--", text).CombinedOutput() //nolint:gosec // constants of this test
+		got, err := parseTimespan(text)
+		if refused != nil {
+			require.Error(t, err, "%q: %s", text, out)
+			continue
+		}
+		require.NoError(t, err, text)
+		found := microseconds.FindSubmatch(out)
+		require.NotNil(t, found, "%s", out)
+		want, err := strconv.ParseUint(string(found[1]), 10, 64)
+		require.NoError(t, err)
+		require.Equal(t, fromMicroseconds(want), got, text)
+	}
+}
+
+func FuzzParseTimespan(f *testing.F) {
+	for _, text := range timespans {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		span, err := parseTimespan(text)
+		require.GreaterOrEqual(t, span, time.Duration(0))
+		if err == nil {
+			twice, err := parseTimespan(text + " " + text)
+			if text != "infinity" && err == nil {
+				require.GreaterOrEqual(t, twice, span, "it saturates, it does not overflow")
+			}
+		}
+	})
+}
+
+func TestFromMicroseconds(t *testing.T) {
+	for usec, want := range map[uint64]time.Duration{
+		0: 0, 5_000_000: 5 * time.Second, ^uint64(0): unlimited, 1 << 63: unlimited,
+		9223372036854775: 9223372036854775 * time.Microsecond, 9223372036854776: unlimited,
+	} {
+		require.Equal(t, want, fromMicroseconds(usec))
+	}
+}
