@@ -34,6 +34,14 @@ type Runtime interface {
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
 }
 
+// RuntimeFunc makes a [Runtime] of a function.
+type RuntimeFunc func(ctx context.Context, containerID string, timeoutSeconds int64) error
+
+// StopContainer calls the function.
+func (f RuntimeFunc) StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error {
+	return f(ctx, containerID, timeoutSeconds)
+}
+
 // CommandRunner runs the command of an exec hook in a container and returns its
 // stdout and stderr together. A timeout of zero or less means none beyond ctx.
 type CommandRunner interface {

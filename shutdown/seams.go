@@ -17,6 +17,14 @@ type PodKiller interface {
 	KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error)
 }
 
+// PodKillerFunc makes a [PodKiller] of a function.
+type PodKillerFunc func(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error)
+
+// KillPod calls the function.
+func (f PodKillerFunc) KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error) {
+	return f(ctx, pod, req)
+}
+
 // KillRequest says how a pod is to be killed. It has the kubelet's KillPodFunc
 // as its model.
 type KillRequest struct {
