@@ -24,13 +24,12 @@ func podKey(pod *v1.Pod) types.UID {
 type kill struct {
 	pod     *v1.Pod
 	seconds int64 // its grace
-	flushed bool  // the final status is acknowledged; of the drain's goroutine alone
 
-	mu      sync.Mutex // guards all below; the killer's goroutine writes it
-	until   time.Time  // when its grace ends
-	ended   bool
-	over    chan struct{} // closed at the end; nil: nobody has asked
-	report  PodReport
+	mu     sync.Mutex // guards all below; the killer's goroutine writes it
+	until  time.Time  // when its grace ends
+	ended  bool
+	over   chan struct{} // closed at the end; nil: nobody has asked
+	report PodReport
 }
 
 // snapshot is the report so far: a pod that has not ended has no end and no
@@ -83,11 +82,18 @@ func (k *kill) inFlight() (until time.Time, ok bool) {
 	return k.until, !k.report.Started.IsZero() && !k.ended
 }
 
-// hasEnded tells whether the killer has returned.
-func (k *kill) hasEnded() bool {
+// toFlush tells whether the pod has ended and its final status is not accepted.
+func (k *kill) toFlush() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.ended
+	return k.ended && k.report.Unflushed
+}
+
+// acknowledge says that the final status is accepted.
+func (k *kill) acknowledge() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.report.Unflushed = false
 }
 
 // shorten gives the kill the earlier end of the one that it joins, and tells
@@ -157,6 +163,19 @@ func (d *drain) kill(k *kill) {
 	k.begin(time.Now())
 	result, err := d.killOrJoin(k)
 	k.end(time.Now(), result, err)
+	d.m.opts.Metrics.PodKilled(outcomeLabel(result, err))
+}
+
+// outcomeLabel is the killer's word, or one of two for a killer that has none.
+func outcomeLabel(result KillResult, err error) string {
+	switch {
+	case result.Outcome != "":
+		return result.Outcome
+	case err != nil:
+		return "Failed"
+	default:
+		return "Ended"
+	}
 }
 
 // killOrJoin calls the killer; for a pod that still ends from an earlier shutdown
@@ -209,6 +228,7 @@ func newKill(pod *v1.Pod, priority int32, bucket Bucket, s share, now time.Time)
 			Priority:       priority,
 			Bucket:         bucket.Priority,
 			GrantedSeconds: seconds,
+			Unflushed:      true,
 		},
 	}
 }

@@ -19,6 +19,8 @@ var (
 	errOvertaken = errors.New("the host leaves less time than it had announced")
 	errHostsEnd  = errors.New("the host goes on")
 	errTimeSpent = errors.New("the time for it was spent")
+
+	errNotDelayed = errors.New("the host did not wait: no lock was held")
 )
 
 // drain goes through the buckets of one shutdown in a goroutine of its own.
@@ -27,7 +29,10 @@ type drain struct {
 	m         *Manager
 	ctx       context.Context // of Run
 	event     Event
-	began     time.Time // when the event was received
+	number    uint64
+	received  time.Time // the event
+	began     time.Time // the same, or when a former agent received it
+	hosted    bool      // the host announced it
 	limit     time.Duration
 	limited   bool // whether the host has a limit
 	epoch     uint64
@@ -41,9 +46,11 @@ type drain struct {
 
 	timing  timing
 	batches []*batch
-	order   []*kill // as signalled
-	errs    []error // what went wrong beside the pods
-	ended   time.Time
+	order   []*kill   // as signalled
+	errs    []error   // what went wrong beside the pods
+	done    int       // so many buckets, from the first
+	resumed *progress // of a former agent; nil: none
+	writes  []*entry  // beside the drain
 
 	mu    sync.Mutex // guards known
 	known map[types.UID]*kill
@@ -51,10 +58,9 @@ type drain struct {
 
 // newDrain is a drain that has not begun. It reads nothing that could block.
 func (m *Manager) newDrain(ctx context.Context, event Event, received time.Time) *drain {
-	d := &drain{m: m, ctx: ctx, event: event, began: received, known: map[types.UID]*kill{}}
+	d := &drain{m: m, ctx: ctx, event: event, received: received, began: received, known: map[types.UID]*kill{}}
 	d.limit, d.limited = m.limitOf(event, received)
 	d.stopped, d.stop = context.WithCancelCause(ctx)
-	d.setStatus = m.opts.Policy(event.Kind).setStatus()
 	d.epoch = m.lock.suspend()
 	return d
 }
@@ -83,7 +89,7 @@ func (d *drain) outlasts(event Event) bool {
 	if event.Deadline.IsZero() {
 		return false
 	}
-	return !d.limited || event.Deadline.Before(d.began.Add(d.limit))
+	return !d.limited || event.Deadline.Before(d.received.Add(d.limit))
 }
 
 // run is the drain, from the event until every pod that was signalled has ended.
@@ -95,33 +101,44 @@ func (d *drain) run() {
 	d.kills, release = context.WithDeadlineCause(d.ctx, d.timing.end, errHostsEnd)
 	defer release()
 	d.prepare(pods)
-	for i := range d.timing.schedule {
-		if d.stopped.Err() != nil {
-			break
-		}
-		d.bucket(i)
+	d.startLate()
+	for d.done < len(d.timing.schedule) && d.stopped.Err() == nil {
+		d.bucket(d.done)
+		d.done++
+		d.saveBeside()
 	}
-	d.finish()
+	ended := d.finish()
 	d.work.Wait() // for stragglers, which the report names with their end
-	d.m.setReport(d.result(d.ended))
+	for _, write := range d.writes {
+		d.note(write.err)
+	}
+	d.m.setReport(d.result(ended)())
 }
 
-// plan fits the schedule into the host's limit and fixes the end.
+// plan fits the schedule into the host's limit and fixes the end; what was begun
+// by a former agent keeps its own.
 func (d *drain) plan(pods []*v1.Pod) {
+	if d.resumed != nil {
+		d.timing = d.resumedTiming(d.m.planOptions())
+		return
+	}
 	schedule := d.m.schedule
 	if len(schedule) == 0 {
 		schedule = ownGrace(pods)
 	}
 	d.timing = timing{
-		start:    d.began,
-		end:      d.began.Add(schedule.Total()),
+		start:    d.received,
+		end:      d.received.Add(schedule.Total()),
 		schedule: schedule,
 		plan:     d.m.planOptions(),
+	}
+	if d.m.opts.Hold != nil {
+		d.timing.end = d.timing.end.Add(d.m.opts.HoldTimeout)
 	}
 	if d.limited {
 		var margin time.Duration
 		d.timing.schedule, margin = schedule.fitInto(d.limit, d.m.opts.ReleaseMargin)
-		d.timing.end = d.began.Add(d.limit - margin)
+		d.timing.end = d.received.Add(d.limit - margin)
 	}
 }
 
@@ -137,16 +154,63 @@ func ownGrace(pods []*v1.Pod) Schedule {
 	return Schedule{{Seconds: seconds}}
 }
 
-// prepare waits, for a bounded time, until the node's state is published.
+// prepare waits, for a bounded time, until the node's state is published and the
+// start is stored.
 func (d *drain) prepare(pods []*v1.Pod) {
-	if d.m.opts.Reporter == nil {
+	stored := d.save(d.result(time.Time{}))
+	d.hold()
+	until := d.received.Add(d.publishTime(pods))
+	if d.m.opts.Reporter != nil {
+		d.settled(d.said.settled, &d.said.err, until, "publish the node state")
+	}
+	d.settled(stored.done, &stored.err, until, "store the start")
+}
+
+// startLate lets the pods work on until the schedule just fits before the host's
+// end, if that is wished.
+func (d *drain) startLate() {
+	if d.resumed != nil || !d.limited || !d.m.opts.LateStart(d.event) {
 		return
 	}
-	if d.await(d.said.settled, d.began.Add(d.publishTime(pods))) {
-		d.note(d.said.err)
+	start := d.latestStart()
+	d.await(d.stopped.Done(), start)
+	d.startNotBefore(start)
+}
+
+// latestStart is when the first bucket has to start for the last one to end in
+// time.
+func (d *drain) latestStart() time.Time {
+	return d.timing.end.Add(-d.timing.schedule.Total())
+}
+
+// startNotBefore shifts the buckets, unless they start later anyway.
+func (d *drain) startNotBefore(start time.Time) {
+	if d.timing.start.Before(start) {
+		d.timing.start = start
+		d.saveBeside()
+	}
+}
+
+// settled waits for something that is done beside the drain, and notes its error,
+// or that it was not done in time.
+func (d *drain) settled(done <-chan struct{}, err *error, until time.Time, what string) {
+	if d.await(done, until) {
+		d.note(*err)
 		return
 	}
-	d.note(fmt.Errorf("failed to publish the node state: %w", errTimeSpent))
+	d.note(fmt.Errorf("failed to %s: %w", what, errTimeSpent))
+}
+
+// saveBeside stores how far the drain has come while it goes on.
+func (d *drain) saveBeside() { d.writes = append(d.writes, d.save(d.result(time.Time{}))) }
+
+// save stores how far the drain has come.
+func (d *drain) save(report func() Report) *entry {
+	start, end := d.m.ledger.sinceBoot(d.timing.start), d.m.ledger.sinceBoot(d.timing.end)
+	schedule, done := d.timing.schedule, d.done
+	return d.m.ledger.write(&d.work, d.number, func() progress {
+		return progress{Start: start, HostEnd: end, Schedule: schedule, Done: done, Report: report()}
+	})
 }
 
 // publishTime is what the publishing may cost: a quarter of the first bucket that
@@ -245,16 +309,24 @@ func (d *drain) note(err error) {
 
 // finish waits for stragglers and flushes what is left, until the host's end;
 // then it reports and lets the host go on.
-func (d *drain) finish() {
+func (d *drain) finish() (ended time.Time) {
 	_, flush := d.timing.plan.reserves(time.Until(d.timing.end))
 	for _, b := range d.batches {
 		d.await(b.done, d.timing.end.Add(-flush))
 	}
 	d.flush(d.order, d.timing.end)
-	d.ended = time.Now()
-	d.m.setReport(d.result(d.ended))
-	d.m.opts.Metrics.Times(d.began, d.ended)
+	if d.hosted && !d.retired() && d.ctx.Err() == nil && !d.m.lock.status().Held {
+		d.note(errNotDelayed)
+	}
+	ended = time.Now()
+	report := d.result(ended)
+	d.m.last.set(d.began, report)
+	d.m.opts.Metrics.Times(d.began, ended)
+	stored := d.save(report)
+	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
+	d.releasing()
 	d.note(d.m.lock.release(d.epoch))
+	return ended
 }
 
 // retired tells whether the shutdown was cancelled or overtaken. The end of Run

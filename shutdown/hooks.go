@@ -12,11 +12,11 @@ import (
 
 // within calls a hook and waits for it until a time. A hook that ignores its
 // context is left behind; the drain's end waits for it.
-func (d *drain) within(until time.Time, hook func(context.Context) error) error {
+func (d *drain) within(ctx context.Context, until time.Time, hook func(context.Context) error) error {
 	if !time.Now().Before(until) {
 		return errTimeSpent
 	}
-	ctx, cancel := context.WithDeadlineCause(d.ctx, until, errTimeSpent)
+	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeSpent)
 	result := make(chan error, 1)
 	d.work.Go(func() {
 		defer cancel()
@@ -35,6 +35,36 @@ func (d *drain) within(until time.Time, hook func(context.Context) error) error 
 	}
 }
 
+// hold gives an external actor its time before the first kill, which shifts the
+// buckets as far as the host's end allows. The end of the shutdown ends it.
+func (d *drain) hold() {
+	if d.m.opts.Hold == nil || d.resumed != nil {
+		return
+	}
+	until := earlier(d.received.Add(d.m.opts.HoldTimeout), d.latestStart())
+	if err := d.within(d.stopped, until, d.m.opts.Hold); err != nil && d.stopped.Err() == nil {
+		d.note(fmt.Errorf("failed to hold the shutdown: %w", err))
+	}
+	d.startNotBefore(time.Now())
+	if !d.limited {
+		d.timing.end = d.timing.start.Add(d.timing.schedule.Total())
+	}
+}
+
+// releasing calls OnRelease, which has what is left of the host's time.
+func (d *drain) releasing() {
+	if d.m.opts.OnRelease == nil || d.retired() {
+		return
+	}
+	err := d.within(d.ctx, d.timing.end, func(ctx context.Context) error {
+		d.m.opts.OnRelease(ctx)
+		return nil
+	})
+	if err != nil {
+		d.note(fmt.Errorf("failed to say that the host is let go: %w", err))
+	}
+}
+
 // unmount waits for the volumes of pods. A cancelled shutdown does not: the node
 // goes on with them.
 func (d *drain) unmount(kills []*kill, until time.Time) {
@@ -42,7 +72,7 @@ func (d *drain) unmount(kills []*kill, until time.Time) {
 		return
 	}
 	pods := podsOf(kills)
-	err := d.within(until, func(ctx context.Context) error {
+	err := d.within(d.ctx, until, func(ctx context.Context) error {
 		return d.m.opts.Volumes.WaitForAllPodsUnmount(ctx, pods)
 	})
 	if err != nil {
@@ -61,7 +91,7 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 		return
 	}
 	pods := podsOf(ended)
-	err := d.within(until, func(ctx context.Context) error {
+	err := d.within(d.ctx, until, func(ctx context.Context) error {
 		return d.m.opts.Reporter.FlushPods(ctx, pods)
 	})
 	if err != nil {
@@ -74,7 +104,7 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 func unflushed(kills []*kill) []*kill {
 	var ended []*kill
 	for _, k := range kills {
-		if !k.flushed && k.hasEnded() {
+		if k.toFlush() {
 			ended = append(ended, k)
 		}
 	}
@@ -95,7 +125,9 @@ func acknowledge(kills []*kill, err error) {
 		}
 	}
 	for _, k := range kills {
-		k.flushed = !failed[types.NamespacedName{Namespace: k.pod.Namespace, Name: k.pod.Name}]
+		if !failed[types.NamespacedName{Namespace: k.pod.Namespace, Name: k.pod.Name}] {
+			k.acknowledge()
+		}
 	}
 }
 

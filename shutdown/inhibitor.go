@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/kubegrace/kubegrace/metrics"
 )
 
 // Inhibitor says how the manager holds its host.
@@ -26,12 +28,14 @@ type Inhibitor struct {
 // old one. Each of these begins an epoch; the end of a shutdown that was cancelled
 // finds that its epoch is over and releases nothing.
 type inhibitor struct {
+	metrics *metrics.Shutdown
+
 	mu        sync.Mutex // guards all below; never held while a lock is closed
 	held      io.Closer  // nil: none
-	epoch     uint64
-	suspended bool // a shutdown is under way
-	released  bool // and is done: nothing may be held until renewed
-	asked     bool // the delay was settled once
+	epoch     uint64     // from 1
+	suspended bool       // a shutdown is under way
+	released  bool       // and is done: nothing may be held until renewed
+	asked     bool       // the delay was settled once
 	shown     Inhibitor
 }
 
@@ -57,6 +61,7 @@ func (i *inhibitor) delay(requested, granted time.Duration) {
 	defer i.mu.Unlock()
 	i.asked = true
 	i.shown.Requested, i.shown.Granted = requested, granted
+	i.metrics.Delay(requested, granted)
 }
 
 // limit is how long the host was found to wait; false: it was not asked.
@@ -90,6 +95,15 @@ func (i *inhibitor) wanted() (epoch uint64, ok bool) {
 	return i.epoch, !i.suspended
 }
 
+// adoptable tells whether a shutdown is under way and no lock is held. One that is
+// over already counts too: what the host has kept for a former agent must not
+// hold it any longer.
+func (i *inhibitor) adoptable() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.suspended && i.held == nil
+}
+
 // take puts a new lock in the place of the old one, which is closed after it, so
 // that the host is held without a gap. A lock that comes when the shutdown is
 // done already is closed at once: the host must not wait for it.
@@ -98,6 +112,7 @@ func (i *inhibitor) take(lock io.Closer) error {
 	surplus := lock
 	if !i.released {
 		surplus, i.held = i.held, lock
+		i.metrics.Inhibitor(true)
 	}
 	i.mu.Unlock()
 	return closeLock(surplus)
@@ -112,6 +127,7 @@ func (i *inhibitor) release(epoch uint64) error {
 	}
 	lock := i.held
 	i.held, i.released = nil, true
+	i.metrics.Inhibitor(false)
 	i.mu.Unlock()
 	return closeLock(lock)
 }
@@ -121,6 +137,7 @@ func (i *inhibitor) shut() error {
 	i.mu.Lock()
 	lock := i.held
 	i.held, i.suspended, i.released = nil, true, true
+	i.metrics.Inhibitor(false)
 	i.mu.Unlock()
 	return closeLock(lock)
 }

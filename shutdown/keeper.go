@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -29,6 +30,7 @@ type keeper struct {
 	settle func()        // the first attempt is settled
 	wake   chan struct{} // of size 1: the lock is wanted again
 	number uint64        // of the session, from 1
+	capped error         // a *DelayCappedError; nil: the host waits as it was asked to
 }
 
 // run keeps a session until ctx ends; its error is what failed at that end.
@@ -44,6 +46,8 @@ func (k *keeper) run(ctx context.Context) error {
 			pause.reset() // it was a good session
 		}
 		k.lock.note(err)
+		received := time.Now()
+		k.post(func(l *loop) { l.cannotTell(received) })
 		k.settle()
 		klog.FromContext(ctx).Error(err, "Lost the host, will try again")
 		pause.wait(ctx, nil)
@@ -87,34 +91,41 @@ func (k *keeper) forward(events <-chan Event, session uint64) {
 	}
 }
 
-// keep reads what is pending and holds the lock until the session is lost.
+// keep reads what is pending and holds the lock until the session is lost. A
+// host that waits for less than it was asked to is asked again from time to time.
 func (k *keeper) keep(ctx context.Context, session Session) error {
 	if err := k.readPending(ctx, session); err != nil {
 		return err
 	}
+	err := k.adopt(ctx, session)
 	var pause backoff
-	taken, once := uint64(0), false // the epoch of the lock of this session
+	var has uint64 // the epoch of the lock of this session; 0: none
 	for ctx.Err() == nil {
 		epoch, wanted := k.lock.wanted()
-		if !wanted || once && epoch == taken {
-			k.settle()
-			k.await(ctx)
-			continue
+		switch {
+		case !wanted:
+		case has != epoch:
+			if err = k.take(ctx, session); err == nil {
+				has = epoch
+			}
+		case k.capped != nil:
+			err = k.ask(ctx, session)
 		}
-		if err := k.take(ctx, session); err != nil {
-			k.lock.note(err)
-			k.settle()
-			pause.wait(ctx, k.wake)
-			continue
-		}
-		pause.reset()
-		taken, once = epoch, true
+		k.lock.note(errors.Join(err, k.capped))
+		k.settle()
+		k.await(ctx, &pause, wanted && (err != nil || k.capped != nil))
 	}
 	return context.Cause(ctx)
 }
 
-// await waits until the lock is wanted again or the session is lost.
-func (k *keeper) await(ctx context.Context) {
+// await waits until the lock is wanted again, the session is lost, or it is time
+// for another attempt.
+func (k *keeper) await(ctx context.Context, pause *backoff, again bool) {
+	if again {
+		pause.wait(ctx, k.wake)
+		return
+	}
+	pause.reset()
 	select {
 	case <-k.wake:
 	case <-ctx.Done():
@@ -145,23 +156,55 @@ func (k *keeper) readPending(ctx context.Context, session Session) error {
 	return nil
 }
 
+// adopt takes the lock of a former agent, where the host kept one, in the middle
+// of a shutdown. A host that did not refuses, and will not wait.
+func (k *keeper) adopt(ctx context.Context, session Session) error {
+	if !k.lock.adoptable() {
+		return nil
+	}
+	return k.inhibit(ctx, session)
+}
+
 // take asks for the delay and takes the lock. A host that waits for less is held
-// all the same, and the error stays in the status.
+// all the same.
 func (k *keeper) take(ctx context.Context, session Session) error {
+	if err := k.ask(ctx, session); err != nil {
+		return err
+	}
+	return k.inhibit(ctx, session)
+}
+
+// ask asks for the delay. That it is capped is no failure.
+func (k *keeper) ask(ctx context.Context, session Session) error {
 	granted, err := session.RequestDelay(ctx, k.wish)
 	capped, isCapped := errors.AsType[*DelayCappedError](err)
 	if err != nil && !isCapped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
 	k.lock.delay(k.wish, granted)
+	k.cap(capped)
+	return nil
+}
+
+// cap keeps the error of a capped delay for the status, and says it on the node
+// when it is news; nil: it is capped no more.
+func (k *keeper) cap(capped *DelayCappedError) {
+	if capped == nil {
+		k.capped = nil
+		return
+	}
+	if k.capped == nil || k.capped.Error() != capped.Error() {
+		k.post(func(l *loop) { l.announcer.say(v1.EventTypeWarning, capped.Error(), nil) })
+	}
+	k.capped = capped
+}
+
+// inhibit takes the lock. It is the host's by now, so that what fails later is no
+// reason to take another one.
+func (k *keeper) inhibit(ctx context.Context, session Session) error {
 	lock, err := session.Inhibit(ctx)
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
-	err = k.lock.take(lock)
-	if isCapped {
-		err = errors.Join(capped, err)
-	}
-	k.lock.note(err)
-	return nil
+	return k.lock.take(lock)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/features"
 )
 
 // message is something the event loop has to do. It runs in the loop and must
@@ -28,6 +30,10 @@ type loop struct {
 	announced bool     // the host has said that it shuts down
 	triggered bool     // Trigger has
 	session   uint64   // in which the host was last heard
+	numbers   uint64   // of the shutdowns so far
+
+	unfinished *progress // of a former agent; nil: none, or it was taken up
+	trouble    []error   // with the state files, for the next report
 }
 
 // runLoop starts the keeper and the announcer, reads the inbox until ctx ends,
@@ -35,10 +41,14 @@ type loop struct {
 func (m *Manager) runLoop(ctx context.Context) error {
 	var work sync.WaitGroup
 	l := &loop{m: m, ctx: ctx, work: &work, announcer: m.newAnnouncer()}
+	l.openLedger()
 	work.Go(func() { l.announcer.run(ctx) })
 	var keeping error
 	if m.watches() {
 		l.keeper = m.newKeeper()
+	}
+	l.recall()
+	if l.keeper != nil {
 		work.Go(func() { keeping = l.keeper.run(ctx) })
 	}
 	l.serve()
@@ -47,6 +57,16 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	err := m.lock.shut() // at once: the host does not wait for a killer that hangs
 	work.Wait()
 	return errors.Join(err, keeping)
+}
+
+// openLedger is where a host that cannot tell one boot from another is found out.
+func (l *loop) openLedger() {
+	keepsTimes := l.m.byPriority && features.Enabled(l.m.opts.Gates, GracefulNodeShutdown)
+	ledger, err := newLedger(l.m.opts.StateDir, keepsTimes, l.m.boot)
+	l.m.ledger = ledger
+	if err != nil {
+		l.trouble = append(l.trouble, err)
+	}
 }
 
 func (m *Manager) newAnnouncer() *announcer {
@@ -109,7 +129,9 @@ func (l *loop) hear(event Event, session uint64, received time.Time) {
 // known means that the host cannot tell, and then nothing is concluded.
 func (l *loop) found(pending *Event, known bool, session uint64, received time.Time) {
 	switch {
-	case l.session == session || !known:
+	case l.session == session:
+	case !known:
+		l.cannotTell(received)
 	case pending != nil && !pending.Cancelled:
 		l.hostBegan(*pending, received)
 	default:
@@ -130,6 +152,7 @@ func (l *loop) hostBegan(event Event, received time.Time) {
 // hostCancelled ends the host's part in a shutdown; one that was triggered too
 // goes on.
 func (l *loop) hostCancelled() {
+	l.forgo()
 	l.announced = false
 	if !l.triggered {
 		l.cancel()
@@ -140,6 +163,7 @@ func (l *loop) hostCancelled() {
 func (l *loop) trigger(event Event) {
 	l.triggered = !event.Cancelled
 	if event.Cancelled {
+		l.forgo()
 		l.announced = false
 		l.cancel()
 		return
@@ -156,7 +180,7 @@ func (l *loop) begin(event Event, received time.Time) {
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
 	l.m.shuttingDown.Store(true)
-	d := l.m.newDrain(l.ctx, event, received)
+	d := l.newDrain(event, received)
 	if l.current == nil {
 		d.said = l.announcer.detected(d.state())
 	} else {
@@ -169,6 +193,20 @@ func (l *loop) begin(event Event, received time.Time) {
 		d.run()
 		l.m.post(func(l *loop) { l.forget(d) })
 	})
+}
+
+// newDrain is the next drain: a new one, or that of a former agent.
+func (l *loop) newDrain(event Event, received time.Time) *drain {
+	l.numbers++
+	d := l.m.newDrain(l.ctx, event, received)
+	d.number, d.hosted = l.numbers, l.announced
+	d.errs, l.trouble = l.trouble, nil
+	if l.unfinished != nil {
+		d.resume(l.unfinished)
+		l.unfinished = nil
+	}
+	d.setStatus = l.m.opts.Policy(d.event.Kind).setStatus()
+	return d
 }
 
 // cancel opens admission again, stops the drain and has the lock taken anew.

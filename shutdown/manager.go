@@ -34,9 +34,10 @@ type Manager struct {
 	phase        atomic.Int32  // idle, running or over
 	shuttingDown atomic.Bool   // admission is refused
 	lock         inhibitor
+	last         lastReport
+	ledger       *ledger // made by Run
 
-	reportMu sync.Mutex // guards report
-	report   *Report    // the last one; nil: none yet
+	boot func() (id string, since time.Duration, err error) // systemBoot, but in tests
 }
 
 // The phases of a manager: it is run once.
@@ -59,6 +60,8 @@ func NewManager(opts Options) (*Manager, error) {
 		inbox:      make(chan message),
 		ready:      make(chan struct{}),
 		stopped:    make(chan struct{}),
+		boot:       systemBoot,
+		lock:       inhibitor{metrics: opts.Metrics, epoch: 1},
 	}
 	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
 		m.schedule = opts.Config.Schedule(byPriority)
@@ -110,17 +113,6 @@ func (m *Manager) Trigger(event Event) error {
 
 // Inhibitor says whether the host is being held, and for how long it waits.
 func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
-
-// LastReport is the report of the last shutdown that has ended, or of one before
-// a restart of the agent or of the host if it was stored; false if there is none.
-func (m *Manager) LastReport() (Report, bool) {
-	m.reportMu.Lock()
-	defer m.reportMu.Unlock()
-	if m.report == nil {
-		return Report{}, false
-	}
-	return *m.report, true
-}
 
 // Plan is what a shutdown would do if it began now: the pods of now, and the
 // host's limit as it was found last.

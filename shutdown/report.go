@@ -1,6 +1,8 @@
 package shutdown
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,36 +38,83 @@ type PodReport struct {
 	Unflushed bool `json:"unflushed,omitempty"`
 }
 
-// result is the report as it stands: a pod that has not ended has no end in it,
-// and one that was never signalled is not in it.
-func (d *drain) result(ended time.Time) Report {
-	r := Report{
+// outline is what a report needs of a drain, apart from its pods.
+func (d *drain) outline(ended time.Time) Report {
+	return Report{
 		Kind:      d.event.Kind,
 		Origin:    d.event.Origin,
 		Started:   d.began,
 		Ended:     ended,
 		Cancelled: d.retired(),
-		Pods:      make([]PodReport, 0, len(d.order)),
+		Errors:    texts(d.errs),
 	}
-	for _, k := range d.order {
-		pod := k.snapshot()
-		if pod.Started.IsZero() {
-			continue
-		}
-		pod.Unflushed = d.m.opts.Reporter != nil && !k.flushed
-		r.Pods = append(r.Pods, pod)
-	}
-	for _, err := range d.errs {
-		r.Errors = append(r.Errors, err.Error())
-	}
-	return r
 }
 
-// setReport makes r the last report, unless a later shutdown has one already.
-func (m *Manager) setReport(r Report) {
-	m.reportMu.Lock()
-	defer m.reportMu.Unlock()
-	if m.report == nil || !r.Started.Before(m.report.Started) {
-		m.report = &r
+// result gives the report as it will stand when it is asked for: a pod that has
+// not ended by then has no end in it, and one that was never signalled is not in
+// it. It may be asked by another goroutine while the drain goes on.
+func (d *drain) result(ended time.Time) func() Report {
+	r, kills, reports := d.outline(ended), d.order, d.m.opts.Reporter != nil
+	var before []PodReport
+	if d.resumed != nil {
+		before = d.resumed.Report.Pods
 	}
+	return func() Report {
+		r := r
+		r.Pods = slices.Grow(slices.Clone(before), len(kills))
+		for _, k := range kills {
+			if pod := k.snapshot(); !pod.Started.IsZero() {
+				pod.Unflushed = pod.Unflushed && reports
+				r.Pods = append(r.Pods, pod)
+			}
+		}
+		return r
+	}
+}
+
+// texts are the texts of errors.
+func texts(errs []error) []string {
+	var all []string
+	for _, err := range errs {
+		all = append(all, err.Error())
+	}
+	return all
+}
+
+// lastReport is the newest report, made when it is asked for.
+type lastReport struct {
+	mu      sync.Mutex // guards all below; never held while a report is made
+	started time.Time
+	make    func() Report // nil: none yet
+}
+
+// set makes a report the last one, unless a later shutdown has one already.
+func (l *lastReport) set(started time.Time, report func() Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.make == nil || !started.Before(l.started) {
+		l.started, l.make = started, report
+	}
+}
+
+func (l *lastReport) get() func() Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.make
+}
+
+// setReport makes r the last report.
+func (m *Manager) setReport(r Report) {
+	m.last.set(r.Started, func() Report { return r })
+}
+
+// LastReport is the report of the last shutdown that has come to its end, or of
+// one before a restart of the agent or of the host if it was stored; false if
+// there is none. Pods that outlive the shutdown have no end in it until they do.
+func (m *Manager) LastReport() (Report, bool) {
+	report := m.last.get()
+	if report == nil {
+		return Report{}, false
+	}
+	return report(), true
 }

@@ -1,0 +1,113 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// The kubelet's series keep their names and helps, and ours stand beside them.
+func TestShutdown(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.NewShutdown(reg, metrics.Options{})
+	require.NoError(t, err)
+	m.Times(time.Unix(100, 999), time.Unix(130, 0))
+	m.Inhibitor(true)
+	m.Delay(32*time.Second, 30*time.Second)
+	m.PodKilled("Graceful")
+	m.PodKilled("Graceful")
+	m.PodRefused()
+	m.Bucket(3 * time.Second)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP kubelet_graceful_shutdown_delay_seconds How long the host was asked to delay its shutdown, and how long it does
+# TYPE kubelet_graceful_shutdown_delay_seconds gauge
+kubelet_graceful_shutdown_delay_seconds{kind="granted"} 30
+kubelet_graceful_shutdown_delay_seconds{kind="requested"} 32
+# HELP kubelet_graceful_shutdown_end_time_seconds Last graceful shutdown end time since unix epoch in seconds
+# TYPE kubelet_graceful_shutdown_end_time_seconds gauge
+kubelet_graceful_shutdown_end_time_seconds 130
+# HELP kubelet_graceful_shutdown_inhibitor_held Whether the lock that delays the host's shutdown is held (1) or not (0)
+# TYPE kubelet_graceful_shutdown_inhibitor_held gauge
+kubelet_graceful_shutdown_inhibitor_held 1
+# HELP kubelet_graceful_shutdown_pods_refused_total Admissions of pods that were refused because the node was shutting down
+# TYPE kubelet_graceful_shutdown_pods_refused_total counter
+kubelet_graceful_shutdown_pods_refused_total 1
+# HELP kubelet_graceful_shutdown_pods_total Pods that graceful shutdowns have killed, by the outcome that the killer names
+# TYPE kubelet_graceful_shutdown_pods_total counter
+kubelet_graceful_shutdown_pods_total{outcome="Graceful"} 2
+# HELP kubelet_graceful_shutdown_start_time_seconds Last graceful shutdown start time since unix epoch in seconds
+# TYPE kubelet_graceful_shutdown_start_time_seconds gauge
+kubelet_graceful_shutdown_start_time_seconds 100
+`), "kubelet_graceful_shutdown_delay_seconds", "kubelet_graceful_shutdown_end_time_seconds",
+		"kubelet_graceful_shutdown_inhibitor_held", "kubelet_graceful_shutdown_pods_refused_total",
+		"kubelet_graceful_shutdown_pods_total", "kubelet_graceful_shutdown_start_time_seconds"))
+	count, err := testutil.GatherAndCount(reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 1, count)
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// The end is never before the start; a shutdown that goes on has none.
+func TestShutdownTimes(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		start, end time.Time
+		wantEnd    float64
+	}{
+		{"under way", time.Unix(100, 0), time.Time{}, 0},
+		{"over", time.Unix(100, 0), time.Unix(101, 0), 101},
+		{"the clock was set back", time.Unix(100, 0), time.Unix(50, 0), 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			reg := prometheus.NewPedanticRegistry()
+			m, err := metrics.NewShutdown(reg, metrics.Options{Namespace: "agent"})
+			require.NoError(t, err)
+			m.Times(test.start, test.end)
+			require.Equal(t, 100.0, gaugeValue(t, reg, "agent_graceful_shutdown_start_time_seconds"))
+			require.Equal(t, test.wantEnd, gaugeValue(t, reg, "agent_graceful_shutdown_end_time_seconds"))
+		})
+	}
+}
+
+// gaugeValue is the value of a gauge without labels.
+func gaugeValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("%s is not there", name)
+	return 0
+}
+
+// A nil handle counts nothing, a nil registerer registers nothing, and a second
+// handle on one registerer is refused as a whole.
+func TestShutdownHandles(t *testing.T) {
+	var none *metrics.Shutdown
+	none.Times(time.Now(), time.Now())
+	none.Inhibitor(true)
+	none.Delay(time.Second, time.Second)
+	none.Bucket(time.Second)
+	none.PodKilled("Graceful")
+	none.PodRefused()
+
+	_, err := metrics.NewShutdown(nil, metrics.Options{})
+	require.NoError(t, err)
+
+	reg := prometheus.NewPedanticRegistry()
+	_, err = metrics.NewShutdown(reg, metrics.Options{})
+	require.NoError(t, err)
+	_, err = metrics.NewShutdown(reg, metrics.Options{})
+	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package shutdown
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// systemBoot cannot tell one boot from another here: nothing can be resumed.
+func systemBoot() (id string, since time.Duration, err error) {
+	return "", 0, fmt.Errorf("failed to read the boot id: %w", errors.ErrUnsupported)
+}

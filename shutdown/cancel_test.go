@@ -1,0 +1,155 @@
+package shutdown_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A cancellation is heard while pods are killed: no further one is signalled, those
+// that were run out their grace and are in the report, and at once admission is
+// open, the node's state undone and a new lock held in place of the old one.
+func TestCancelled(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(3 * time.Second)
+		n.host.Cancel()
+		synctest.Wait()
+
+		require.True(t, n.m.Admit(pods[0]).Admit)
+		require.NoError(t, n.m.ShutdownStatus())
+		require.Equal(t, 1, n.host.Held())
+		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:])
+		published := reporter.Published()
+		require.Len(t, published, 2)
+		require.True(t, published[0].State.ShuttingDown)
+		require.False(t, published[1].State.ShuttingDown)
+		require.Equal(t, []string{
+			"Normal Shutdown Shutdown manager detected shutdown event",
+			"Normal Shutdown Shutdown manager detected shutdown cancellation",
+		}, n.events.all())
+
+		n.pass(time.Minute)
+		require.Len(t, n.killer.Kills(), 1, "etcd is not signalled")
+		kill, _ := n.killer.Kill("web")
+		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
+		require.Equal(t, "web", reporter.Flushed()[0].Pods[0])
+		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
+		report := n.report()
+		require.True(t, report.Cancelled)
+		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
+	})
+}
+
+// A shutdown that is cancelled after its drain re-takes the lock as well.
+func TestCancelledAfterTheDrain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		n.announce()
+		require.Zero(t, n.host.Held())
+		n.host.Cancel()
+		synctest.Wait()
+		require.Equal(t, 1, n.host.Held())
+		require.NoError(t, n.m.ShutdownStatus())
+	})
+}
+
+// true, false, true: the second shutdown is delayed again, and pods that still end
+// join it. They are signalled again only where that leaves them less time.
+func TestShutdownAgain(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("long", 0, 18), shutdowntest.Pod("short", 0, 6), shutdowntest.Pod("etcd", topPriority, 5)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(2 * time.Second)
+		n.host.Cancel()
+		n.pass(time.Second)
+		require.Equal(t, 1, n.host.Held(), "held before the second shutdown")
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)}) // 9 s and 10 s
+		n.pass(time.Minute)
+
+		granted := []int64{}
+		for _, kill := range n.killer.Kills() {
+			if kill.Pod.Name == "long" {
+				granted = append(granted, kill.Request.GracePeriodSeconds)
+			}
+		}
+		require.Equal(t, []int64{18, 9}, granted, "shortened")
+		kill, _ := n.killer.Kill("short")
+		require.Equal(t, began, kill.Started, "not signalled again")
+		require.Equal(t, 12*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 17*time.Second, n.releasedAfter(began))
+		report := n.report()
+		require.False(t, report.Cancelled)
+		require.Equal(t, map[string]string{"long": "GraceExceeded", "short": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(report))
+	})
+}
+
+// true, true is one shutdown, unless the second leaves less time.
+func TestAnnouncedTwice(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 10)}
+	for _, test := range []struct {
+		name     string
+		second   time.Duration // after a second; 0: not known
+		kills    int
+		released time.Duration
+	}{
+		{"the same", 0, 2, 30 * time.Second},
+		{"later", time.Hour, 2, 30 * time.Second},
+		{"earlier", 15 * time.Second, 3, 15 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, pods, func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				n.run()
+				began := time.Now()
+				n.announce()
+				n.pass(time.Second)
+				event := shutdown.Event{}
+				if test.second != 0 {
+					event.Deadline = time.Now().Add(test.second)
+				}
+				n.host.Announce(event)
+				n.pass(time.Minute)
+				require.Len(t, n.killer.Kills(), test.kills)
+				require.Equal(t, test.released, n.releasedAfter(began))
+				require.Len(t, n.events.all(), 1, "detected once")
+				require.False(t, n.report().Cancelled)
+			})
+		})
+	}
+}
+
+// What the host cancels is the host's shutdown; one that was triggered goes on
+// until the trigger takes it back.
+func TestCancelledByWhom(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "operator"}))
+		n.host.Cancel()
+		synctest.Wait()
+		require.Error(t, n.m.ShutdownStatus())
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		require.NoError(t, n.m.ShutdownStatus())
+		synctest.Wait()
+		require.Equal(t, 1, n.host.Held())
+
+		n.host.Cancel() // of nothing
+		synctest.Wait()
+		require.Equal(t, 1, n.host.Held())
+	})
+}

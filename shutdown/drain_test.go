@@ -1,0 +1,261 @@
+package shutdown_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Buckets follow one another, the lowest first, and the host is let go when the
+// last pod has ended.
+func TestBucketsInOrder(t *testing.T) {
+	pods := []*v1.Pod{
+		shutdowntest.Pod("web", 0, 5),
+		shutdowntest.Pod("etcd", topPriority, 5),
+		shutdowntest.Pod("batch", -5, 5),
+	}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+
+		require.Zero(t, n.startedAt("web", began))
+		require.Zero(t, n.startedAt("batch", began))
+		require.Equal(t, 3*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 6*time.Second, n.releasedAfter(began))
+		require.Equal(t, map[string]int64{"web": 5, "batch": 5, "etcd": 5}, n.granted())
+	})
+}
+
+// A bucket that ends early leaves its time to the later ones, unless that is off;
+// a pod that says nothing of its grace gets no more than its bucket's own.
+func TestRollOver(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		noRollOver bool
+		granted    map[string]int64
+		released   time.Duration
+	}{
+		{"on", false, map[string]int64{"web": 20, "etcd": 26, "proxy": 10}, 30 * time.Second},
+		{"off", true, map[string]int64{"web": 20, "etcd": 10, "proxy": 10}, 14 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pods := []*v1.Pod{
+				shutdowntest.Pod("web", 0, -1),
+				shutdowntest.Pod("etcd", topPriority, 60),
+				shutdowntest.Pod("proxy", topPriority, -1),
+			}
+			bubble(t, pods, func(t *testing.T, n *node) {
+				n.opts.Plan.NoRollOver = test.noRollOver
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "etcd": {Takes: time.Hour}}
+				n.run()
+				began := time.Now()
+				n.announce()
+				n.pass(time.Minute)
+				require.Equal(t, test.granted, n.granted())
+				require.Equal(t, test.released, n.releasedAfter(began))
+			})
+		})
+	}
+}
+
+// A limit below the schedule is a smaller plan: critical pods lose time last, and
+// the lock is gone before the host's own end.
+func TestLimitBelowTheSchedule(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.host.Limit, n.host.Winner = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		inhibitor := n.m.Inhibitor()
+		require.True(t, inhibitor.Held)
+		require.Equal(t, 32*time.Second, inhibitor.Requested)
+		require.Equal(t, 15*time.Second, inhibitor.Granted)
+		var capped *shutdown.DelayCappedError
+		require.ErrorAs(t, inhibitor.Err, &capped)
+		require.Equal(t, n.host.Winner, capped.Winner)
+		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
+
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.granted())
+		require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 14*time.Second, n.releasedAfter(began))
+	})
+}
+
+// The limit that comes with the event counts, not the one that was granted.
+func TestDeadlineOfTheEvent(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	for _, test := range []struct {
+		name     string
+		deadline time.Duration
+		granted  map[string]int64
+		released time.Duration
+	}{
+		{"covers the schedule", 40 * time.Second, map[string]int64{"web": 20, "etcd": 10}, 30 * time.Second},
+		{"shorter", 12 * time.Second, map[string]int64{"web": 1, "etcd": 10}, 11 * time.Second},
+		{"margin is a tenth at most", 2 * time.Second, map[string]int64{"web": 0, "etcd": 1}, time.Second},
+		{"over", -time.Second, map[string]int64{"web": 0, "etcd": 0}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, pods, func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				n.run()
+				began := time.Now()
+				n.host.Announce(shutdown.Event{Deadline: began.Add(test.deadline)})
+				n.pass(time.Minute)
+				require.Equal(t, test.granted, n.granted())
+				require.Equal(t, test.released, n.releasedAfter(began))
+			})
+		})
+	}
+}
+
+// A killer that hangs keeps the lock no longer than the host waits; Run waits for
+// it all the same.
+func TestHangingKiller(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true, Deaf: true}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(20 * time.Second)
+		require.Equal(t, 20*time.Second, n.startedAt("etcd", began), "the next bucket begins all the same")
+		n.pass(time.Minute)
+		require.Equal(t, 31*time.Second+500*time.Millisecond, n.releasedAfter(began), "the limit less the margin")
+
+		report := n.report()
+		require.Len(t, report.Pods, 3)
+		require.Zero(t, report.Pods[1].Ended, "it has not ended")
+		n.stop()
+		synctest.Wait()
+		select {
+		case <-n.ended:
+			t.Fatal("Run has returned before the killer")
+		default:
+		}
+		n.killer.Release()
+		synctest.Wait()
+		report = n.report()
+		require.NotZero(t, report.Pods[1].Ended, "the straggler has written its slot")
+	})
+}
+
+// Stragglers have until the host's end.
+func TestStraggler(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(31 * time.Second)
+		n.killer.Release()
+		synctest.Wait()
+		require.Equal(t, 31*time.Second, n.releasedAfter(began))
+		require.Equal(t, time.Duration(0), n.report().Pods[0].Ended.Sub(began.Add(31*time.Second)))
+	})
+}
+
+// A bucket without time is signalled with 0 and not waited for.
+func TestBucketOfNoTime(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", 10, 60)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.Config = config(0, 0, entry(10, 10), entry(0, 0))
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		require.Zero(t, n.startedAt("etcd", began), "it does not wait for web")
+		require.Equal(t, map[string]int64{"web": 0, "etcd": 10}, n.granted())
+	})
+}
+
+// Buckets without pods are skipped, and with no pods at all the host goes at once.
+func TestEmptyBuckets(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		began := time.Now()
+		n.announce()
+		require.Zero(t, n.releasedAfter(began))
+		require.Error(t, n.m.ShutdownStatus(), "the host is still going down")
+	})
+}
+
+// A pod that appears late joins the bucket that is next, if its own has been.
+func TestLatePod(t *testing.T) {
+	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
+	bubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.set(web, etcd, shutdowntest.Pod("late", 0, 60))
+		n.pass(time.Minute)
+		require.Equal(t, 5*time.Second, n.startedAt("late", began))
+		require.Equal(t, int64(25), n.granted()["late"])
+		require.Len(t, n.killer.Kills(), 3, "nobody is killed twice")
+		kill := n.report().Pods[2]
+		require.Equal(t, "late", kill.Name)
+		require.Equal(t, topPriority, kill.Bucket)
+		require.Zero(t, kill.Priority)
+	})
+}
+
+// All pods of a bucket are signalled in the same moment, however many there are
+// and however long each takes.
+func TestAllAtOnce(t *testing.T) {
+	var pods []*v1.Pod
+	for i := range 500 {
+		pods = append(pods, shutdowntest.Pod("pod-"+string(rune('a'+i%26))+time.Duration(i).String(), 0, 10))
+	}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 7 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		kills := n.killer.Kills()
+		require.Len(t, kills, len(pods))
+		for _, kill := range kills {
+			require.Equal(t, began, kill.Started)
+		}
+		n.pass(7 * time.Second)
+		require.Equal(t, 7*time.Second, n.releasedAfter(began))
+	})
+}
+
+// Without a schedule a triggered drain gives each pod what it asks for.
+func TestNoSchedule(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.Config = shutdown.Config{}
+		n.run()
+		require.Empty(t, n.host.Calls(), "nothing is watched")
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 5, "db": 90, "plain": 90}, n.granted())
+	})
+}
+
+// The manager writes to no pod of its caller.
+func TestPodsAreNotChanged(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	before := pod.DeepCopy()
+	bubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, before, pod)
+	})
+}

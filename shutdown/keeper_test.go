@@ -1,0 +1,195 @@
+package shutdown_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Subscribe, read what is pending, ask for the delay, and only then take the
+// lock: no event falls into a gap.
+func TestWatchBeforeHolding(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		require.Equal(t, []string{"connect", "pending", "delay", "inhibit"}, n.host.Calls())
+		require.Equal(t, []time.Duration{32 * time.Second}, n.host.Wishes(), "the total and the containers' floor")
+		require.Equal(t, shutdown.Inhibitor{Held: true, Requested: 32 * time.Second, Granted: 32 * time.Second}, n.m.Inhibitor())
+		n.end()
+		require.ElementsMatch(t, []string{"release", "close"}, n.host.Calls()[4:])
+	})
+}
+
+// A start in the middle of a shutdown is a shutdown. The host gives no lock then,
+// and the report says that it did not wait.
+func TestPendingAtStart(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		n.run()
+		require.ErrorIs(t, n.m.ShutdownStatus(), shutdown.ErrNodeShuttingDown)
+		require.Equal(t, []string{"connect", "pending", "inhibit"}, n.host.Calls())
+		require.ErrorIs(t, n.m.Inhibitor().Err, shutdowntest.ErrInProgress)
+		n.pass(time.Minute)
+		report := n.report()
+		require.Equal(t, shutdown.KindReboot, report.Kind)
+		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
+		require.Equal(t, []string{"the host did not wait: no lock was held"}, report.Errors)
+	})
+}
+
+// A lock that the host has kept for a former agent is taken over, and released at
+// the end of the drain.
+func TestLockIsAdopted(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.host.SetPending(&shutdown.Event{})
+		n.host.Kept = true
+		n.run()
+		began := time.Now()
+		require.True(t, n.m.Inhibitor().Held)
+		n.pass(time.Minute)
+		require.Equal(t, 5*time.Second, n.releasedAfter(began))
+		require.Empty(t, n.report().Errors)
+	})
+}
+
+// Whatever the host refuses, the first time included, is tried again for ever,
+// and there is one lock in the end.
+func TestRefusals(t *testing.T) {
+	errRefused := errors.New("refused")
+	for name, set := range map[string]func(h *shutdowntest.Host, err error){
+		"connect": func(h *shutdowntest.Host, err error) { h.ConnectErr = err },
+		"pending": func(h *shutdowntest.Host, err error) { h.PendingErr = err },
+		"delay":   func(h *shutdowntest.Host, err error) { h.DelayErr = err },
+		"inhibit": func(h *shutdowntest.Host, err error) { h.InhibitErr = err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, n *node) {
+				set(n.host, errRefused)
+				n.run() // ready all the same
+				require.ErrorIs(t, n.m.Inhibitor().Err, errRefused)
+				n.pass(10 * time.Minute)
+				require.ErrorIs(t, n.m.Inhibitor().Err, errRefused)
+				require.Less(t, len(n.host.Calls()), 200, "the attempts are spaced")
+
+				n.host.Script(func(h *shutdowntest.Host) { set(h, nil) })
+				n.pass(30 * time.Second)
+				require.Equal(t, 1, n.host.Held())
+				require.NoError(t, n.m.Inhibitor().Err)
+			})
+		})
+	}
+}
+
+// A lost session leads back to exactly one lock, a new one; the old one is closed
+// after it.
+func TestLostSession(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		for range 1000 {
+			n.host.Lose()
+			n.pass(time.Minute)
+			require.Equal(t, 1, n.host.Held())
+		}
+		calls := n.host.Calls()
+		require.Equal(t, []string{"close", "connect", "pending", "delay", "inhibit", "release"}, calls[len(calls)-6:])
+		require.NoError(t, n.m.Inhibitor().Err)
+	})
+}
+
+// A session that is lost during a drain costs neither the lock nor the drain.
+func TestLostSessionWhileDraining(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 15 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.host.Lose()
+		n.pass(10 * time.Second)
+		require.Equal(t, 1, n.host.Held())
+		n.pass(time.Minute)
+		require.Equal(t, 20*time.Second, n.releasedAfter(began))
+		require.Len(t, n.killer.Kills(), 2)
+	})
+}
+
+// A shutdown that was cancelled while the host could not be heard is over.
+func TestCancelledBehindALostSession(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.announce()
+		n.host.Lose()
+		n.host.SetPending(nil)
+		n.pass(2 * time.Second)
+		require.NoError(t, n.m.ShutdownStatus())
+		require.Equal(t, 1, n.host.Held())
+	})
+}
+
+// An event that is newer than what the host has said of pending shutdowns counts.
+func TestLateInhibit(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.host.InhibitTakes = 3 * time.Second
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.start(m)
+		synctest.Wait()
+		began := time.Now()
+		n.announce()
+		n.pass(3 * time.Second)
+		require.True(t, m.Inhibitor().Held, "granted in the middle of the drain: the host waits")
+		n.pass(time.Minute)
+		require.Equal(t, 5*time.Second, n.releasedAfter(began))
+	})
+}
+
+// A lock that is granted when the drain is over is closed at once.
+func TestInhibitAfterTheDrain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.InhibitTakes = 3 * time.Second
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.start(m)
+		synctest.Wait()
+		n.announce()
+		n.pass(3 * time.Second)
+		require.Zero(t, n.host.Held())
+		require.Contains(t, n.host.Calls(), "release")
+	})
+}
+
+// A host that grants less is asked again, and held with a single lock meanwhile.
+func TestCappedDelayIsAskedForAgain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.Limit = 10 * time.Second
+		n.run()
+		n.pass(time.Minute)
+		require.Equal(t, 10*time.Second, n.m.Inhibitor().Granted)
+		require.Len(t, n.events.all(), 1, "said once")
+		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
+		n.pass(time.Minute)
+		require.Equal(t, 32*time.Second, n.m.Inhibitor().Granted)
+		require.NoError(t, n.m.Inhibitor().Err)
+		require.Equal(t, 1, n.host.Held())
+		asked := len(n.host.Wishes())
+		n.pass(10 * time.Minute)
+		require.Len(t, n.host.Wishes(), asked, "asked no more")
+	})
+}
+
+// Nothing is watched and nothing held without a schedule, or with the gate off.
+func TestNothingToWatch(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Config = shutdown.Config{}
+		n.run()
+		require.Empty(t, n.host.Calls())
+		require.Equal(t, shutdown.Inhibitor{}, n.m.Inhibitor())
+	})
+}

@@ -1,0 +1,175 @@
+package shutdown_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// node is a manager in a bubble with a fake host and killer around it.
+type node struct {
+	t      *testing.T
+	opts   shutdown.Options
+	host   *shutdowntest.Host
+	killer *shutdowntest.Killer
+	events *recorder
+	m      *shutdown.Manager
+	ended  chan error
+	stop   context.CancelFunc
+
+	mu   sync.Mutex
+	pods []*v1.Pod
+}
+
+// bubble runs a test in a bubble on a node with these pods: 20 s for the pods
+// below the critical ones, 10 s for those.
+func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
+		n.opts = shutdown.Options{
+			Config: config(30*time.Second, 10*time.Second),
+			Pods:   n.running,
+			Killer: n.killer,
+			Source: n.host,
+			Events: n.events,
+			Node:   &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
+		}
+		t.Cleanup(func() {
+			n.end()
+			require.NoError(t, n.host.Err())
+		})
+		test(t, n)
+	})
+}
+
+// run starts the manager and waits until it is ready.
+func (n *node) run() {
+	n.t.Helper()
+	m, err := shutdown.NewManager(n.opts)
+	require.NoError(n.t, err)
+	n.start(m)
+	<-m.Ready()
+	synctest.Wait()
+}
+
+// start runs a manager that was made already.
+func (n *node) start(m *shutdown.Manager) {
+	ctx, stop := context.WithCancel(n.t.Context())
+	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
+	go func() { n.ended <- m.Run(ctx) }()
+}
+
+// end stops the manager, if it runs, and checks that it has let its host go.
+func (n *node) end() {
+	n.t.Helper()
+	if n.stop == nil {
+		return
+	}
+	n.stop()
+	n.stop = nil
+	n.killer.Release()
+	require.NoError(n.t, <-n.ended)
+	require.Zero(n.t, n.host.Held(), "locks after Run")
+}
+
+// pass lets time go by.
+func (n *node) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// announce has the host say that it shuts down.
+func (n *node) announce() {
+	n.host.Announce(shutdown.Event{})
+	synctest.Wait()
+}
+
+// running gives the pods of now.
+func (n *node) running() []*v1.Pod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.pods)
+}
+
+// set changes the pods.
+func (n *node) set(pods ...*v1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pods = pods
+}
+
+// granted are the seconds of the kills so far, by the pods' names.
+func (n *node) granted() map[string]int64 {
+	granted := map[string]int64{}
+	for _, kill := range n.killer.Kills() {
+		granted[kill.Pod.Name] = kill.Request.GracePeriodSeconds
+	}
+	return granted
+}
+
+// killedAfter says how long after the start of a bubble each pod was killed, and
+// its seconds are those of the test.
+func (n *node) startedAt(name string, since time.Time) time.Duration {
+	n.t.Helper()
+	kill, ok := n.killer.Kill(name)
+	require.True(n.t, ok, "%s was not killed", name)
+	return kill.Started.Sub(since)
+}
+
+// releasedAfter says when the host was let go.
+func (n *node) releasedAfter(since time.Time) time.Duration {
+	n.t.Helper()
+	released, ok := n.host.Released()
+	require.True(n.t, ok, "the host is still held")
+	return released.Sub(since)
+}
+
+// report is the last report; there has to be one.
+func (n *node) report() shutdown.Report {
+	n.t.Helper()
+	report, ok := n.m.LastReport()
+	require.True(n.t, ok, "no report")
+	return report
+}
+
+// outcomes are the outcomes of a report by the pods' names.
+func outcomes(report shutdown.Report) map[string]string {
+	all := map[string]string{}
+	for _, pod := range report.Pods {
+		all[pod.Name] = pod.Outcome
+	}
+	return all
+}
+
+// topPriority is the lowest of critical pods.
+const topPriority int32 = 2_000_000_000
+
+// recorder keeps events.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, eventtype+" "+reason+" "+message)
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}

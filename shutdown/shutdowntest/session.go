@@ -1,0 +1,94 @@
+package shutdowntest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// session is one connection to a [Host]. Its fields are guarded by the host's
+// mutex.
+type session struct {
+	host   *Host
+	events chan shutdown.Event
+	ended  bool // the events are closed
+	closed bool
+}
+
+// Events gives what the host announces after Connect.
+func (s *session) Events() <-chan shutdown.Event { return s.events }
+
+// Pending gives a copy of the shutdown under way.
+func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
+	h := s.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.called(ctx, "pending", h.PendingErr); err != nil || h.pending == nil {
+		return nil, err
+	}
+	return new(*h.pending), nil
+}
+
+// RequestDelay grants what the host's limit allows.
+func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	h := s.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wishes = append(h.wishes, wish)
+	if err := h.called(ctx, "delay", h.DelayErr); err != nil {
+		return 0, err
+	}
+	if h.Limit == 0 || wish <= h.Limit {
+		return wish, nil
+	}
+	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
+}
+
+// Inhibit grants a lock, unless the host refuses or is shutting down. A session
+// that ends meanwhile changes nothing: the lock is the host's.
+func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
+	h := s.host
+	h.mu.Lock()
+	err, takes := h.called(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
+	if err == nil && h.pending != nil && !h.Kept {
+		err = ErrInProgress
+	}
+	h.Kept = false
+	h.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if takes > 0 {
+		<-time.After(takes)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.grant(), nil
+}
+
+// Close ends the session.
+func (s *session) Close() error {
+	h := s.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log = append(h.log, "close")
+	if s.closed {
+		h.misuse = append(h.misuse, errors.New("a session was closed twice"))
+	}
+	s.closed = true
+	s.end()
+	h.sessions = slices.DeleteFunc(h.sessions, func(other *session) bool { return other == s })
+	return nil
+}
+
+// end closes the events once.
+func (s *session) end() {
+	if !s.ended {
+		s.ended = true
+		close(s.events)
+	}
+}
