@@ -47,8 +47,8 @@ type Lock struct {
 	Released <-chan struct{}
 }
 
-// inhibitor is a row of ListInhibitors.
-type inhibitor struct {
+// Inhibitor is a lock as logind lists it.
+type Inhibitor struct {
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
@@ -153,9 +153,9 @@ func (l *Login1) next() (gate chan struct{}, refusal *Refusal) {
 }
 
 func (l *Login1) list(o *object, call *dbus.Message) {
-	rows := []inhibitor{}
+	rows := []Inhibitor{}
 	for _, lock := range l.Held() {
-		rows = append(rows, inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
+		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
 	hidden := l.hidden

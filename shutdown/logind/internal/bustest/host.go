@@ -1,0 +1,138 @@
+//go:build linux
+
+package bustest
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	logindProgram = "/lib/systemd/systemd-logind"
+	socket        = "/run/dbus/system_bus_socket"
+	// startup is how long a real part may take to come up.
+	startup = 10 * time.Second
+)
+
+// Host is a real systemd-logind on a bus of its own, with nothing below /run and
+// /etc/systemd. It needs the namespaces of [InNamespace].
+type Host struct {
+	Bus      *Bus
+	Systemd1 *Systemd1
+
+	t    *testing.T
+	conn *dbus.Conn
+
+	mu     sync.Mutex
+	logind *exec.Cmd
+}
+
+// StartHost starts the host; it is gone when the test ends.
+func StartHost(t *testing.T) *Host {
+	t.Helper()
+	require.NotEmpty(t, os.Getenv(inside), "the host is only for a process in namespaces of its own")
+	for _, dir := range []string{"/run", "/etc/systemd"} {
+		require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"))
+		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	}
+	for _, dir := range []string{"inhibit", "seats", "sessions", "users", "shutdown"} {
+		require.NoError(t, os.MkdirAll(filepath.Join("/run/systemd", dir), 0o755))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(socket), 0o755))
+	h := &Host{t: t, Bus: StartBus(t, socket)}
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.Bus.Address)
+	h.Systemd1 = StartSystemd1(t, h.Bus.Address, h.HangUp)
+	h.conn = h.Bus.Connect()
+	h.Start()
+	t.Cleanup(h.Kill)
+	return h
+}
+
+// Start starts logind, and returns when it answers.
+func (h *Host) Start() {
+	h.t.Helper()
+	logind := exec.Command(logindProgram)
+	logind.Stderr = testWriter{h.t}
+	require.NoError(h.t, logind.Start())
+	h.mu.Lock()
+	h.logind = logind
+	h.mu.Unlock()
+	require.Eventually(h.t, func() bool {
+		return h.conn.Object(login1, login1Path).CallWithContext(h.t.Context(), "org.freedesktop.DBus.Peer.Ping", 0).Err == nil
+	}, startup, 5*time.Millisecond)
+}
+
+// Kill kills logind; its locks stay. It returns when it is gone.
+func (h *Host) Kill() {
+	h.mu.Lock()
+	logind := h.logind
+	h.logind = nil
+	h.mu.Unlock()
+	if logind == nil {
+		return
+	}
+	_ = logind.Process.Kill() // it may be dead already
+	_ = logind.Wait()         // killed: never nil
+}
+
+// HangUp lets logind read its files again, some time later.
+func (h *Host) HangUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.logind != nil {
+		_ = h.logind.Process.Signal(syscall.SIGHUP) // it may be dead
+	}
+}
+
+// Call calls a method of logind's manager, as root.
+func (h *Host) Call(method string, args ...any) *dbus.Call {
+	return h.conn.Object(login1, login1Path).CallWithContext(h.t.Context(), login1Manager+"."+method, 0, args...)
+}
+
+// PowerOff asks logind for it.
+func (h *Host) PowerOff() {
+	h.t.Helper()
+	require.NoError(h.t, h.Call("PowerOff", false).Err)
+}
+
+// Configure writes a file below /etc/systemd or /run and lets logind read it.
+func (h *Host) Configure(path, content string, want time.Duration) {
+	h.t.Helper()
+	require.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(h.t, os.WriteFile(path, []byte(content), fs.FileMode(0o644)))
+	h.HangUp()
+	require.Eventually(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) }, startup, 5*time.Millisecond)
+}
+
+func (h *Host) limit() uint64 {
+	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
+	require.NoError(h.t, err)
+	limit, _ := value.Value().(uint64)
+	return limit
+}
+
+// Inhibitors is logind's list.
+func (h *Host) Inhibitors() []Inhibitor {
+	h.t.Helper()
+	var list []Inhibitor
+	require.NoError(h.t, h.Call("ListInhibitors").Store(&list))
+	return list
+}
+
+// testWriter puts the words of a process into the log of the test.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("systemd-logind: %s", p)
+	return len(p), nil
+}

@@ -1,0 +1,43 @@
+package logind_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+)
+
+func TestNewNamesWhatItCannotUse(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		_, err := logind.New(logind.Options{})
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorContains(t, err, runtime.GOOS)
+		return
+	}
+	for name, test := range map[string]struct {
+		options logind.Options
+		field   string
+		value   string
+	}{
+		"not read by logind": {logind.Options{DropInName: "50-agent"}, "DropInName", "50-agent"},
+		"hardly a name":      {logind.Options{DropInName: ".conf"}, "DropInName", ".conf"},
+		"a path":             {logind.Options{DropInName: "../logind.conf"}, "DropInName", "../logind.conf"},
+		"relative directory": {logind.Options{DropInDirs: []string{"etc"}}, "DropInDirs", "etc"},
+		"relative root":      {logind.Options{HostRoot: "host"}, "HostRoot", "host"},
+		"negative reload":    {logind.Options{ReloadTimeout: -1}, "ReloadTimeout", "-1ns"},
+		"negative poll":      {logind.Options{PollInterval: -time.Second}, "PollInterval", "-1s"},
+		"negative verify":    {logind.Options{VerifyInterval: -time.Second}, "VerifyInterval", "-1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := logind.New(test.options)
+			require.ErrorContains(t, err, test.field)
+			require.ErrorContains(t, err, test.value)
+		})
+	}
+	_, err := logind.New(logind.Options{})
+	require.NoError(t, err, "the zero value is the system bus of this host")
+}

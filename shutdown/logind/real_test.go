@@ -1,0 +1,243 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+// TestRealLogind is about systemd's own logind. Each part has a host of its own.
+func TestRealLogind(t *testing.T) {
+	if !bustest.InNamespace(t) {
+		return
+	}
+	for name, test := range map[string]func(*testing.T, *bustest.Host){
+		"available":                testRealAvailable,
+		"lock is listed":           testRealLockIsListed,
+		"limit raised":             testRealLimitRaised,
+		"limit capped":             testRealLimitCapped,
+		"limit extremes":           testRealLimitExtremes,
+		"read-only etc":            testRealReadOnlyEtc,
+		"delayed until released":   testRealDelayedUntilReleased,
+		"delay expired":            testRealDelayExpired,
+		"cancelled":                testRealCancelled,
+		"started in a shutdown":    testRealStartedInAShutdown,
+		"restarted while idle":     testRealRestartedWhileIdle,
+		"restarted while draining": testRealRestartedWhileDraining,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
+	}
+}
+
+// realSource has the zero options but for the FD store of whoever runs the test.
+func realSource(t *testing.T) *logind.Source {
+	t.Helper()
+	source, err := logind.New(logind.Options{NoFDStore: true})
+	require.NoError(t, err)
+	return source
+}
+
+func take(t *testing.T, session shutdown.Session) io.Closer {
+	t.Helper()
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, lock.Close()) })
+	return lock
+}
+
+// started waits for systemd to be asked for the power off.
+func started(t *testing.T, host *bustest.Host) {
+	t.Helper()
+	select {
+	case unit := <-host.Systemd1.Started:
+		require.Equal(t, "poweroff.target", unit)
+	case <-time.After(soon):
+		require.Fail(t, "the host does not power off")
+	}
+}
+
+// delayed makes sure that the power off does not come for a while.
+func delayed(t *testing.T, host *bustest.Host, while time.Duration) {
+	t.Helper()
+	select {
+	case unit := <-host.Systemd1.Started:
+		require.Fail(t, "the host did not wait", unit)
+	case <-time.After(while):
+	}
+}
+
+func testRealAvailable(t *testing.T, host *bustest.Host) {
+	source := realSource(t)
+	require.NoError(t, source.Available(t.Context()))
+	host.Kill()
+	require.Error(t, source.Available(t.Context()), "a bus without logind")
+	host.Bus.Stop()
+	require.Error(t, source.Available(t.Context()), "no bus")
+}
+
+func testRealLockIsListed(t *testing.T, host *bustest.Host) {
+	lock := take(t, connect(t, realSource(t)))
+	require.Equal(t, []bustest.Inhibitor{{
+		What: "shutdown", Who: logind.Who, Why: logind.Why, Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
+	}}, host.Inhibitors())
+	require.NoError(t, lock.Close())
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+}
+
+func testRealLimitRaised(t *testing.T, _ *bustest.Host) {
+	session := connect(t, realSource(t))
+	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 42*time.Second, granted)
+	require.FileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf")
+
+	granted, err = session.RequestDelay(t.Context(), 5*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, granted)
+	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "it is not needed any more")
+}
+
+func testRealLimitCapped(t *testing.T, host *bustest.Host) {
+	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
+	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
+	source, err := logind.New(logind.Options{NoFDStore: true, ReloadTimeout: 300 * time.Millisecond})
+	require.NoError(t, err)
+	granted, err := connect(t, source).RequestDelay(t.Context(), time.Minute)
+	require.Equal(t, 30*time.Second, granted)
+	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, winner, capped.Winner)
+}
+
+func testRealLimitExtremes(t *testing.T, host *bustest.Host) {
+	session := connect(t, realSource(t))
+	const file = "/etc/systemd/logind.conf.d/50.conf"
+	host.Configure(file, "[Login]\nInhibitDelayMaxSec=0\n", 0)
+	granted, err := session.RequestDelay(t.Context(), 7*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 7*time.Second, granted, "the later name wins")
+
+	require.NoError(t, os.WriteFile(file, []byte("[Login]\nInhibitDelayMaxSec=infinity\n"), 0o600))
+	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, time.Duration(1<<63-1), granted, "ours is removed for one that grants more")
+}
+
+func testRealReadOnlyEtc(t *testing.T, _ *bustest.Host) {
+	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	granted, err := connect(t, realSource(t)).RequestDelay(t.Context(), 42*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 42*time.Second, granted)
+	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
+}
+
+func testRealDelayedUntilReleased(t *testing.T, host *bustest.Host) {
+	session := connect(t, realSource(t))
+	lock := take(t, session)
+	host.PowerOff()
+	event := next(t, session)
+	require.False(t, event.Cancelled)
+	require.WithinDuration(t, time.Now().Add(5*time.Second), event.Deadline, time.Second)
+	pending, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, pending)
+
+	delayed(t, host, 300*time.Millisecond)
+	require.NoError(t, lock.Close())
+	started(t, host)
+}
+
+func testRealDelayExpired(t *testing.T, host *bustest.Host) {
+	host.Configure("/etc/systemd/logind.conf.d/1s.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
+	session := connect(t, realSource(t))
+	take(t, session)
+	before := time.Now()
+	host.PowerOff()
+	event := next(t, session)
+	started(t, host)
+	require.GreaterOrEqual(t, time.Since(before), time.Second)
+	require.GreaterOrEqual(t, time.Since(event.Deadline), -100*time.Millisecond, "the deadline was not much later")
+	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
+}
+
+func testRealCancelled(t *testing.T, host *bustest.Host) {
+	session := connect(t, realSource(t))
+	lock := take(t, session)
+	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.PowerOff()
+	require.False(t, next(t, session).Cancelled)
+	_, err := session.Inhibit(t.Context())
+	refused, ok := errors.AsType[dbus.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "org.freedesktop.login1.OperationInProgress", refused.Name)
+	require.NoError(t, lock.Close())
+	started(t, host)
+	require.True(t, next(t, session).Cancelled)
+	pending, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, pending)
+
+	host.Systemd1.BreakStart(nil)
+	again := take(t, session)
+	host.PowerOff()
+	require.False(t, next(t, session).Cancelled)
+	delayed(t, host, 200*time.Millisecond)
+	require.NoError(t, again.Close())
+	started(t, host)
+}
+
+func testRealStartedInAShutdown(t *testing.T, host *bustest.Host) {
+	lock := take(t, connect(t, realSource(t)))
+	host.PowerOff()
+	late := connect(t, realSource(t))
+	pending, err := late.Pending(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, pending, "a start in the middle of a shutdown is a shutdown")
+	require.NoError(t, lock.Close())
+	started(t, host)
+	require.True(t, next(t, late).Cancelled, "the job is removed: this host goes on after all")
+}
+
+func testRealRestartedWhileIdle(t *testing.T, host *bustest.Host) {
+	source := realSource(t)
+	session := connect(t, source)
+	take(t, session)
+	host.Kill()
+	ended(t, session)
+	host.Start()
+	require.Len(t, host.Inhibitors(), 1, "the lock survives its logind")
+
+	session = connect(t, source)
+	take(t, session)
+	host.PowerOff()
+	require.False(t, next(t, session).Cancelled)
+}
+
+func testRealRestartedWhileDraining(t *testing.T, host *bustest.Host) {
+	source := realSource(t)
+	session := connect(t, source)
+	lock := take(t, session)
+	host.PowerOff()
+	require.False(t, next(t, session).Cancelled)
+	host.Kill()
+	ended(t, session)
+	host.Start()
+	session = connect(t, source)
+	pending, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, pending, "a logind that was killed forgets the shutdown")
+	require.NoError(t, lock.Close())
+	delayed(t, host, 100*time.Millisecond)
+}
