@@ -4,10 +4,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
+
+// A node agent asks these for every pod and container, again and again.
+func TestPlainFunctionsDoNotAllocate(t *testing.T) {
+	pod := ending(9*time.Second, new(int64(30)))
+	pod.Spec.Containers = []v1.Container{container("app", new(int64(10)), new(int64(20)))}
+	options, override, now := asking(nil), new(int64(10)), today()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
+		graceperiod.ForPod(pod, 20, override)
+		graceperiod.ForDelete(pod, options)
+		graceperiod.ForHardEviction()
+		graceperiod.ForSoftEviction(pod, -1)
+		graceperiod.ForNodeShutdown(pod, 20)
+		graceperiod.KillTimeout(30)
+		graceperiod.Remaining(30, time.Second)
+		graceperiod.LeftOfDeletion(pod, now)
+		graceperiod.Duration(30)
+	}))
+}
 
 func BenchmarkForContainer(b *testing.B) {
 	pod := podOf(container("app", new(int64(10)), new(int64(20))))

@@ -1,0 +1,40 @@
+package apiservertest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// vectors is testdata/vectors.yaml.
+type vectors struct {
+	FirstDelete struct {
+		Cases []struct {
+			Name      string
+			Node      string
+			Phase     v1.PodPhase
+			TGPS, Opt *int64
+			Want      int64
+		}
+	} `json:"check_graceful_delete"`
+	RepeatedDelete struct {
+		Cases [][]any // cur, opt, want_obj_grace, want_opt_grace, graceful, pending
+	} `json:"before_delete"`
+}
+
+func readVectors(t *testing.T) vectors {
+	t.Helper()
+	data, err := os.ReadFile("testdata/vectors.yaml")
+	require.NoError(t, err)
+	var all vectors
+	require.NoError(t, yaml.Unmarshal(data, &all))
+	return all
+}
+
+// seconds is a number as YAML gives it.
+func seconds(cell any) *int64 {
+	return new(int64(cell.(float64)))
+}
