@@ -1,0 +1,138 @@
+package shutdown_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Pods are refused, in the kubelet's words, from the event until the host is gone.
+func TestAdmit(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	bubble(t, nil, func(t *testing.T, n *node) {
+		reg := prometheus.NewPedanticRegistry()
+		m, err := metrics.NewShutdown(reg, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = m
+		n.run()
+		require.Equal(t, shutdown.Admission{Admit: true}, n.m.Admit(pod))
+		require.NoError(t, n.m.ShutdownStatus())
+		n.announce()
+		refused := shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
+		require.Equal(t, refused, n.m.Admit(pod))
+		require.EqualError(t, n.m.ShutdownStatus(), "node is shutting down")
+		n.pass(time.Hour)
+		require.Equal(t, refused, n.m.Admit(pod))
+		require.Equal(t, 2.0, sample(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
+	})
+}
+
+// Admission is refused when Trigger returns, and open when its cancellation does.
+func TestTriggerRefusesAtOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Source = nil
+		n.run()
+		for range 100 {
+			require.NoError(t, n.m.Trigger(shutdown.Event{}))
+			require.False(t, n.m.Admit(nil).Admit)
+			require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+			require.True(t, n.m.Admit(nil).Admit)
+		}
+	})
+}
+
+// Refuse, publish, kill: in this order, however slow the reporter is.
+func TestRefuseThenPublishThenKill(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishTakes: time.Second}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		require.False(t, n.m.Admit(nil).Admit)
+		require.Empty(t, n.killer.Kills(), "not before the node's state is known")
+		n.pass(time.Second)
+		require.Equal(t, time.Second, n.startedAt("web", began))
+		published := reporter.Published()
+		require.Len(t, published, 1)
+		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
+		require.Equal(t, map[string]int64{"web": 18}, n.granted(), "20 s less publishing and the flush's reserve")
+	})
+}
+
+// Publishing is bounded: by its timeout, and by a quarter of the first bucket that
+// has pods. The state is published all the same in the end.
+func TestPublishIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		total   time.Duration
+		timeout time.Duration
+		want    time.Duration
+	}{
+		{"default", 40 * time.Second, 0, 2 * time.Second},
+		{"its own", 40 * time.Second, 5 * time.Second, 5 * time.Second},
+		{"a quarter", 4 * time.Second, 0, time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+				n.opts.Config = config(test.total, 0)
+				n.opts.PublishTimeout = test.timeout
+				reporter := &shutdowntest.Reporter{PublishTakes: time.Minute}
+				n.opts.Reporter = reporter
+				n.run()
+				began := time.Now()
+				n.announce()
+				n.pass(2 * time.Minute)
+				require.Equal(t, test.want, n.startedAt("web", began))
+				require.Contains(t, n.report().Errors[0], "failed to publish the node state")
+				require.True(t, reporter.Published()[0].State.ShuttingDown)
+			})
+		})
+	}
+}
+
+// A state that is refused is published again; one that is superseded is not.
+func TestPublishAgain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishErr: func(call int) error {
+			if call < 3 {
+				return shutdowntest.ErrNotWaited
+			}
+			return nil
+		}}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		n.pass(time.Minute)
+		published := reporter.Published()
+		require.Len(t, published, 4)
+		for _, p := range published[1:] {
+			require.False(t, p.State.ShuttingDown)
+		}
+	})
+}
+
+// A publishing that hangs does not delay the undoing of a cancelled shutdown.
+func TestPublishIsSuperseded(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishTakes: 900 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		synctest.Wait()
+		n.pass(time.Second)
+		published := reporter.Published()
+		require.Error(t, published[0].Err)
+		require.False(t, published[1].State.ShuttingDown)
+		require.NoError(t, published[1].Err, "within a second")
+	})
+}

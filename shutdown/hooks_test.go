@@ -1,0 +1,203 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// volumes is a VolumeWaiter.
+type volumes func(ctx context.Context, pods []*v1.Pod) error
+
+func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
+	return v(ctx, pods)
+}
+
+// Volumes and final statuses have a reserve each, even when pods use all of their
+// grace; pods of the next bucket are not signalled before.
+func TestReserves(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		began := time.Now()
+		var unmountFrom, unmountUntil []time.Duration
+		n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error {
+			deadline, _ := ctx.Deadline()
+			unmountFrom, unmountUntil = append(unmountFrom, time.Since(began)), append(unmountUntil, deadline.Sub(began))
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		reporter := &shutdowntest.Reporter{FlushTakes: time.Hour}
+		n.opts.Reporter = reporter
+		n.opts.Plan.UnmountReserve, n.opts.Plan.FlushReserve = 3*time.Second, 2*time.Second
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+
+		require.Equal(t, map[string]int64{"web": 15, "etcd": 5}, n.granted())
+		require.Equal(t, []time.Duration{15 * time.Second, 25 * time.Second}, unmountFrom)
+		require.Equal(t, []time.Duration{18 * time.Second, 28 * time.Second}, unmountUntil)
+		require.Equal(t, 20*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 20*time.Second, reporter.Flushed()[0].At.Sub(began))
+		require.Equal(t, 31*time.Second+500*time.Millisecond, n.releasedAfter(began), "flushed or not")
+		report := n.report()
+		require.True(t, report.Pods[0].Unflushed)
+		require.True(t, report.Pods[1].Unflushed)
+		require.Len(t, report.Errors, 5)
+		require.Contains(t, report.Errors[0], "failed while waiting for all the volumes")
+		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 1 pods")
+	})
+}
+
+// Both reserves together take at most half of a bucket.
+func TestReservesAreHalfAtMost(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.Config = config(8*time.Second, 0)
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return nil })
+		n.opts.Plan.UnmountReserve = time.Minute
+		n.run()
+		n.announce()
+		require.Equal(t, map[string]int64{"web": 4}, n.granted())
+	})
+}
+
+// Flush, then release: the host goes on when the statuses are accepted, and those
+// of a bucket are before the next one is signalled. What is refused is flushed
+// again before the release, and named if it is refused again.
+func TestFlushThenRelease(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5))
+	bubble(t, pods, func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{
+			FlushTakes: 500 * time.Millisecond,
+			FlushErr: func(call int) error {
+				if call == 1 {
+					return nil
+				}
+				return &shutdown.UnflushedError{Pods: []types.NamespacedName{{Namespace: "default", Name: "api"}}, Err: errors.New("conflict")}
+			},
+		}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		flushed := reporter.Flushed()
+		require.Len(t, flushed, 3)
+		require.Equal(t, []string{"web", "api"}, flushed[0].Pods)
+		require.Equal(t, []string{"etcd"}, flushed[1].Pods)
+		require.Equal(t, []string{"api"}, flushed[2].Pods)
+		require.Equal(t, 500*time.Millisecond, n.startedAt("etcd", began))
+		require.Equal(t, 1500*time.Millisecond, n.releasedAfter(began))
+		report := n.report()
+		for _, pod := range report.Pods {
+			require.Equal(t, pod.Name == "api", pod.Unflushed, pod.Name)
+		}
+		require.Contains(t, report.Errors[0], "the final status of 1 pods was not acknowledged: conflict")
+	})
+}
+
+// A hook that ignores its context holds neither the drain nor the host.
+func TestDeafHooks(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		over := make(chan struct{})
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { <-over; return nil })
+		n.opts.OnRelease = func(context.Context) { <-over }
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 31500*time.Millisecond, n.releasedAfter(began))
+		close(over)
+	})
+}
+
+// A hold delays the first kill and is asked of the host beside the schedule.
+func TestHold(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		limit           time.Duration
+		holds           time.Duration
+		killed, release time.Duration
+	}{
+		{"ends", 0, 4 * time.Second, 4 * time.Second, 34 * time.Second},
+		{"hangs", 0, time.Hour, 10 * time.Second, 40 * time.Second},
+		{"little room", 33 * time.Second, time.Hour, 2500 * time.Millisecond, 32500 * time.Millisecond},
+		{"no room", 30 * time.Second, time.Hour, 0, 29500 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				n.host.Limit = test.limit
+				n.opts.Hold = func(ctx context.Context) error {
+					select {
+					case <-time.After(test.holds):
+						return nil
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				}
+				n.run()
+				require.Equal(t, 42*time.Second, n.host.Wishes()[0])
+				began := time.Now()
+				n.announce()
+				n.pass(2 * time.Minute)
+				require.Equal(t, test.killed, n.startedAt("web", began))
+				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+				require.Equal(t, test.release, n.releasedAfter(began))
+			})
+		})
+	}
+}
+
+// A cancellation ends a hold, and nobody is killed.
+func TestHoldIsCancelled(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		n.pass(time.Minute)
+		require.Empty(t, n.killer.Kills())
+		require.True(t, n.report().Cancelled)
+	})
+}
+
+// An event's own deadline can be used as late as possible: the pods work on, but
+// no new one is admitted and the node says that it goes.
+func TestLateStart(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter, n.opts.Plan.FlushReserve = reporter, -1
+		n.opts.LateStart = func(event shutdown.Event) bool { return event.Origin == "cloud" }
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: began.Add(2 * time.Minute)}))
+		n.pass(time.Second)
+		require.Len(t, reporter.Published(), 1)
+		require.False(t, n.m.Admit(nil).Admit)
+		n.pass(5 * time.Minute)
+		require.Equal(t, 89500*time.Millisecond, n.startedAt("web", began))
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+		require.Equal(t, 119500*time.Millisecond, n.releasedAfter(began))
+	})
+}
+
+// OnRelease is the last thing before the host is let go.
+func TestOnRelease(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		var held []int
+		n.opts.OnRelease = func(context.Context) { held = append(held, n.host.Held()) }
+		n.run()
+		n.announce()
+		require.Equal(t, []int{1}, held)
+		require.Zero(t, n.host.Held())
+	})
+}

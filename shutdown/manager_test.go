@@ -1,0 +1,144 @@
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+func noPods() []*v1.Pod { return nil }
+
+// All that is wrong with the options is said at once, by the fields' names.
+func TestNewManagerRefuses(t *testing.T) {
+	_, err := shutdown.NewManager(shutdown.Options{
+		Config:         config(10*time.Second, 20*time.Second),
+		Events:         &recorder{},
+		PublishTimeout: -1,
+		ReleaseMargin:  -2,
+		HoldTimeout:    -3,
+	})
+	for _, text := range []string{
+		"Options.Pods is required",
+		"Options.Killer is required",
+		"Options.Node is required with Options.Events",
+		"Options.PublishTimeout must not be negative: -1ns",
+		"Options.ReleaseMargin must not be negative: -2ns",
+		"Options.HoldTimeout must not be negative: -3ns",
+		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}",
+	} {
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// With the gate off nothing is watched, every pod is admitted, and a trigger still
+// drains.
+func TestGateOff(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.Gates = gate
+		n.opts.Config = config(0, 0, entry(0, 10))
+		n.run()
+		require.Empty(t, n.host.Calls())
+		n.announce()
+		require.True(t, n.m.Admit(n.pods[0]).Admit)
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		synctest.Wait()
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
+// Without the gate by priority the list is refused as the kubelet refuses it, and
+// the two fields count.
+func TestGateByPriorityOff(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
+	opts := shutdown.Options{Pods: noPods, Killer: &shutdowntest.Killer{}, Gates: gate}
+	opts.Config = config(0, 0, entry(0, 10))
+	_, err := shutdown.NewManager(opts)
+	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
+	opts.Config = config(30*time.Second, 10*time.Second)
+	m, err := shutdown.NewManager(opts)
+	require.NoError(t, err)
+	require.Equal(t, twoBuckets(), m.Plan().Schedule)
+}
+
+// A manager is run once, and can be triggered only while it runs.
+func TestRunOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
+		n.start(m)
+		synctest.Wait()
+		require.ErrorIs(t, m.Run(t.Context()), shutdown.ErrAlreadyRun)
+		require.NoError(t, m.Trigger(shutdown.Event{}))
+		n.end()
+		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
+		require.ErrorIs(t, m.Run(t.Context()), shutdown.ErrAlreadyRun)
+	})
+}
+
+// The end of Run in the middle of a drain stops the kills, and lets the host go.
+func TestRunEndsWithinADrain(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		n.announce()
+		began := time.Now()
+		n.stop()
+		require.NoError(t, <-n.ended)
+		n.stop = nil
+		require.Equal(t, began, time.Now())
+		require.Len(t, n.killer.Kills(), 1)
+		require.Zero(t, n.host.Held())
+		require.NotEmpty(t, n.report().Pods[0].Error)
+	})
+}
+
+// Ready is closed at once where there is nothing to wait for.
+func TestReadyWithoutASource(t *testing.T) {
+	m, err := shutdown.NewManager(shutdown.Options{Pods: noPods, Killer: &shutdowntest.Killer{}, Config: config(time.Minute, 0)})
+	require.NoError(t, err)
+	<-m.Ready()
+	_, ok := m.LastReport()
+	require.False(t, ok)
+}
+
+// The plan shows what a shutdown of now would do, with the limit found last.
+func TestManagerPlan(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		n.opts.Plan.NoRollOver = true
+		n.run()
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, granted(n.m.Plan()))
+		n.host.Lose()
+		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 15 * time.Second })
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, granted(n.m.Plan()))
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.granted(), "as planned")
+	})
+}
+
+// A context that has ended already is a Run that has ended already.
+func TestRunWithAnEndedContext(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, m.Run(ctx))
+		require.Zero(t, n.host.Held())
+	})
+}
