@@ -8,31 +8,37 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// eventStream is what a runtime sends when it is asked for GetContainerEvents.
+type eventStream interface {
+	Recv() (*runtimeapi.ContainerEventResponse, error)
+}
+
 // followEvents hands the runtime's events on until the stream ends. A stream that
 // ends is not opened again: polling, which takes over, misses nothing and is cheap.
 func (r *Runtime) followEvents(ctx context.Context) {
-	err := r.readEvents(ctx)
-	r.exits.streaming.Store(false)
-	r.exits.lookNow() // what exited while the stream broke
+	stream, err := r.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err == nil {
+		err = r.exits.hear(stream)
+	}
 	if ctx.Err() == nil {
 		klog.FromContext(ctx).V(1).Info("Container runtime sends no events, polling for exits", "reason", err, "interval", pollInterval)
 	}
 }
 
-func (r *Runtime) readEvents(ctx context.Context) error {
-	stream, err := r.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
-	if err != nil {
-		return err
-	}
+// hear takes events until the stream ends. The first one proves that there is a
+// stream: a runtime that has none says so as late as it would send one.
+func (e *exits) hear(stream eventStream) error {
 	for {
 		event, err := stream.Recv()
 		if err != nil {
+			e.streaming.Store(false)
+			e.lookNow() // for what has exited since the last event
 			return err
 		}
-		r.exits.streaming.Store(true)
+		e.streaming.Store(true)
 		switch event.GetContainerEventType() {
 		case runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT:
-			r.exits.exited(event.GetContainerId())
+			e.exited(event.GetContainerId())
 		}
 	}
 }

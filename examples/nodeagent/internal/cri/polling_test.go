@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,18 +130,60 @@ func TestPollingRestsWhileNobodyWaits(t *testing.T) {
 	})
 }
 
+// events is a stream that ends when the channel is closed.
+type events chan *runtimeapi.ContainerEventResponse
+
+func (e events) Recv() (*runtimeapi.ContainerEventResponse, error) {
+	event, ok := <-e
+	if !ok {
+		return nil, io.EOF
+	}
+	return event, nil
+}
+
 func TestPollingIsRareWhileEventsComeIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, e := polling(t)
-		e.streaming.Store(true)
+		stream := make(events)
+		heard := make(chan error)
+		go func() { heard <- e.hear(stream) }()
+		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "somebody's"}
+		synctest.Wait()
+
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		exited := e.watchNow("a")
+		missed := e.watchNow("a")
 		<-time.After(10*checkInterval + 1)
 		require.Equal(t, 11, l.count())
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED) // and the event is missed
+		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED) // and its event is missed
 		began := time.Now()
-		<-exited
+		<-missed
 		require.LessOrEqual(t, time.Since(began), checkInterval)
+
+		close(stream)
+		require.ErrorIs(t, <-heard, io.EOF)
+	})
+}
+
+func TestPollingTakesOverAtOnceWhenTheEventsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, e := polling(t)
+		stream := make(events)
+		heard := make(chan error)
+		go func() { heard <- e.hear(stream) }()
+		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "somebody's"}
+		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		l.set("b", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		first, second := e.watchNow("a"), e.watchNow("b")
+		synctest.Wait()
+
+		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
+		close(stream)
+		require.Error(t, <-heard)
+		require.True(t, isClosed(first), "what exited while the stream broke, without waiting for a turn")
+		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
+		began := time.Now()
+		<-second
+		require.LessOrEqual(t, time.Since(began), pollInterval)
 	})
 }
 

@@ -1,0 +1,134 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// powerOffTimeout is how long a machine may take to power off: longer than any limit
+// that a test gives to logind.
+const powerOffTimeout = 2 * time.Minute
+
+// Machine is one machine, with a disk of its own. It may be booted again after it has
+// powered off.
+type Machine struct {
+	name   string
+	base   string // the tree below, shared with other machines
+	folder string
+	binds  []string
+	nspawn *exec.Cmd
+	ended  chan struct{} // closed when nspawn has ended, after exit was set
+	exit   error
+}
+
+// New makes a machine that is not yet booted. Its disk is removed with the test.
+func New(t testing.TB) *Machine {
+	t.Helper()
+	need.Root(t)
+	need.Program(t, "systemd-nspawn", "systemd-container")
+	need.Program(t, "nsenter", "util-linux")
+	need.Program(t, "journalctl", "systemd")
+	m := &Machine{base: baseTree(t), folder: t.TempDir(), ended: make(chan struct{})}
+	m.name = fmt.Sprintf("kubegrace-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(m.folder)))
+	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+	}
+	return m
+}
+
+// upper is what differs from the base, and stays readable when the machine is off;
+// root is where both are seen as one, in the machine's namespace only.
+func (m *Machine) upper() string   { return filepath.Join(m.folder, "upper") }
+func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
+func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
+func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
+
+// journal has to be there, else journald keeps its journal in memory.
+func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
+
+// WriteFile puts a file on the disk, by its path in the machine, before Boot.
+func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content []byte) {
+	t.Helper()
+	place := filepath.Join(m.upper(), path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(place), 0o755))
+	require.NoError(t, os.WriteFile(place, content, mode))
+}
+
+// Enable installs a unit that multi-user.target wants.
+func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
+	t.Helper()
+	const units = "/etc/systemd/system"
+	m.WriteFile(t, filepath.Join(units, unit), 0o644, content)
+	wants := filepath.Join(m.upper(), units, "multi-user.target.wants")
+	require.NoError(t, os.MkdirAll(wants, 0o755))
+	require.NoError(t, os.Symlink(filepath.Join(units, unit), filepath.Join(wants, unit)))
+}
+
+// Bind shows a file or folder of the host, a socket for instance, in the machine.
+func (m *Machine) Bind(host, inside string) { m.binds = append(m.binds, "--bind="+host+":"+inside) }
+
+// Boot starts the machine and returns at once; see [Machine.AwaitActive].
+func (m *Machine) Boot(t testing.TB) {
+	t.Helper()
+	// /run is the machine's own, so that nspawn leaves nothing on the host.
+	const script = `mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
+	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
+	args := append([]string{"-c", script, overlay, m.root(), "systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(),
+		"--machine=" + m.name, "--register=no", "--keep-unit", "--private-network", "--console=pipe"}, m.binds...)
+	m.nspawn = exec.Command("/bin/sh", args...)
+	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	console, err := os.Create(m.console())
+	require.NoError(t, err)
+	m.nspawn.Stdout, m.nspawn.Stderr = console, console
+	require.NoError(t, m.nspawn.Start())
+	require.NoError(t, console.Close())
+	m.wait(t)
+}
+
+// wait follows nspawn until its end, at the latest that of the test.
+func (m *Machine) wait(t testing.TB) {
+	t.Helper()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		m.exit = m.nspawn.Wait()
+		close(m.ended)
+	})
+	t.Cleanup(func() {
+		_ = m.nspawn.Process.Kill() // it has ended by itself, where all went well
+		waiting.Wait()
+		if t.Failed() {
+			t.Logf("console of the machine:\n%s", m.printed())
+		}
+	})
+}
+
+// printed is what came out of the console, without what a terminal would need.
+func (m *Machine) printed() []byte {
+	content, err := os.ReadFile(m.console())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return bytes.ReplaceAll(content, []byte("\r"), nil)
+}
+
+// AwaitPowerOff waits until the machine has powered off by itself.
+func (m *Machine) AwaitPowerOff(t testing.TB) {
+	t.Helper()
+	select {
+	case <-m.ended:
+		require.NoError(t, m.exit, "nspawn ends with 0 when its machine has powered off")
+	case <-time.After(powerOffTimeout):
+		require.Fail(t, "the machine does not power off")
+	}
+}

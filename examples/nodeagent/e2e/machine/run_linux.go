@@ -1,0 +1,94 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	bootTimeout = time.Minute
+	askEvery    = 100 * time.Millisecond
+	// runTimeout bounds one command in the machine.
+	runTimeout = 30 * time.Second
+)
+
+// Run runs a command in the machine and gives what it wrote to stdout; it must
+// succeed. systemctl poweroff returns before the machine is off.
+func (m *Machine) Run(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := m.run(t.Context(), args...)
+	require.NoErrorf(t, err, "%v in the machine", args)
+	return out
+}
+
+func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
+	leader, err := m.leader()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	enter := append([]string{"--target", leader, "--mount", "--pid", "--uts", "--ipc", "--net", "--"}, args...)
+	command := exec.CommandContext(ctx, "nsenter", enter...)
+	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"} // nothing of the host's
+	out, err := command.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// leader gives the process ID, on the host, of the machine's first process: the only
+// child of nspawn once it has left the host's namespace. What is run in it could be a
+// power off, so a process that is still in the namespace of the host is refused.
+func (m *Machine) leader() (string, error) {
+	pid := m.nspawn.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return "", fmt.Errorf("failed to look for the machine: %w", err)
+	}
+	found := strings.Fields(string(children))
+	if len(found) != 1 {
+		return "", fmt.Errorf("nspawn has %d children, not one", len(found))
+	}
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return "", fmt.Errorf("failed to read the namespace of the host: %w", err)
+	}
+	theirs, err := os.Readlink("/proc/" + found[0] + "/ns/pid")
+	if err != nil {
+		return "", fmt.Errorf("failed to read the namespace of the machine: %w", err)
+	}
+	if ours == theirs {
+		return "", fmt.Errorf("process %s is still in the namespace of the host", found[0])
+	}
+	return found[0], nil
+}
+
+// AwaitActive waits until a unit is active, which for one of Type=notify means that
+// it has said so. It ends the test when the unit fails, with the unit's journal.
+func (m *Machine) AwaitActive(t testing.TB, unit string) {
+	t.Helper()
+	timeout := time.After(bootTimeout)
+	for {
+		state, _ := m.run(t.Context(), "systemctl", "is-active", unit) // fails for every state but active
+		switch state {
+		case "active":
+			return
+		case "failed":
+			log, err := m.run(t.Context(), "journalctl", "--unit", unit, "--no-pager", "--output=cat")
+			require.FailNowf(t, "the unit failed", "%s: %s (%v)", unit, log, err)
+		}
+		select {
+		case <-m.ended:
+			require.FailNowf(t, "the machine ended", "before %s was active: %v", unit, m.exit)
+		case <-timeout:
+			require.FailNowf(t, "the unit is not active", "%s: %q", unit, state)
+		case <-time.After(askEvery):
+		}
+	}
+}
