@@ -69,14 +69,14 @@ func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Dur
 		return 0, err
 	}
 	content, err := s.source.dropIn.find()
-	present := content != nil
+	present, asWished := content != nil, bytes.Equal(content, dropInText(wish))
 	switch {
 	case err != nil:
 		return s.judge(ctx, wish, err)
 	case present && s.source.without().delay >= wish:
 		return s.withdraw(ctx, wish)
-	case granted >= wish && (!present || bytes.Equal(content, dropInText(wish))):
-		return granted, nil
+	case granted >= wish && (asWished || !present), asWished && s.source.winner(granted) != "":
+		return s.judge(ctx, wish, nil) // all is done that can be: another attempt only disturbs logind
 	default:
 		return s.raise(ctx, wish, granted < wish)
 	}

@@ -135,12 +135,16 @@ func TestLimitCapped(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.write(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
 	h.write(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
-	bustest.StartSystemd1(t, h.bus.Address, func() {})
-	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
-	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Winner: "/" + winner}, *capped)
+	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {})
+	session := h.connect(t)
+	for range 2 {
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
+		capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Winner: "/" + winner}, *capped)
+		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
+	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
 }
 

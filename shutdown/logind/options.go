@@ -92,12 +92,16 @@ func (o Options) validate() error {
 	if o.HostRoot != "" && !filepath.IsAbs(o.HostRoot) {
 		errs = append(errs, fmt.Errorf("HostRoot %q: must be an absolute path", o.HostRoot))
 	}
-	for name, value := range map[string]time.Duration{
-		"ReloadTimeout": o.ReloadTimeout, "PollInterval": o.PollInterval, "VerifyInterval": o.VerifyInterval,
-	} {
-		if value < 0 {
-			errs = append(errs, fmt.Errorf("%s %v: must not be negative", name, value))
-		}
-	}
+	errs = append(errs,
+		notNegative("ReloadTimeout", o.ReloadTimeout),
+		notNegative("PollInterval", o.PollInterval),
+		notNegative("VerifyInterval", o.VerifyInterval))
 	return errors.Join(errs...)
+}
+
+func notNegative(field string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s %v: must not be negative", field, d)
+	}
+	return nil
 }

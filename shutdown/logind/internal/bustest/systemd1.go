@@ -3,7 +3,6 @@
 package bustest
 
 import (
-	"path"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,6 +14,7 @@ const (
 	systemd1        = "org.freedesktop.systemd1"
 	systemd1Path    = dbus.ObjectPath("/org/freedesktop/systemd1")
 	systemd1Manager = systemd1 + ".Manager"
+	job             = systemd1Path + "/job/1"
 )
 
 // Systemd1 stands for the systemd of the host. Its unit of logind has no reload,
@@ -89,7 +89,15 @@ func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 		o.refuse(call, broken.Name, broken.Text)
 		return
 	}
-	s.job(o, call, unit, "done")
+	o.reply(call, job)
+}
+
+// EndJob ends the job of a StartUnit. On a host that goes down nobody sees that;
+// for logind the shutdown is over then, and it says so.
+func (s *Systemd1) EndJob(unit string) { s.jobRemoved(unit, "done") }
+
+func (s *Systemd1) jobRemoved(unit, result string) {
+	_ = s.object.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, result) // fails only on a closed connection
 }
 
 func (s *Systemd1) reloadUnit(o *object, call *dbus.Message) {
@@ -103,14 +111,8 @@ func (s *Systemd1) reloadUnit(o *object, call *dbus.Message) {
 	if result == "done" {
 		hangUp()
 	}
-	s.job(o, call, "systemd-logind.service", result)
-}
-
-// job answers with a job, and ends it.
-func (s *Systemd1) job(o *object, call *dbus.Message, unit, result string) {
-	job := dbus.ObjectPath(path.Join(string(systemd1Path), "job/1"))
 	o.reply(call, job)
-	_ = o.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, result) // fails only on a closed connection
+	s.jobRemoved("systemd-logind.service", result)
 }
 
 func (s *Systemd1) killUnit(o *object, call *dbus.Message) {

@@ -1,0 +1,150 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// TestRealManager drains pods through a manager when a real logind powers off.
+func TestRealManager(t *testing.T) {
+	if !bustest.InNamespace(t) {
+		return
+	}
+	for name, test := range map[string]func(*testing.T, *bustest.Host){
+		"drained":                  testManagerDrained,
+		"cancelled":                testManagerCancelled,
+		"delay expired":            testManagerDelayExpired,
+		"restarted while idle":     testManagerRestartedWhileIdle,
+		"restarted while draining": testManagerRestartedWhileDraining,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
+	}
+}
+
+// buckets are three seconds, in two buckets.
+var buckets = shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
+}}
+
+// manage runs a manager until the test ends, and returns when it is ready.
+func manage(t *testing.T, options shutdown.Options) *shutdown.Manager {
+	t.Helper()
+	options.Source = impatientSource(t)
+	options.Pods = func() []*v1.Pod {
+		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
+	}
+	manager, err := shutdown.NewManager(options)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	select {
+	case <-manager.Ready():
+	case <-time.After(soon):
+		require.Fail(t, "the manager is not ready")
+	}
+	return manager
+}
+
+// holds waits until there is one lock.
+func holds(t *testing.T, host *bustest.Host, manager *shutdown.Manager) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
+	}, soon, 5*time.Millisecond, "%+v", manager.Inhibitor())
+}
+
+func testManagerDrained(t *testing.T, host *bustest.Host) {
+	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
+	holds(t, host, manager)
+	inhibitor := manager.Inhibitor()
+	require.Equal(t, 5*time.Second, inhibitor.Requested)
+	require.Equal(t, 5*time.Second, inhibitor.Granted)
+
+	before := time.Now()
+	host.PowerOff()
+	started(t, host)
+	powerOff := time.Now()
+	kills := killer.Kills()
+	require.Len(t, kills, 2)
+	require.Equal(t, "web", kills[0].Pod.Name)
+	require.Equal(t, "dns", kills[1].Pod.Name)
+	require.False(t, kills[1].Started.Before(kills[0].Ended), "bucket after bucket")
+	require.False(t, powerOff.Before(kills[1].Ended), "and the host after the last")
+	require.GreaterOrEqual(t, powerOff.Sub(before), 600*time.Millisecond)
+	require.Less(t, powerOff.Sub(before), 5*time.Second, "it is released, not waited out")
+	require.Equal(t, shutdown.Admission{Admit: false, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."},
+		manager.Admit(shutdowntest.Pod("late", 0, 30)))
+}
+
+func testManagerCancelled(t *testing.T, host *bustest.Host) {
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	holds(t, host, manager)
+	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.PowerOff()
+	started(t, host) // and refused
+	holds(t, host, manager)
+	require.NoError(t, manager.ShutdownStatus())
+	host.Systemd1.BreakStart(nil)
+	host.PowerOff()
+	started(t, host)
+	require.Error(t, manager.ShutdownStatus())
+}
+
+func testManagerDelayExpired(t *testing.T, host *bustest.Host) {
+	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
+	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, Deaf: true}}
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
+	t.Cleanup(killer.Release)
+	require.True(t, manager.Inhibitor().Held, "less time is not no time")
+	require.Equal(t, time.Second, manager.Inhibitor().Granted)
+	require.ErrorContains(t, manager.Inhibitor().Err, "/etc/systemd/logind.conf.d/zzz.conf")
+
+	before := time.Now()
+	host.PowerOff()
+	started(t, host)
+	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods had all there was, but for the margin")
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
+}
+
+func testManagerRestartedWhileIdle(t *testing.T, host *bustest.Host) {
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	holds(t, host, manager)
+	host.Kill()
+	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
+	require.True(t, manager.Inhibitor().Held, "the old lock is kept until there is a new one")
+	host.Start()
+	holds(t, host, manager)
+	host.PowerOff()
+	started(t, host)
+}
+
+func testManagerRestartedWhileDraining(t *testing.T, host *bustest.Host) {
+	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
+	holds(t, host, manager)
+	host.PowerOff()
+	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
+	host.Kill()
+	host.Start()
+	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond, "a logind that was killed has forgotten the shutdown")
+	holds(t, host, manager)
+	delayed(t, host, 100*time.Millisecond)
+	host.PowerOff()
+	started(t, host)
+}
