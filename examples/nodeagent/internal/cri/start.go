@@ -36,15 +36,15 @@ type step struct {
 // errors before anything is made. A start that fails later, or whose ctx ends,
 // removes what it made.
 func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	if pod.UID == "" {
-		return nil, fmt.Errorf("pod %s has no UID, by which it could be found again", podName(pod))
+	if err := ValidatePod(pod).ToAggregate(); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
 	}
 	adopted, found, err := r.adopt(ctx, pod)
 	if err != nil || found {
 		return adopted, err
 	}
-	steps, err := r.steps(ctx, pod)
-	if err != nil {
+	steps := r.steps(pod)
+	if err := r.checkImages(ctx, pod, steps); err != nil {
 		return nil, err
 	}
 	return r.startFresh(ctx, pod, steps)
@@ -65,24 +65,22 @@ func (r *Runtime) startFresh(ctx context.Context, pod *v1.Pod, steps []step) ([]
 	return started, nil
 }
 
-// steps plans the start of a pod and finds everything that can be found wrong
-// beforehand.
-func (r *Runtime) steps(ctx context.Context, pod *v1.Pod) ([]step, error) {
+// steps plans the start of a pod.
+func (r *Runtime) steps(pod *v1.Pod) []step {
 	var steps []step
-	var failed []error
 	plan := func(containers []v1.Container, init bool) {
 		for i := range containers {
-			config, err := r.containerConfig(pod, &containers[i])
-			failed = append(failed, err)
-			steps = append(steps, step{container: &containers[i], config: config, awaited: init && !restartable(&containers[i])})
+			container := &containers[i]
+			steps = append(steps, step{
+				container: container,
+				config:    r.containerConfig(pod, container),
+				awaited:   init && !restartable(container),
+			})
 		}
 	}
 	plan(pod.Spec.InitContainers, true)
 	plan(pod.Spec.Containers, false)
-	if err := errors.Join(failed...); err != nil {
-		return nil, err
-	}
-	return steps, r.checkImages(ctx, pod, steps)
+	return steps
 }
 
 // restartable tells a sidecar from a plain init container (KEP-753).

@@ -115,31 +115,31 @@ func TestStartPodRefusesBeforeAnythingIsMade(t *testing.T) {
 	}{
 		"volumeMounts": {
 			func(c *v1.Container) { c.VolumeMounts = []v1.VolumeMount{{Name: "data"}} },
-			`pod shop/one, container "server": volumeMounts ("data") is not supported by the cri runtime of this agent`,
+			`pod shop/one: spec.containers[0].volumeMounts[0]: Forbidden: is not supported with --runtime=cri`,
 		},
 		"volumeDevices": {
 			func(c *v1.Container) { c.VolumeDevices = []v1.VolumeDevice{{Name: "disk"}} },
-			`pod shop/one, container "server": volumeDevices ("disk") is not supported by the cri runtime of this agent`,
+			`pod shop/one: spec.containers[0].volumeDevices[0]: Forbidden: is not supported with --runtime=cri`,
 		},
 		"envFrom": {
 			func(c *v1.Container) { c.EnvFrom = []v1.EnvFromSource{{}} },
-			`pod shop/one, container "server": envFrom is not supported by the cri runtime of this agent`,
+			`pod shop/one: spec.containers[0].envFrom[0]: Forbidden: is not supported with --runtime=cri`,
 		},
 		"valueFrom": {
 			func(c *v1.Container) { c.Env = []v1.EnvVar{{Name: "POD", ValueFrom: &field}} },
-			`pod shop/one, container "server": valueFrom of env "POD" is not supported by the cri runtime of this agent`,
+			`pod shop/one: spec.containers[0].env[0].valueFrom: Forbidden: is not supported with --runtime=cri`,
 		},
 		"securityContext": {
 			func(c *v1.Container) { c.SecurityContext = &v1.SecurityContext{} },
-			`pod shop/one, container "server": securityContext is not supported by the cri runtime of this agent`,
+			`pod shop/one: spec.containers[0].securityContext: Forbidden: is not supported with --runtime=cri`,
 		},
 		"stop signal": {
 			withStopSignal("SIGNOTHING"),
-			`pod shop/one, container "server": lifecycle.stopSignal "SIGNOTHING" is not a signal`,
+			`pod shop/one: spec.containers[0].lifecycle.stopSignal: Invalid value: "SIGNOTHING": is not a signal`,
 		},
 		"stop signal by CRI's own name for none": {
 			withStopSignal("RUNTIME_DEFAULT"),
-			`pod shop/one, container "server": lifecycle.stopSignal "RUNTIME_DEFAULT" is not a signal`,
+			`pod shop/one: spec.containers[0].lifecycle.stopSignal: Invalid value: "RUNTIME_DEFAULT": is not a signal`,
 		},
 		"image": {
 			func(c *v1.Container) { c.Image = "nginx:1.99" },
@@ -156,11 +156,18 @@ func TestStartPodRefusesBeforeAnythingIsMade(t *testing.T) {
 	}
 }
 
-func TestStartPodRefusesAPodThatCouldNotBeFoundAgain(t *testing.T) {
-	pod := onePod(nil)
+func TestValidatePodFindsEverythingThatIsWrong(t *testing.T) {
+	pod := webPod()
+	require.Empty(t, cri.ValidatePod(pod))
 	pod.UID = ""
+	pod.Spec.InitContainers[1].SecurityContext = &v1.SecurityContext{}
+	withStopSignal("SIGUSR3")(&pod.Spec.Containers[1])
+	require.EqualError(t, cri.ValidatePod(pod).ToAggregate(), `[metadata.uid: Required value: a running pod is found by it, `+
+		`spec.initContainers[1].securityContext: Forbidden: is not supported with --runtime=cri, `+
+		`spec.containers[1].lifecycle.stopSignal: Invalid value: "SIGUSR3": is not a signal]`)
+
 	_, err := newStub().connect(t, cri.Options{}).StartPod(t.Context(), pod)
-	require.EqualError(t, err, "pod shop/one has no UID, by which it could be found again")
+	require.ErrorContains(t, err, "pod shop/web: [metadata.uid: Required value")
 }
 
 func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {

@@ -2,7 +2,6 @@ package cri
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,17 +10,15 @@ import (
 )
 
 // stopSignal gives CRI's value for a container's stop signal (KEP-4960):
-// RUNTIME_DEFAULT where none is set, which leaves it to the image.
-func stopSignal(container *v1.Container) (runtimeapi.Signal, error) {
+// RUNTIME_DEFAULT where none is set, which leaves it to the image; false for a name
+// that CRI does not have.
+func stopSignal(container *v1.Container) (runtimeapi.Signal, bool) {
 	if container.Lifecycle == nil || container.Lifecycle.StopSignal == nil {
-		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT, nil
+		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT, true
 	}
 	name := string(*container.Lifecycle.StopSignal)
-	value, ok := runtimeapi.Signal_value["SIGNAL_"+strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(name)]
-	if !ok || !strings.HasPrefix(name, "SIG") {
-		return 0, fmt.Errorf("lifecycle.stopSignal %q is not a signal", name)
-	}
-	return runtimeapi.Signal(value), nil
+	value, known := runtimeapi.Signal_value["SIGNAL_"+strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(name)]
+	return runtimeapi.Signal(value), known && strings.HasPrefix(name, "SIG")
 }
 
 // warnOfStopSignal says so in the log when the runtime does not show the stop signal

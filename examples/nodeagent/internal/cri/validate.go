@@ -1,0 +1,53 @@
+package cri
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidatePod finds what keeps a pod from being run as its manifest asks for it:
+// fields without which something would be missing inside a container, or would hold
+// it in more loosely than its author meant, and stop signals that CRI does not have.
+// [Runtime.StartPod] refuses such a pod; an agent can ask before it starts any.
+func ValidatePod(pod *v1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if pod.UID == "" {
+		errs = append(errs, field.Required(field.NewPath("metadata", "uid"), "a running pod is found by it"))
+	}
+	for i := range pod.Spec.InitContainers {
+		errs = append(errs, validateContainer(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
+	}
+	for i := range pod.Spec.Containers {
+		errs = append(errs, validateContainer(&pod.Spec.Containers[i], spec.Child("containers").Index(i))...)
+	}
+	return errs
+}
+
+func validateContainer(container *v1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(path *field.Path) {
+		errs = append(errs, field.Forbidden(path, "is not supported with --runtime=cri"))
+	}
+	for i := range container.VolumeMounts {
+		refuse(path.Child("volumeMounts").Index(i))
+	}
+	for i := range container.VolumeDevices {
+		refuse(path.Child("volumeDevices").Index(i))
+	}
+	for i := range container.EnvFrom {
+		refuse(path.Child("envFrom").Index(i))
+	}
+	for i, env := range container.Env {
+		if env.ValueFrom != nil {
+			refuse(path.Child("env").Index(i).Child("valueFrom"))
+		}
+	}
+	if container.SecurityContext != nil {
+		refuse(path.Child("securityContext"))
+	}
+	if _, known := stopSignal(container); !known {
+		errs = append(errs, field.Invalid(path.Child("lifecycle", "stopSignal"), *container.Lifecycle.StopSignal, "is not a signal"))
+	}
+	return errs
+}
