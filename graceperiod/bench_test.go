@@ -13,8 +13,8 @@ import (
 
 // A node agent asks these for every pod and container, again and again.
 func TestPlainFunctionsDoNotAllocate(t *testing.T) {
-	pod := ending(9*time.Second, new(int64(30)))
-	pod.Spec.Containers = []v1.Container{container("app", new(int64(10)), new(int64(20)))}
+	pod, deleted := scheduled(new(int64(30))), ending(9*time.Second, new(int64(30)))
+	pod.Spec.Containers = []v1.Container{container("app", new(int64(10)), nil)}
 	options, override, now := asking(nil), new(int64(10)), today()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -25,7 +25,7 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 		graceperiod.ForNodeShutdown(pod, 20)
 		graceperiod.KillTimeout(30)
 		graceperiod.Remaining(30, time.Second)
-		graceperiod.LeftOfDeletion(pod, now)
+		graceperiod.LeftOfDeletion(deleted, now)
 		graceperiod.Duration(30)
 	}))
 }
