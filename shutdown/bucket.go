@@ -157,7 +157,7 @@ func (b *batch) serve() {
 
 // kill kills one pod, unless the shutdown was cancelled meanwhile.
 func (d *drain) kill(k *kill) {
-	if d.stopped.Err() != nil {
+	if d.halted() {
 		return
 	}
 	k.begin(time.Now())

@@ -102,17 +102,25 @@ func (d *drain) run() {
 	defer release()
 	d.prepare(pods)
 	d.startLate()
-	for d.done < len(d.timing.schedule) && d.stopped.Err() == nil {
-		d.bucket(d.done)
-		d.done++
-		d.saveBeside()
-	}
+	d.buckets()
 	ended := d.finish()
 	d.work.Wait() // for stragglers, which the report names with their end
 	for _, write := range d.writes {
 		d.note(write.err)
 	}
 	d.m.setReport(d.result(ended)())
+}
+
+// buckets goes through the buckets that are not done. One that is halted in its
+// middle is not done: the next agent takes it up.
+func (d *drain) buckets() {
+	for d.done < len(d.timing.schedule) && !d.halted() {
+		d.bucket(d.done)
+		if !d.halted() {
+			d.done++
+			d.saveBeside()
+		}
+	}
 }
 
 // plan fits the schedule into the host's limit and fixes the end; what was begun
@@ -308,14 +316,19 @@ func (d *drain) note(err error) {
 }
 
 // finish waits for stragglers and flushes what is left, until the host's end;
-// then it reports and lets the host go on.
+// then it reports and lets the host go on. A drain that the end of Run has
+// interrupted has no end, so that the next agent resumes it.
 func (d *drain) finish() (ended time.Time) {
 	_, flush := d.timing.plan.reserves(time.Until(d.timing.end))
 	for _, b := range d.batches {
 		d.await(b.done, d.timing.end.Add(-flush))
 	}
 	d.flush(d.order, d.timing.end)
-	if d.hosted && !d.retired() && d.ctx.Err() == nil && !d.m.lock.status().Held {
+	if d.interrupted() {
+		d.m.last.set(d.began, d.result(time.Time{}))
+		return time.Time{}
+	}
+	if d.hosted && !d.retired() && !d.m.lock.status().Held {
 		d.note(errNotDelayed)
 	}
 	ended = time.Now()
@@ -328,6 +341,13 @@ func (d *drain) finish() (ended time.Time) {
 	d.note(d.m.lock.release(d.epoch))
 	return ended
 }
+
+// halted tells whether no further pod is to be signalled. The end of Run reaches
+// the killer's calls and stopped in any order, so both are looked at.
+func (d *drain) halted() bool { return d.ctx.Err() != nil || d.stopped.Err() != nil }
+
+// interrupted tells whether Run has ended within the shutdown.
+func (d *drain) interrupted() bool { return d.ctx.Err() != nil && !d.retired() }
 
 // retired tells whether the shutdown was cancelled or overtaken. The end of Run
 // is neither.

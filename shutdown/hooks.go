@@ -42,7 +42,7 @@ func (d *drain) hold() {
 		return
 	}
 	until := earlier(d.received.Add(d.m.opts.HoldTimeout), d.latestStart())
-	if err := d.within(d.stopped, until, d.m.opts.Hold); err != nil && d.stopped.Err() == nil {
+	if err := d.within(d.stopped, until, d.m.opts.Hold); err != nil && !d.halted() {
 		d.note(fmt.Errorf("failed to hold the shutdown: %w", err))
 	}
 	d.startNotBefore(time.Now())
@@ -68,7 +68,7 @@ func (d *drain) releasing() {
 // unmount waits for the volumes of pods. A cancelled shutdown does not: the node
 // goes on with them.
 func (d *drain) unmount(kills []*kill, until time.Time) {
-	if d.m.opts.Volumes == nil || d.stopped.Err() != nil {
+	if d.m.opts.Volumes == nil || d.halted() {
 		return
 	}
 	pods := podsOf(kills)

@@ -1,0 +1,321 @@
+package shutdown_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+const (
+	timesFile    = "graceful_node_shutdown_state"
+	progressFile = "graceful_node_shutdown_progress"
+)
+
+// boot goes on while agents come and go.
+type boot struct {
+	id    string
+	began time.Time
+	err   error
+}
+
+func (b *boot) now() (string, time.Duration, error) {
+	return b.id, time.Since(b.began) + time.Hour, b.err
+}
+
+// runOn starts a manager on a boot.
+func (n *node) runOn(b *boot) {
+	n.t.Helper()
+	m, err := shutdown.NewManager(n.opts)
+	require.NoError(n.t, err)
+	m.SetBoot(b.now)
+	n.start(m)
+	<-m.Ready()
+	synctest.Wait()
+}
+
+// crash ends the agent as kill -9 does for all that is on the disk: what the files
+// were before the end is what the next one finds.
+func (n *node) crash() {
+	n.t.Helper()
+	files := map[string][]byte{}
+	for _, name := range []string{timesFile, progressFile} {
+		data, err := os.ReadFile(filepath.Join(n.opts.StateDir, name))
+		require.NoError(n.t, err)
+		files[name] = data
+	}
+	n.end()
+	for name, data := range files {
+		require.NoError(n.t, os.WriteFile(filepath.Join(n.opts.StateDir, name), data, 0o644))
+	}
+	n.killer = &shutdowntest.Killer{Default: n.killer.Default}
+	n.opts.Killer = n.killer
+}
+
+func twoPods() []*v1.Pod {
+	return list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
+}
+
+// An agent that is killed after the first bucket does the second only, until the
+// same end, and admits nobody.
+func TestResumeAfterTheFirstBucket(t *testing.T) {
+	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				if !sourced {
+					n.opts.Source = nil
+				}
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				boot := &boot{id: "one", began: time.Now()}
+				n.runOn(boot)
+				began := time.Now()
+				event := shutdown.Event{Kind: shutdown.KindReboot, Origin: "test"}
+				if sourced {
+					n.host.Announce(event)
+				} else {
+					require.NoError(t, n.m.Trigger(event))
+				}
+				n.pass(22 * time.Second)
+				require.Len(t, n.killer.Kills(), 2)
+				n.crash()
+
+				n.set(n.pods[1])
+				n.pass(3 * time.Second)
+				n.runOn(boot)
+				require.False(t, n.m.Admit(nil).Admit)
+				require.Equal(t, map[string]int64{"etcd": 5}, n.granted())
+				n.pass(time.Minute)
+				kill, _ := n.killer.Kill("etcd")
+				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")
+				report := n.report()
+				require.Equal(t, shutdown.KindReboot, report.Kind)
+				require.Equal(t, "test", report.Origin)
+				require.True(t, began.Equal(report.Started))
+				require.Equal(t, []string{"web", "etcd"}, []string{report.Pods[0].Name, report.Pods[1].Name})
+			})
+		})
+	}
+}
+
+// An agent that is stopped properly within a drain leaves it to the next one too.
+func TestResumeAfterAStop(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.end()
+		require.Zero(t, n.report().Ended)
+		n.pass(2 * time.Second)
+		n.runOn(boot)
+		require.Equal(t, map[string]int64{"web": 13}, n.granted(), "what is left of the bucket that was not done")
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.granted())
+	})
+}
+
+// A host that cannot tell whether a shutdown is under way is no reason to stop.
+func TestResumeWhereTheHostCannotTell(t *testing.T) {
+	for name, err := range map[string]error{"unsupported": errors.ErrUnsupported, "unreachable": errors.New("no bus")} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				boot := &boot{id: "one", began: time.Now()}
+				n.runOn(boot)
+				n.announce()
+				n.pass(22 * time.Second)
+				n.crash()
+				n.set(n.pods[1])
+				n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = err })
+				n.runOn(boot)
+				require.Equal(t, map[string]int64{"etcd": 8}, n.granted())
+			})
+		})
+	}
+}
+
+// Same boot, nothing pending: the shutdown was cancelled meanwhile.
+func TestCancelledWhileAway(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.crash()
+		n.host.SetPending(nil)
+		for range 2 { // the second time it is known from the file
+			n.runOn(boot)
+			require.True(t, n.m.Admit(nil).Admit)
+			require.Equal(t, 1, n.host.Held())
+			require.Empty(t, n.killer.Kills())
+			require.True(t, n.report().Cancelled)
+			published := reporter.Published()
+			require.False(t, published[len(published)-1].State.ShuttingDown)
+			n.end()
+		}
+	})
+}
+
+// Another boot: the report is read back, the metrics show the times, the node's
+// state is undone, and nothing else is left of the shutdown.
+func TestNextBoot(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		began := time.Now()
+		n.pass(time.Second)
+		n.announce()
+		n.pass(time.Minute)
+		before := n.report()
+		n.end()
+
+		n.host.SetPending(nil)
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		reg := prometheus.NewPedanticRegistry()
+		m, err := metrics.NewShutdown(reg, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = m
+		n.runOn(&boot{id: "two", began: time.Now()})
+		require.True(t, n.m.Admit(nil).Admit)
+		require.Equal(t, float64(began.Unix()+1), sample(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Equal(t, float64(began.Unix()+1), sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Len(t, reporter.Published(), 1)
+		require.False(t, reporter.Published()[0].State.ShuttingDown)
+		require.JSONEq(t, asJSON(t, before), asJSON(t, n.report()))
+	})
+}
+
+// A shutdown that never ended is reported by the next boot, and not resumed.
+func TestUnfinishedInAnotherBoot(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(22 * time.Second)
+		n.crash()
+		n.host.SetPending(nil)
+		n.runOn(&boot{id: "two", began: time.Now()})
+		require.True(t, n.m.Admit(nil).Admit)
+		require.Empty(t, n.killer.Kills())
+		require.Zero(t, n.report().Ended)
+		require.Len(t, n.report().Pods, 1, "what was done when it was stored last")
+	})
+}
+
+// A torn, empty or foreign file is said and survived, and replaced by the next
+// shutdown.
+func TestUnusableState(t *testing.T) {
+	for name, content := range map[string]string{"torn": `{"version":1,"boo`, "empty": "", "foreign": `{"version":7}`} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range []string{timesFile, progressFile} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644))
+			}
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				boot := &boot{id: "one", began: time.Now()}
+				n.runOn(boot)
+				require.True(t, n.m.Admit(nil).Admit)
+				require.Len(t, n.report().Errors, 2)
+				require.Contains(t, n.report().Errors[0], progressFile)
+				n.announce()
+				n.pass(time.Minute)
+				require.Len(t, n.report().Errors, 2, "in the report of the next shutdown too")
+				n.end()
+				n.host.SetPending(nil)
+				n.runOn(boot)
+				require.Len(t, n.report().Pods, 2)
+			})
+		})
+	}
+}
+
+// A directory that cannot be written to costs the report, not the drain.
+func TestUnwritableState(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = "/nonexistent"
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		report := n.report()
+		require.NotEmpty(t, report.Errors)
+		require.Contains(t, report.Errors[0], "failed to store the shutdown state")
+		require.Zero(t, n.host.Held())
+	})
+}
+
+// Where boots cannot be told apart the times are stored all the same.
+func TestUnknownBoot(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{err: errors.ErrUnsupported})
+		n.announce()
+		n.pass(time.Minute)
+		require.Contains(t, n.report().Errors[0], errors.ErrUnsupported.Error())
+	})
+	require.FileExists(t, filepath.Join(dir, timesFile))
+	require.NoFileExists(t, filepath.Join(dir, progressFile))
+}
+
+// The kubelet's file has its two fields: the end is zero while a shutdown goes on.
+func TestStoredTimes(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		began := time.Now()
+		n.announce()
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, dir))
+		n.pass(time.Minute)
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, dir))
+	})
+}
+
+func storedTimes(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, timesFile))
+	require.NoError(t, err)
+	var stored map[string]time.Time
+	require.NoError(t, json.Unmarshal(data, &stored))
+	for key, at := range stored {
+		stored[key] = at.UTC()
+	}
+	return stored
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(data)
+}
