@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// minimumGracefulSeconds is the least of a deletion that its node still has a part
-// in: the API server's BeforeDelete and CheckGracefulDelete make it of a negative
-// grace, and of one that is over.
+// minimumGracefulSeconds is the least grace of a deletion in which the pod's node
+// still has a part. The API server raises negative graces to it, and those that are
+// over by the time they are asked for.
 const minimumGracefulSeconds int64 = 1
 
 // ForDelete is the grace that a first delete gives a pod, in seconds and never
