@@ -26,9 +26,9 @@ type Admission struct {
 }
 
 // Admit refuses every pod from the moment a shutdown is known until it is
-// cancelled. It may be called at any time, from any goroutine, and never waits.
+// cancelled, and from the call of TerminateAll on. It may be called at any time, from any goroutine, and never waits.
 func (m *Manager) Admit(*v1.Pod) Admission {
-	if !m.shuttingDown.Load() {
+	if m.ShutdownStatus() == nil {
 		return Admission{Admit: true}
 	}
 	m.opts.Metrics.PodRefused()
@@ -36,9 +36,9 @@ func (m *Manager) Admit(*v1.Pod) Admission {
 }
 
 // ShutdownStatus is [ErrNodeShuttingDown] from the moment a shutdown is known
-// until it is cancelled, and nil otherwise.
+// until it is cancelled, and from the call of TerminateAll on; nil otherwise.
 func (m *Manager) ShutdownStatus() error {
-	if m.shuttingDown.Load() {
+	if m.shuttingDown.Load() || m.terminating.Load() {
 		return ErrNodeShuttingDown
 	}
 	return nil

@@ -34,15 +34,17 @@ type drain struct {
 	began     time.Time // the same, or when a former agent received it
 	hosted    bool      // the host announced it
 	limit     time.Duration
-	limited   bool // whether the host has a limit
-	epoch     uint64
+	limited   bool   // whether the host has a limit
+	epoch     uint64 // of the lock; 0: none is concerned
+	local     bool   // the node does not shut down: nothing is stored or published
 	setStatus func(*v1.PodStatus)
-	said      *announcement
-	earlier   []*drain // with pods that still end, the latest first
+	said      *announcement // nil: nothing is published
+	earlier   []*drain      // with pods that still end, the latest first
 	stopped   context.Context
 	stop      context.CancelCauseFunc // no further pod is signalled
 	kills     context.Context         // of the killer's calls: ends with the host
 	work      sync.WaitGroup          // the calls of the killer and of the hooks
+	over      chan struct{}           // closed when all have ended
 
 	timing  timing
 	batches []*batch
@@ -51,6 +53,7 @@ type drain struct {
 	done    int       // so many buckets, from the first
 	resumed *progress // of a former agent; nil: none
 	writes  []*entry  // beside the drain
+	final   Report    // read once over is closed
 
 	mu    sync.Mutex // guards known
 	known map[types.UID]*kill
@@ -58,10 +61,18 @@ type drain struct {
 
 // newDrain is a drain that has not begun. It reads nothing that could block.
 func (m *Manager) newDrain(ctx context.Context, event Event, received time.Time) *drain {
-	d := &drain{m: m, ctx: ctx, event: event, received: received, began: received, known: map[types.UID]*kill{}}
+	d := &drain{
+		m:        m,
+		ctx:      ctx,
+		event:    event,
+		received: received,
+		began:    received,
+		over:     make(chan struct{}),
+		known:    map[types.UID]*kill{},
+	}
 	d.limit, d.limited = m.limitOf(event, received)
 	d.stopped, d.stop = context.WithCancelCause(ctx)
-	d.epoch = m.lock.suspend()
+	d.setStatus = m.opts.Policy(event.Kind).setStatus()
 	return d
 }
 
@@ -94,7 +105,8 @@ func (d *drain) outlasts(event Event) bool {
 
 // run is the drain, from the event until every pod that was signalled has ended.
 func (d *drain) run() {
-	d.m.opts.Metrics.Times(d.began, time.Time{})
+	defer close(d.over)
+	d.showTimes(time.Time{})
 	pods := d.m.opts.Pods()
 	d.plan(pods)
 	var release context.CancelFunc
@@ -108,7 +120,8 @@ func (d *drain) run() {
 	for _, write := range d.writes {
 		d.note(write.err)
 	}
-	d.m.setReport(d.result(ended)())
+	d.final = d.result(ended)()
+	d.m.setReport(d.final)
 }
 
 // buckets goes through the buckets that are not done. One that is halted in its
@@ -168,7 +181,7 @@ func (d *drain) prepare(pods []*v1.Pod) {
 	stored := d.save(d.result(time.Time{}))
 	d.hold()
 	until := d.received.Add(d.publishTime(pods))
-	if d.m.opts.Reporter != nil {
+	if d.said != nil && d.m.opts.Reporter != nil {
 		d.settled(d.said.settled, &d.said.err, until, "publish the node state")
 	}
 	d.settled(stored.done, &stored.err, until, "store the start")
@@ -209,11 +222,21 @@ func (d *drain) settled(done <-chan struct{}, err *error, until time.Time, what 
 	d.note(fmt.Errorf("failed to %s: %w", what, errTimeSpent))
 }
 
+// showTimes shows the start and the end of a shutdown of the node.
+func (d *drain) showTimes(ended time.Time) {
+	if !d.local {
+		d.m.opts.Metrics.Times(d.began, ended)
+	}
+}
+
 // saveBeside stores how far the drain has come while it goes on.
 func (d *drain) saveBeside() { d.writes = append(d.writes, d.save(d.result(time.Time{}))) }
 
 // save stores how far the drain has come.
 func (d *drain) save(report func() Report) *entry {
+	if d.local {
+		return noEntry()
+	}
 	start, end := d.m.ledger.sinceBoot(d.timing.start), d.m.ledger.sinceBoot(d.timing.end)
 	schedule, done := d.timing.schedule, d.done
 	return d.m.ledger.write(&d.work, d.number, func() progress {
@@ -334,7 +357,7 @@ func (d *drain) finish() (ended time.Time) {
 	ended = time.Now()
 	report := d.result(ended)
 	d.m.last.set(d.began, report)
-	d.m.opts.Metrics.Times(d.began, ended)
+	d.showTimes(ended)
 	stored := d.save(report)
 	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
 	d.releasing()

@@ -27,6 +27,13 @@ type entry struct {
 	err  error // read once done is closed
 }
 
+// noEntry is a write of nothing.
+func noEntry() *entry {
+	e := &entry{done: make(chan struct{})}
+	close(e.done)
+	return e
+}
+
 // newLedger looks at the boot once. On a host where that cannot be done nothing
 // can be resumed, and the error says so.
 func newLedger(dir string, keepsTimes bool, boot func() (string, time.Duration, error)) (*ledger, error) {
@@ -53,8 +60,7 @@ func (l *ledger) write(work *sync.WaitGroup, shutdown uint64, state func() progr
 	e := &entry{done: make(chan struct{})}
 	before, ok := l.enter(e, shutdown)
 	if !ok {
-		close(e.done)
-		return e
+		return noEntry()
 	}
 	work.Go(func() {
 		defer close(e.done)

@@ -199,13 +199,12 @@ func (l *loop) begin(event Event, received time.Time) {
 func (l *loop) newDrain(event Event, received time.Time) *drain {
 	l.numbers++
 	d := l.m.newDrain(l.ctx, event, received)
-	d.number, d.hosted = l.numbers, l.announced
+	d.number, d.hosted, d.epoch = l.numbers, l.announced, l.m.lock.suspend()
 	d.errs, l.trouble = l.trouble, nil
 	if l.unfinished != nil {
 		d.resume(l.unfinished)
 		l.unfinished = nil
 	}
-	d.setStatus = l.m.opts.Policy(d.event.Kind).setStatus()
 	return d
 }
 

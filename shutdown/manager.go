@@ -33,6 +33,7 @@ type Manager struct {
 	stopped      chan struct{} // closed when the inbox is read no more
 	phase        atomic.Int32  // idle, running or over
 	shuttingDown atomic.Bool   // admission is refused
+	terminating  atomic.Bool   // the same for good, since TerminateAll
 	lock         inhibitor
 	last         lastReport
 	ledger       *ledger // made by Run

@@ -1,0 +1,107 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The same drain, bucket after bucket, whether the manager runs or not; but the
+// host is none the wiser and nothing is stored.
+func TestTerminateAll(t *testing.T) {
+	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter, n.opts.StateDir = reporter, dir
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				if runs {
+					n.run()
+				} else {
+					m, err := shutdown.NewManager(n.opts)
+					require.NoError(t, err)
+					n.m = m
+				}
+				began := time.Now()
+				report, err := n.m.TerminateAll(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 8*time.Second, time.Since(began))
+				require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
+				require.Equal(t, "TerminateAll", report.Origin)
+				require.Empty(t, reporter.Published())
+				require.Len(t, reporter.Flushed(), 2)
+				require.False(t, n.m.Admit(nil).Admit, "for good")
+				require.Equal(t, runs, n.m.Inhibitor().Held)
+				require.NoFileExists(t, dir+"/"+progressFile)
+			})
+		})
+	}
+}
+
+// A shutdown that is under way is waited for, and its report given.
+func TestTerminateAllWithinAShutdown(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
+		synctest.Wait()
+		report, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, shutdown.KindHalt, report.Kind)
+		require.Len(t, n.killer.Kills(), 2)
+	})
+}
+
+// A shutdown that begins meanwhile joins the pods that still end.
+func TestShutdownWithinTerminateAll(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		began := time.Now()
+		done := make(chan error, 1)
+		go func() {
+			_, err := n.m.TerminateAll(t.Context())
+			done <- err
+		}()
+		n.pass(time.Second)
+		n.announce()
+		n.pass(time.Minute)
+		require.NoError(t, <-done)
+		kill, _ := n.killer.Kill("web")
+		require.Equal(t, began, kill.Started, "not signalled again")
+		require.Equal(t, 30*time.Second, n.releasedAfter(began), "etcd, too, ends as it was told first")
+	})
+}
+
+// The end of the context ends the waiting and is the error.
+func TestTerminateAllIsBounded(t *testing.T) {
+	errEnough := errors.New("enough")
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		began := time.Now()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errEnough)
+		defer cancel()
+		report, err := n.m.TerminateAll(ctx)
+		require.ErrorIs(t, err, errEnough)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Zero(t, report.Ended)
+		require.Len(t, report.Pods, 1)
+		require.Error(t, n.m.ShutdownStatus())
+
+		n.announce()
+		ctx, cancel = context.WithTimeoutCause(t.Context(), 3*time.Second, errEnough)
+		defer cancel()
+		_, err = n.m.TerminateAll(ctx)
+		require.ErrorIs(t, err, errEnough)
+	})
+}
