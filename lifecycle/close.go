@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,11 +28,16 @@ func (e *StillRunningError) Unwrap() error { return e.Cause }
 
 // Close ends all terminations with the cause [AgentStopping] and waits until no
 // goroutine works for any of them: hooks and stops are cancelled, and containers
-// that have not ended are [LeftRunning]. ctx bounds the waiting: when it ends, the
+// that have not ended are [LeftRunning]. The contexts of [Terminator.Start] and
+// [Terminator.PostStart], which run in goroutines of the agent's, end as well, and are
+// not waited for. ctx bounds the waiting: when it ends, the
 // error is a [*StillRunningError] that names the containers whose hook or
 // StopContainer ignores its cancellation. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	leaving := tr.shut()
+	leaving, guests := tr.shut()
+	for _, g := range guests {
+		g.cancel(AgentStopping)
+	}
 	for _, t := range leaving {
 		t.leave()
 	}
@@ -51,15 +57,24 @@ func (tr *Terminator) Close(ctx context.Context) error {
 }
 
 // shut lets nothing begin from now on, and gives what has begun.
-func (tr *Terminator) shut() []*Termination {
+func (tr *Terminator) shut() (working []*Termination, guests []*guest) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.closed = true
-	working := make([]*Termination, 0, len(tr.working))
 	for t := range tr.working {
 		working = append(working, t)
 	}
-	return working
+	for _, state := range tr.pods {
+		guests = slices.AppendSeq(guests, maps.Keys(state.guests))
+	}
+	return working, guests
+}
+
+// isClosed tells whether nothing may begin any more.
+func (tr *Terminator) isClosed() bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.closed
 }
 
 // release lets go of a termination that has ended and for which nothing works.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,9 +15,13 @@ type container struct {
 	role        role
 	result      ContainerResult
 	goroutines  int
+	ended       chan struct{} // made when it is first asked for: closed at its end
 
+	starting     bool               // the agent is starting it: there is no ID yet
+	restart      context.CancelFunc // nil: it is not being started again
+	kill         *container         // nil: else a kill under way that stands for all that follows
 	hook         preStop
-	waitingSince time.Time // zero: it does not wait
+	waitingSince time.Time
 	stop         stop
 }
 
@@ -35,28 +40,34 @@ func (c *container) enter(t *Termination, named Container) {
 	c.hook.enter(c, named.PreStopDone)
 }
 
-// goLocked runs stages of a container in a goroutine that Close waits for.
+// goLocked runs stages of a container in a goroutine that Close waits for; nil
+// needs none.
 func (t *Termination) goLocked(c *container, next stage) {
+	if next == nil {
+		return
+	}
 	t.goroutines++
 	c.goroutines++
-	go func() {
-		for next != nil {
-			next = next(c)
-		}
-		t.mu.Lock()
-		defer t.unlock()
-		t.goroutines--
-		c.goroutines--
-		t.restLocked()
-	}()
+	go c.run(next)
 }
 
-// begin says that the container is being stopped, before anything is done to it.
-func (c *container) begin() stage {
-	c.termination.recordKilling(c)
-	c.termination.mu.Lock()
-	defer c.termination.unlock()
-	return c.nextLocked()
+// run is such a goroutine. It is under every hook, and kept shallow: with a frame
+// more its stack would not fit into 2 KiB while the hook sleeps.
+func (c *container) run(next stage) {
+	for next != nil {
+		next = next(c)
+	}
+	c.rest()
+}
+
+// rest ends a goroutine.
+func (c *container) rest() {
+	t := c.termination
+	t.mu.Lock()
+	defer t.unlock()
+	t.goroutines--
+	c.goroutines--
+	t.restLocked()
 }
 
 // nextLocked gives the stage that a container has before it, nil while it waits
@@ -64,17 +75,42 @@ func (c *container) begin() stage {
 func (c *container) nextLocked() stage {
 	pending, turn := c.hook.state == hookPending, c.hasTurnLocked()
 	switch {
-	case c.stop.ended || c.termination.left:
+	case c.stop.ended || c.termination.left || c.starting:
 		return nil
+	case c.kill != nil:
+		return c.followLocked()
 	case pending && c.termination.spentLocked():
 		c.hook.skip(c)
 		return c.nextLocked()
 	case pending && (turn || c.termination.owner.opts.HookTiming == HooksAtTermination):
 		return c.beginHookLocked()
+	case c.termination.exited:
+		c.endLocked(Graceful)
+		return nil
 	case !turn:
 		c.result.Phase, c.waitingSince = PhaseWaiting, time.Now()
 		return nil // whoever gives it its turn sends it on
 	default:
 		return c.beginStopLocked()
 	}
+}
+
+// whenEnded is closed once nothing more will be done about the container.
+func (c *container) whenEnded() <-chan struct{} {
+	c.termination.mu.Lock()
+	defer c.termination.mu.Unlock()
+	if c.ended == nil {
+		c.ended = make(chan struct{})
+		if c.result.Phase == PhaseEnded {
+			close(c.ended)
+		}
+	}
+	return c.ended
+}
+
+// snapshot is what became of the container so far.
+func (c *container) snapshot() ContainerResult {
+	c.termination.mu.Lock()
+	defer c.termination.mu.Unlock()
+	return c.result
 }

@@ -64,6 +64,7 @@ func (t *Termination) Shorten(seconds int64) bool {
 	}
 	for i := range t.containers {
 		t.containers[i].overtakeLocked()
+		t.containers[i].shortenKillLocked()
 	}
 	return true
 }
@@ -88,8 +89,9 @@ func (t *Termination) expire() {
 	t.endGrace(t.cause)
 	for i := range t.containers {
 		c := &t.containers[i]
-		if next := c.cutHookLocked(t.cause); next != nil {
-			t.goLocked(c, next)
+		t.goLocked(c, c.cutHookLocked(t.cause))
+		if c.starting {
+			c.neverStartedLocked()
 		}
 	}
 	t.giveTurnsLocked()

@@ -90,8 +90,6 @@ func (t *Termination) giveTurnsLocked() {
 			continue
 		}
 		c.result.Waited += time.Since(c.waitingSince)
-		if next := c.nextLocked(); next != nil {
-			t.goLocked(c, next)
-		}
+		t.goLocked(c, c.nextLocked())
 	}
 }

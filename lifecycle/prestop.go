@@ -111,27 +111,35 @@ func (c *container) cutHookLocked(cause Cause) stage {
 // runHook runs the hook, and then goes on with the container, unless that was cut
 // from it.
 func runHook(ctx context.Context, id string) stage {
-	return func(c *container) stage {
-		if err := callHook(ctx, c, id); err != nil && c.failHook(err) {
-			c.recordFailedPreStop(ctx, err)
-		}
-		c.termination.mu.Lock()
-		defer c.termination.unlock()
-		return c.hookReturnedLocked()
-	}
+	return func(c *container) stage { return c.hookReturned(c.callHook(ctx, id)) }
 }
 
 // callHook calls the runner; a hook that panics has failed.
-func callHook(ctx context.Context, c *container, id string) (err error) {
+func (c *container) callHook(ctx context.Context, id string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			klog.FromContext(ctx).Error(nil, "PreStop hook panicked", "pod", klog.KObj(c.termination.pod),
-				"containerName", c.spec.Name, "containerID", id, "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the hook panicked: %v", r)
+			err = panicked(ctx, c.termination.pod, c.result.Name, r)
 		}
 	}()
 	_, err = c.termination.owner.opts.Hooks.Run(ctx, id, c.termination.pod, c.spec, c.handler())
 	return err
+}
+
+// panicked makes an error of a hook's panic.
+func panicked(ctx context.Context, pod *v1.Pod, name string, r any) error {
+	klog.FromContext(ctx).Error(nil, "Lifecycle hook panicked", "pod", klog.KObj(pod),
+		"containerName", name, "panic", r, "stack", string(debug.Stack()))
+	return fmt.Errorf("the hook panicked: %v", r)
+}
+
+// hookReturned settles a hook that has returned.
+func (c *container) hookReturned(err error) stage {
+	if err != nil && c.failHook(err) {
+		c.recordFailedPreStop(err)
+	}
+	c.termination.mu.Lock()
+	defer c.termination.unlock()
+	return c.hookReturnedLocked()
 }
 
 // failHook notes the error of a hook, and tells whether it is a failure: what a
@@ -140,18 +148,20 @@ func (c *container) failHook(err error) bool {
 	t := c.termination
 	t.mu.Lock()
 	defer t.unlock()
-	if c.hook.state != hookRunning {
+	switch {
+	case c.hook.state != hookRunning:
 		return false
-	}
-	if t.spentLocked() {
+	case t.spentLocked():
 		c.result.Hook.Cause = t.cause
 		return false
+	default:
+		c.result.Hook.Err = err
+		return true
 	}
-	c.result.Hook.Err = err
-	return true
 }
 
-// hookReturnedLocked settles a hook that has returned.
+// hookReturnedLocked gives a hook that has returned its outcome, and the stage that
+// follows it.
 func (c *container) hookReturnedLocked() stage {
 	before := c.hook.state
 	if c.hook.cancel != nil {

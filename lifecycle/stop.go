@@ -27,6 +27,9 @@ type stop struct {
 // beginStopLocked is the stage of the stop.
 func (c *container) beginStopLocked() stage {
 	c.result.Phase = PhaseStopping
+	if c.restart != nil {
+		c.restart()
+	}
 	c.stop.ctx, c.stop.cancel = context.WithCancel(c.termination.life)
 	c.stop.began = time.Now()
 	return c.askLocked(c.termination.leftLocked())
@@ -124,6 +127,7 @@ func (c *container) successLocked() Outcome {
 	case time.Now().Before(c.stop.killAt):
 		return Graceful
 	default:
+		c.termination.deferLocked(c.termination.owner.opts.Metrics.ContainerKilledAfterGrace)
 		return GraceExceeded
 	}
 }
@@ -136,9 +140,6 @@ func (c *container) endLocked(outcome Outcome) {
 		c.result.Stopping = time.Since(c.stop.began)
 		c.stop.silence.Stop()
 		c.stop.cancel()
-	}
-	if outcome == GraceExceeded {
-		c.termination.deferLocked(c.termination.owner.opts.Metrics.ContainerKilledAfterGrace)
 	}
 	if len(c.stop.errs) > 0 {
 		c.result.Err = fmt.Errorf("failed to stop container %q (id=%q): %w", c.result.Name, c.result.ID, errors.Join(c.stop.errs...))
@@ -154,5 +155,8 @@ func (c *container) completeLocked() {
 		return
 	}
 	c.result.Phase = PhaseEnded
+	if c.ended != nil {
+		close(c.ended)
+	}
 	c.termination.settleLocked()
 }

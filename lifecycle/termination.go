@@ -8,8 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // Termination is one pod's termination, under way or ended. All methods may be
@@ -21,7 +19,10 @@ import (
 type Termination struct {
 	owner   *Terminator
 	pod     *v1.Pod
-	message string // of the Killing events, "" for the kubelet's
+	message string    // of the Killing events, "" for the kubelet's
+	ordered bool      // containers wait for their turn
+	single  *podState // nil: it is the pod's; else that of one container of this pod
+	exited  bool      // the container has exited: only its hook is run
 
 	life     context.Context // ended by Close: stops run under it
 	endLife  context.CancelCauseFunc
@@ -37,7 +38,7 @@ type Termination struct {
 	timer      *time.Timer // comes at the deadline
 	cause      Cause       // of what the deadline ends
 	containers []container
-	ordered    bool // containers wait for their turn
+	begun      bool // the containers are on their way, or about to be
 	left       bool // the agent stopped
 	over       bool // every container has ended
 	reported   bool // and done is closed
@@ -45,18 +46,13 @@ type Termination struct {
 	idle       chan struct{} // made by Close: closed once reported, and no goroutine works
 }
 
-// newTermination makes a termination that has not begun.
-func newTermination(ctx context.Context, owner *Terminator, pod *v1.Pod, req Request, seconds int64) *Termination {
-	running := req.Containers
-	if running == nil {
-		running = ContainersOf(pod)
-	}
+// newTermination makes a termination that has not begun, of containers that run and
+// of those that are being started.
+func newTermination(ctx context.Context, owner *Terminator, pod *v1.Pod, seconds int64, running []Container, starting []*guest) *Termination {
 	t := &Termination{
-		owner: owner, pod: pod, message: req.Message,
-		began: time.Now(), done: make(chan struct{}),
+		owner: owner, pod: pod, began: time.Now(), done: make(chan struct{}),
 		granted: seconds, cause: GraceSpent,
-		containers: make([]container, len(running)),
-		ordered:    hasSidecar(pod),
+		containers: make([]container, len(running)+len(starting)),
 	}
 	t.since = t.began
 	t.life, t.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -65,24 +61,57 @@ func newTermination(ctx context.Context, owner *Terminator, pod *v1.Pod, req Req
 	for i, c := range running {
 		t.containers[i].enter(t, c)
 	}
+	for i, g := range starting {
+		c := &t.containers[len(running)+i]
+		c.enter(t, Container{Name: g.name})
+		c.starting, g.awaits = true, c
+	}
 	return t
 }
 
-// begin sets the clock going and every container on its way.
+// begin sets the clock going and sends the containers on their way.
 func (t *Termination) begin() {
-	logger := klog.FromContext(t.life)
-	logger.V(1).Info("Terminating pod", "pod", klog.KObj(t.pod), "gracePeriod", t.granted, "containers", len(t.containers))
+	klog.FromContext(t.life).V(1).Info("Terminating pod", "pod", klog.KObj(t.pod), "containers", len(t.containers))
+	t.send(t.start()...)
 	t.mu.Lock()
 	defer t.unlock()
-	if t.left {
-		t.leaveLocked()
-		return
-	}
-	t.timer = time.AfterFunc(graceperiod.Duration(t.granted), t.expire)
-	for i := range t.containers {
-		t.goLocked(&t.containers[i], (*container).begin)
-	}
 	t.settleLocked()
+}
+
+// start sets the clock going, and gives the containers that can be sent.
+func (t *Termination) start() (ready []*container) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.begun = true
+	t.timer = time.AfterFunc(time.Until(t.deadlineLocked()), t.expire)
+	for i := range t.containers {
+		if c := &t.containers[i]; !c.starting {
+			ready = append(ready, c)
+		}
+	}
+	return ready
+}
+
+// send says that containers are being stopped, before anything is done to them, and
+// sends them on their way.
+func (t *Termination) send(containers ...*container) {
+	for _, c := range containers {
+		if c.kill == nil && !t.exited {
+			t.recordKilling(c)
+		}
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	for _, c := range containers {
+		t.goLocked(c, c.nextLocked())
+	}
+}
+
+// has tells whether a container is, or was, one of the termination's.
+func (t *Termination) has(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.containers, func(c container) bool { return c.result.ID == id && !c.starting })
 }
 
 // Done is closed when every container has ended, or cannot be helped.
@@ -124,25 +153,33 @@ func (t *Termination) settleLocked() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	t.endLife(context.Canceled)
+	t.endLife(ErrTerminating)
 	t.deferLocked(t.report)
 }
 
 // report makes the end known, and lets go of the termination if nothing works for
 // it any more.
 func (t *Termination) report() {
-	result := t.Result()
-	took := time.Since(t.began)
-	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", result.Outcome(), "took", took)
-	t.owner.opts.Metrics.PodTerminated(string(result.Outcome()), took)
-	if result.has(GraceExceeded) {
-		t.owner.opts.Metrics.PodGraceExceeded()
+	if t.single != nil {
+		t.owner.killEnded(t)
+	} else {
+		t.measure()
 	}
 	t.mu.Lock()
 	defer t.unlock()
 	t.reported = true
 	close(t.done)
 	t.restLocked()
+}
+
+// measure counts the end of a pod.
+func (t *Termination) measure() {
+	result, took := t.Result(), time.Since(t.began)
+	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", result.Outcome(), "took", took)
+	t.owner.opts.Metrics.PodTerminated(string(result.Outcome()), took)
+	if result.has(GraceExceeded) {
+		t.owner.opts.Metrics.PodGraceExceeded()
+	}
 }
 
 // restLocked lets go of the termination once it is reported and idle.

@@ -58,8 +58,9 @@ type TerminatorOptions struct {
 // Terminator terminates pods. All methods may be called concurrently; make one
 // with [NewTerminator] and end it with [Terminator.Close].
 type Terminator struct {
-	opts   TerminatorOptions
-	sleeps bool // PodLifecycleSleepAction is on
+	opts    TerminatorOptions
+	sleeps  bool // PodLifecycleSleepAction is on
+	signals bool // ContainerStopSignals is on
 
 	mu     sync.Mutex // never held while anything blocks; may be held to take a Termination's
 	closed bool
@@ -85,6 +86,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 		opts:    opts,
 		sleeps:  features.Enabled(opts.Gates, PodLifecycleSleepAction),
 		pods:    map[types.UID]*podState{},
+		signals: features.Enabled(opts.Gates, ContainerStopSignals),
 		working: map[*Termination]struct{}{},
 	}, nil
 }
@@ -104,20 +106,6 @@ func (o TerminatorOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// podState is what a terminator knows of one pod, until [Terminator.Forget].
-type podState struct {
-	termination *Termination // nil: the pod is not being terminated
-}
-
-// podKey is how a pod is known: by its UID, or by its namespace and name where
-// it has none.
-func podKey(pod *v1.Pod) types.UID {
-	if pod.UID != "" {
-		return pod.UID
-	}
-	return types.UID(pod.Namespace + "/" + pod.Name)
-}
-
 // Terminate begins the termination of a pod and returns at once. The pod must not
 // be changed until it has ended.
 //
@@ -125,7 +113,10 @@ func podKey(pod *v1.Pod) types.UID {
 // grace of the pod if it has them, else its spec's, 1 s at least. A pod that is
 // being terminated, or was, keeps its one termination until [Terminator.Forget]: it is
 // returned again, and shortened if the pod or the request now ask for less; the
-// containers of the first request count.
+// containers of the first request count. Besides those, it ends the containers that
+// [Terminator.Start] is starting, and, where there is an [ExitWatcher], those that
+// it has started and that have not exited. The kill of a single container that is
+// under way becomes a part of it.
 //
 // ctx gives values such as the logger; that it ends does not matter. After
 // [Terminator.Close] the termination has ended when it is returned, with all
@@ -134,10 +125,19 @@ func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *
 	t, existed := tr.enter(ctx, pod, req)
 	if existed {
 		t.join(pod, req)
-		return t
+	} else {
+		tr.send(t)
 	}
-	t.begin()
 	return t
+}
+
+// send begins a termination that was entered, unless the agent stops.
+func (tr *Terminator) send(t *Termination) {
+	if tr.isClosed() {
+		t.leave()
+	} else {
+		t.begin()
+	}
 }
 
 // enter finds the termination of a pod, or enters a new one that has not begun.
@@ -149,27 +149,25 @@ func (tr *Terminator) enter(ctx context.Context, pod *v1.Pod, req Request) (t *T
 		return state.termination, true
 	}
 	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	state.termination = newTermination(ctx, tr, pod, req, seconds)
-	state.termination.left = tr.closed
-	tr.working[state.termination] = struct{}{}
-	return state.termination, false
-}
-
-// stateLocked finds what is known of a pod.
-func (tr *Terminator) stateLocked(pod *v1.Pod) *podState {
-	key := podKey(pod)
-	state := tr.pods[key]
-	if state == nil {
-		state = &podState{}
-		tr.pods[key] = state
+	running := req.Containers
+	if running == nil {
+		running = ContainersOf(pod)
 	}
-	return state
+	running = state.withStarted(running, tr.opts.Exits)
+	t = newTermination(ctx, tr, pod, seconds, running, state.starting())
+	t.message, t.ordered = req.Message, hasSidecar(pod)
+	state.termination = t
+	state.bind(t)
+	tr.working[t] = struct{}{}
+	return t, false
 }
 
 // KillPod terminates a pod, as [Terminator.Terminate] does, and waits for its end.
 // ctx bounds the waiting only: when it ends, the termination goes on, the result is
 // that of the moment, and the error is a [*StillRunningError] that names the
-// containers which have not ended. Else the error is that of [Result.Err].
+// containers which have not ended; if the pod should have ended by then, an
+// ExceededGracePeriod event says so, as the kubelet does after
+// [graceperiod.KillTimeout]. Else the error is that of [Result.Err].
 func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Result, error) {
 	t := tr.Terminate(ctx, pod, req)
 	select {
@@ -177,6 +175,7 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 		result := t.Result()
 		return result, result.Err()
 	case <-ctx.Done():
+		t.recordOverdue()
 		return t.Result(), t.stillRunning(ctx)
 	}
 }

@@ -1,0 +1,242 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// named is a container of a bed, whose ID is its name.
+func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
+
+func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
+	for _, test := range []struct {
+		reason  graceperiod.KillReason
+		policy  v1.RestartPolicy
+		timeout int64
+		message string
+	}{
+		{graceperiod.ReasonLivenessProbe, v1.RestartPolicyAlways, 7, "Container app failed liveness probe, will be restarted"},
+		{graceperiod.ReasonLivenessProbe, v1.RestartPolicyNever, 7, "Container app failed liveness probe"},
+		{graceperiod.ReasonStartupProbe, v1.RestartPolicyOnFailure, 9, "Container app failed startup probe, will be restarted"},
+		{graceperiod.ReasonUnknown, v1.RestartPolicyAlways, 30, "Stopping container app"},
+	} {
+		t.Run(fmt.Sprint(test.reason, test.policy), func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+				b.pod.Spec.RestartPolicy = test.policy
+				b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(7))}
+				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(9))}
+				result, err := b.KillContainer(b.Context(), b.pod, named("app"), test.reason)
+				require.NoError(b, err)
+				require.Equal(b, lifecycle.GraceExceeded, result.Outcome)
+				require.Equal(b, test.timeout, result.GrantedSeconds)
+				b.requireStop("app", test.timeout, 0)
+				require.Equal(b, test.message, b.events.All()[0].Message)
+			})
+		})
+	}
+}
+
+func TestAGraceOfZeroRunsNoHook(t *testing.T) {
+	inBubble(t, 0, func(b *bed) {
+		b.main("app", sleep(5), lifecycletest.Script{})
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
+		b.requireStop("app", 2, 0)
+	})
+}
+
+func TestKillsRunInParallel(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		var wg sync.WaitGroup
+		for i := range 4 {
+			name := fmt.Sprint("app-", i)
+			b.main(name, sleep(25), lifecycletest.Script{})
+		}
+		for i := range 4 {
+			wg.Go(func() {
+				_, err := b.KillContainer(b.Context(), b.pod, named(fmt.Sprint("app-", i)), graceperiod.ReasonLivenessProbe)
+				require.NoError(b, err)
+			})
+		}
+		wg.Wait()
+		require.Equal(b, 25*time.Second, b.at())
+	})
+}
+
+func TestASidecarIsKilledOutOfOrder(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), graceperiod.ReasonLivenessProbe)
+		require.NoError(b, err)
+		require.Zero(b, b.at())
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+func TestTwoKillsOfAContainerAreOne(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(5), lifecycletest.Script{})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+				require.NoError(b, err)
+			})
+		}
+		wg.Wait()
+		b.requireEvents("Killing")
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+func TestAKillBecomesAPartOfItsPodsTermination(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(20 * time.Second), IgnoreTerm: true})
+		b.main("web", nil, lifecycletest.Script{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+			require.NoError(b, err)
+		})
+		<-time.After(10 * time.Second)
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(30))})
+		<-termination.Done()
+		wg.Wait()
+		require.Len(b, b.rt.Execs(), 1)
+		b.requireStop("app", 20, 20*time.Second)
+		require.Equal(b, 40*time.Second, b.at())
+		app := termination.Result().Containers[0]
+		require.Equal(b, lifecycle.GraceExceeded, app.Outcome)
+		require.Equal(b, lifecycle.HookCompleted, app.Hook.Outcome)
+		b.requireEvents("Killing", "Killing")
+	})
+}
+
+func TestAKillIsShortenedWithItsPod(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{IgnoreTerm: true})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+			require.NoError(b, err)
+		})
+		synctest.Wait()
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(10 * time.Second)
+		termination.Shorten(5)
+		<-termination.Done()
+		wg.Wait()
+		b.requireStop("app", 2, 15*time.Second)
+		require.Equal(b, 17*time.Second, b.at())
+		require.Equal(b, lifecycle.Shortened, termination.Result().Containers[0].Hook.Cause)
+	})
+}
+
+func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(5), lifecycletest.Script{})
+		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+		require.NoError(b, err)
+		require.EqualValues(b, 60, result.GrantedSeconds)
+		require.Equal(b, 5*time.Second, b.at())
+		b.requireEvents("Killing", "Killing")
+	})
+}
+
+func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{FailStops: 2})
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+func TestATerminationGoesOnWhereAKillGotStuck(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Second), FailStops: 2})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+			require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		})
+		synctest.Wait()
+		result := b.kill()
+		wg.Wait()
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+func TestAStuckTerminationCanBeFollowedByAKill(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{FailStops: 2})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		_, err = b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.NoError(b, err)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+func TestACallerOfKillContainerMayLeave(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		result, err := b.KillContainer(ctx, b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.ErrorContains(b, err, "ns/pod/app")
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Equal(b, lifecycle.PhaseStopping, result.Phase)
+		<-b.rt.Exited("app")
+		require.Equal(b, 10*time.Second, b.at())
+	})
+}
+
+func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.rt.Start("stray", lifecycletest.Script{})
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("stray")}})
+		require.NoError(b, err)
+		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)"`)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+	})
+}
+
+func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+			require.ErrorIs(b, err, lifecycle.AgentStopping)
+			require.Equal(b, lifecycle.LeftRunning, result.Outcome)
+		})
+		synctest.Wait()
+		require.NoError(b, b.Close(b.Context()))
+		wg.Wait()
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.Empty(b, b.rt.Stops())
+	})
+}

@@ -1,0 +1,112 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// post adds a container with a postStart hook.
+func (b *bed) post(hook *v1.LifecycleHandler, script lifecycletest.Script) {
+	b.main("app", nil, script)
+	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
+}
+
+func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.post(sleep(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
+		require.Equal(b, 3*time.Second, b.at())
+		require.Empty(b, b.events.All())
+
+		b.main("plain", sleep(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("plain")))
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("unknown")))
+		require.Equal(b, 3*time.Second, b.at())
+	})
+}
+
+func TestAFailedPostStartKillsItsContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.post(exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+			return []byte("a secret"), lifecycletest.ErrScripted
+		}})
+		err := b.PostStart(b.Context(), b.pod, named("app"))
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		b.requireEvents("FailedPostStartHook", "Killing")
+		require.Equal(b, "PostStartHook failed", b.events.All()[0].Message)
+		require.Equal(b, v1.EventTypeWarning, b.events.All()[0].Type)
+		require.Equal(b, "FailedPostStartHook", b.events.All()[1].Message)
+		b.requireStop("app", 30, 0)
+		<-b.rt.Exited("app")
+	})
+}
+
+func TestAPanickingPostStartHasFailed(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.post(exec(), lifecycletest.Script{})
+		require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "the hook panicked: boom")
+		b.requireEvents("FailedPostStartHook", "Killing")
+	}, withHooks(func(context.Context) error { panic("boom") }))
+}
+
+func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.post(sleep(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
+		require.Equal(b, 2*time.Second, b.at())
+		require.Empty(b, b.events.All())
+	})
+}
+
+// postStart goes on in a termination, and ends with its grace (KEP-4438).
+func TestPostStartEndsWithTheGrace(t *testing.T) {
+	for name, begin := range map[string]bool{"begun before": false, "begun after": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour), IgnoreTerm: true})
+				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60) // it is stopped after its grace
+				terminate := func() { b.Terminate(b.Context(), b.pod, lifecycle.Request{}) }
+				if begin {
+					terminate()
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					err := b.PostStart(b.Context(), b.pod, named("app"))
+					require.ErrorIs(b, err, lifecycle.GraceSpent)
+					require.Equal(b, 12*time.Second, b.at()) // the kill that follows is the stop under way
+				})
+				synctest.Wait()
+				if !begin {
+					terminate()
+				}
+				wg.Wait()
+				b.kill()
+				require.Len(b, b.rt.Stops(), 1)
+			})
+		})
+	}
+}
+
+func TestCloseEndsPostStartAndKillsNobody(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour)})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
+		})
+		synctest.Wait()
+		require.NoError(b, b.Close(b.Context()))
+		wg.Wait()
+		require.Empty(b, b.events.All())
+		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
+	})
+}

@@ -1,0 +1,147 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestASidecarIsRestartedUntilItsTurn(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-b.rt.Exited("proxy")
+		again, left := termination.ShouldRestart("proxy")
+		require.True(b, again)
+		require.Equal(b, 55*time.Second, left)
+		require.NoError(b, b.Start(b.Context(), b.pod, "proxy", func(context.Context) (string, error) {
+			b.rt.Start("proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second})
+			return "proxy-2", nil
+		}))
+		<-termination.Done()
+		b.requireStop("proxy-2", 40, 20*time.Second)
+		require.Equal(b, "proxy-2", termination.Result().Containers[1].ID)
+		require.Equal(b, 21*time.Second, b.at())
+		again, _ = termination.ShouldRestart("proxy")
+		require.False(b, again)
+	})
+}
+
+func TestWhatIsNotRestarted(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 30 * time.Second})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		for _, name := range []string{"app", "unknown"} {
+			again, left := termination.ShouldRestart(name)
+			require.False(b, again, name)
+			require.Zero(b, left, name)
+		}
+		<-time.After(25 * time.Second)
+		again, _ := termination.ShouldRestart("proxy") // it is being stopped
+		require.False(b, again)
+		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", nil), lifecycle.ErrTerminating)
+	})
+	inBubble(t, 1, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		again, _ := b.Terminate(b.Context(), b.pod, lifecycle.Request{}).ShouldRestart("proxy")
+		require.False(b, again, "the grace is 1 s (KEP-4438)")
+	})
+}
+
+func TestARestartThatMissesItsTurnIsStopped(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-b.rt.Exited("proxy")
+		var cause error
+		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			b.rt.Start("proxy-2", lifecycletest.Script{IgnoreTerm: true})
+			return "proxy-2", nil
+		})
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.ErrorIs(b, cause, lifecycle.ErrTerminating)
+		require.Equal(b, 12*time.Second, b.at())
+		<-b.rt.Exited("proxy-2")
+		<-termination.Done()
+	})
+}
+
+func TestARestartThatFailsMayBeTriedAgain(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-b.rt.Exited("proxy")
+		fail := func(context.Context) (string, error) { return "", lifecycletest.ErrScripted }
+		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", fail), lifecycletest.ErrScripted)
+		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", fail), lifecycletest.ErrScripted)
+	})
+}
+
+func TestRunOnExitRunsTheHookOnce(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		runs := 0
+		hooks := withHooks(func(context.Context) error { runs++; return nil })
+		inner := lifecycle.TerminatorOptions{Runtime: b.rt, Events: b.events}
+		hooks(&inner)
+		terminator, err := lifecycle.NewTerminator(inner)
+		require.NoError(b, err)
+		b.main("app", exec(), lifecycletest.Script{})
+		b.rt.Exit("app")
+		hook, err := terminator.RunOnExit(b.Context(), b.pod, named("app"))
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookCompleted, hook.Outcome)
+		require.Empty(b, b.rt.Stops())
+		require.Empty(b, b.events.All())
+
+		result, err := terminator.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
+		pod, err := terminator.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, pod.Containers[0].Hook.Outcome)
+		require.Equal(b, 1, runs)
+	})
+}
+
+func TestRunOnExitReportsAFailedHookInItsResult(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{})
+		b.rt.Exit("app")
+		hook, err := b.RunOnExit(b.Context(), b.pod, named("app"))
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookFailed, hook.Outcome)
+		require.ErrorIs(b, hook.Err, lifecycletest.ErrContainerExited)
+		b.requireEvents("FailedPreStopHook")
+	})
+}
+
+func TestATerminationStopsWhatRunsOnExit(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second)})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := b.RunOnExit(b.Context(), b.pod, named("app"))
+			require.NoError(b, err)
+		})
+		synctest.Wait()
+		b.kill() // the agent was wrong: it runs
+		wg.Wait()
+		b.requireStop("app", 25, 5*time.Second)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}

@@ -1,0 +1,169 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// declare adds a regular container to the pod that does not run yet.
+func (b *bed) declare(name string) {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, nil))
+}
+
+// starting starts a declared container, which comes up after a while whatever its
+// context says, and gives what Start returns.
+func (b *bed) starting(name string, after time.Duration, script lifecycletest.Script) (result func() error) {
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() {
+		err = b.Start(b.Context(), b.pod, name, func(context.Context) (string, error) {
+			<-time.After(after)
+			b.rt.Start(name, script)
+			return name, nil
+		})
+	})
+	synctest.Wait()
+	return func() error { wg.Wait(); return err }
+}
+
+func TestNothingStartsOnceTheTerminationHasBegun(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("late")
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		refused := func() error {
+			return b.Start(b.Context(), b.pod, "late", func(context.Context) (string, error) {
+				require.Fail(b, "started")
+				return "", nil
+			})
+		}
+		require.ErrorIs(b, refused(), lifecycle.ErrTerminating)
+		require.ErrorContains(b, refused(), `failed to start container "late" of pod "pod_ns(uid)"`)
+		b.Forget(b.pod.UID)
+		require.NoError(b, b.Start(b.Context(), b.pod, "late", func(context.Context) (string, error) { return "late", nil }))
+		require.NoError(b, b.Close(b.Context()))
+		require.ErrorIs(b, refused(), lifecycle.AgentStopping)
+	})
+}
+
+func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.declare("late")
+		started := b.starting("late", 5*time.Second, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		result := b.kill()
+		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
+		b.requireStop("late", 25, 5*time.Second)
+		b.requireStop("proxy", 23, 7*time.Second)
+		require.Equal(b, "late", result.Containers[1].ID)
+		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
+		b.requireEvents("Killing", "Killing")
+	})
+}
+
+func TestAStartHearsOfTheTermination(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("late")
+		var cause error
+		var wg sync.WaitGroup
+		var err error
+		wg.Go(func() {
+			err = b.Start(b.Context(), b.pod, "late", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return "", errors.New("pull cancelled")
+			})
+		})
+		synctest.Wait()
+		result := b.kill()
+		wg.Wait()
+		require.Equal(b, lifecycle.ErrTerminating, cause)
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.ErrorContains(b, err, "pull cancelled")
+		require.Equal(b, lifecycle.NotFound, result.Outcome())
+		require.Zero(b, b.at())
+	})
+}
+
+func TestAContainerThatComesUpTooLateIsStoppedByItsStart(t *testing.T) {
+	inBubble(t, 3, func(b *bed) {
+		b.declare("late")
+		started := b.starting("late", 10*time.Second, lifecycletest.Script{IgnoreTerm: true})
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "its start had not returned")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, 3*time.Second, b.at())
+		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
+		b.requireStop("late", 2, 10*time.Second)
+		require.Equal(b, 12*time.Second, b.at())
+		require.Len(b, b.rt.Exits(), 1)
+	})
+}
+
+func TestAContainerStartedBehindTheCallersBackIsStopped(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.declare("ended")
+		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		require.NoError(b, b.starting("ended", 0, lifecycletest.Script{})())
+		b.rt.Exit("ended")
+		b.kill() // with a status from before
+		require.Len(b, b.rt.Stops(), 1)
+		b.requireStop("app", 30, 0)
+	})
+}
+
+func TestAFailedStartIsWrapped(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		broken := errors.New("no such image")
+		err := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "", broken })
+		require.ErrorIs(b, err, broken)
+		require.NotErrorIs(b, err, lifecycle.ErrTerminating)
+	})
+}
+
+func TestCloseEndsTheContextOfAStart(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		var cause error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := b.Start(b.Context(), b.pod, "app", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return "", cause
+			})
+			require.ErrorIs(b, err, lifecycle.AgentStopping)
+		})
+		synctest.Wait()
+		require.NoError(b, b.Close(b.Context()))
+		wg.Wait()
+		require.Equal(b, lifecycle.AgentStopping, cause)
+	})
+}
+
+// No container runs after its pod's termination has ended, wherever the two meet.
+func TestNoContainerSlipsThrough(t *testing.T) {
+	for range 300 {
+		inBubble(t, 1, func(b *bed) {
+			b.declare("app")
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_ = b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { // either answer is right
+					b.rt.Start("app", lifecycletest.Script{})
+					return "app", nil
+				})
+			})
+			b.kill()
+			wg.Wait()
+			<-b.rt.Exited("app")
+		})
+	}
+}
