@@ -1,0 +1,87 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// everyKind puts a copy of a lifecycle into a container of every kind.
+func everyKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
+	return spec(
+		withContainer(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
+		withInit(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
+		withInit(sidecar(lifecycle.DeepCopy())),
+		withEphemeral(lifecycle.DeepCopy()),
+	)
+}
+
+func TestDropFromEveryKindOfContainer(t *testing.T) {
+	mixed := sleep(3)
+	mixed.Exec = &v1.ExecAction{Command: []string{"true"}}
+	for name, c := range map[string]struct{ before, after *v1.Lifecycle }{
+		"none":                {nil, nil},
+		"preStop":             {preStop(sleep(3)), nil},
+		"postStart":           {&v1.Lifecycle{PostStart: sleep(0)}, nil},
+		"both":                {&v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, nil},
+		"stop signal":         {signal(v1.SIGINT), nil},
+		"all of it":           {&v1.Lifecycle{PreStop: sleep(1), StopSignal: new(v1.SIGINT)}, nil},
+		"a hook that stays":   {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: new(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
+		"a sleep beside exec": {preStop(mixed), preStop(exec("true"))},
+		"an empty one stays":  {&v1.Lifecycle{}, &v1.Lifecycle{}},
+		"an empty hook stays": {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
+	} {
+		dropped := everyKind(c.before)
+		validation.DropDisabledFields(gates{}, dropped, nil)
+		require.Equal(t, everyKind(c.after), dropped, name)
+	}
+}
+
+func TestEachGateDropsItsOwn(t *testing.T) {
+	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: new(v1.SIGINT)}
+	for name, c := range map[string]struct {
+		gate validation.FeatureGate
+		want *v1.Lifecycle
+	}{
+		"nil":            {nil, all},
+		"sleep":          {gates{"PodLifecycleSleepAction": true}, preStop(sleep(0))},
+		"stop signal":    {gates{"ContainerStopSignals": true}, signal(v1.SIGINT)},
+		"zero is no use": {gates{"PodLifecycleSleepActionAllowZero": true}, nil},
+	} {
+		dropped := everyKind(all)
+		validation.DropDisabledFields(c.gate, dropped, nil)
+		require.Equal(t, everyKind(c.want), dropped, name)
+	}
+}
+
+// A use of the stored spec anywhere keeps all uses, each feature by itself.
+func TestWhatWasUsedStays(t *testing.T) {
+	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: new(v1.SIGINT)}
+	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{
+		"sleep":  {&v1.Lifecycle{PostStart: sleep(9)}, preStop(sleep(1))},
+		"signal": {signal(v1.SIGHUP), signal(v1.SIGINT)},
+		"both":   {all, all},
+		"none":   {preStop(exec("true")), nil},
+	} {
+		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
+		before, dropped := old.DeepCopy(), everyKind(all)
+		validation.DropDisabledFields(gates{}, dropped, old)
+		require.Equal(t, everyKind(c.want), dropped, name)
+		require.Equal(t, before, old, "the stored spec is not written")
+	}
+}
+
+// Containers made from one template may share it.
+func TestDropLeavesSharedValuesAlone(t *testing.T) {
+	hook := sleep(3)
+	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: new(v1.SIGINT)}
+	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
+	validation.DropDisabledFields(gates{}, s, nil)
+	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
+	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: new(v1.SIGINT)}, shared)
+
+	validation.DropDisabledFields(gates{}, nil, s)
+}

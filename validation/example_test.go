@@ -1,0 +1,122 @@
+package validation_test
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// web is a pod whose container sleeps before it is stopped.
+func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
+	return &v1.PodSpec{
+		TerminationGracePeriodSeconds: &graceSeconds,
+		Containers: []v1.Container{{
+			Name: "web",
+			Lifecycle: &v1.Lifecycle{
+				PreStop:    &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: sleepSeconds}},
+				StopSignal: new(v1.SIGQUIT),
+			},
+		}},
+	}
+}
+
+func ExampleValidatePodTermination() {
+	opts := validation.OptionsFor(nil, nil)
+	for _, err := range validation.ValidatePodTermination(web(10, 15), opts, field.NewPath("spec")) {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.containers[0].lifecycle.preStop.sleep: Invalid value: 15: must be non-negative and less than terminationGracePeriodSeconds (10)
+	// spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`
+}
+
+func ExampleValidatePodTerminationUpdate() {
+	opts := validation.OptionsFor(nil, web(10, 5))
+	changed := web(20, 5)
+	changed.Containers[0].Lifecycle.StopSignal = nil
+	for _, err := range validation.ValidatePodTerminationUpdate(changed, web(10, 5), opts, field.NewPath("spec")) {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.terminationGracePeriodSeconds: Forbidden: may not be changed from 10 to 20; only a negative value may become 1
+	// spec.containers[0].lifecycle: Forbidden: may not be changed
+}
+
+// A stored pod that has a zero sleep stays valid when zero sleeps are switched off.
+func ExampleOptionsFor() {
+	gate := featuregate.NewFeatureGate()
+	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"PodLifecycleSleepActionAllowZero": {Default: false}}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(validation.OptionsFor(gate, nil).AllowZeroSleep, validation.OptionsFor(gate, web(10, 0)).AllowZeroSleep)
+	// Output:
+	// false true
+}
+
+// With a gate off the field is not refused but taken out, as by the API server.
+func ExampleDropDisabledFields() {
+	gate := featuregate.NewFeatureGate()
+	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"PodLifecycleSleepAction": {Default: false}}); err != nil {
+		fmt.Println(err)
+	}
+	spec := web(10, 5)
+	validation.DropDisabledFields(gate, spec, nil)
+	fmt.Println(spec.Containers[0].Lifecycle.PreStop, *spec.Containers[0].Lifecycle.StopSignal)
+
+	spec = web(10, 5)
+	validation.DropDisabledFields(gate, spec, web(10, 3)) // the stored pod sleeps already
+	fmt.Println(spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds)
+	// Output:
+	// nil SIGQUIT
+	// 5
+}
+
+func ExampleWarnPodTermination() {
+	for _, warning := range validation.WarnPodTermination(web(10, 10), field.NewPath("spec")) {
+		fmt.Println(warning)
+	}
+	// Output:
+	// spec.containers[0].lifecycle.preStop.sleep: 10 uses up terminationGracePeriodSeconds (10): the container is left 2 s to end
+}
+
+func ExampleValidateNodeShutdown() {
+	cfg := shutdown.Config{
+		ShutdownGracePeriod: metav1.Duration{Duration: time.Minute},
+		ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+			{Priority: 0, ShutdownGracePeriodSeconds: 30},
+			{Priority: 100000, ShutdownGracePeriodSeconds: -10},
+			{Priority: 0, ShutdownGracePeriodSeconds: 20},
+		},
+	}
+	fmt.Println(validation.ValidateNodeShutdown(cfg, nil))
+	// Output:
+	// invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time
+	// invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds -10 must not be negative
+	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
+}
+
+// A host that waits for 45 s cuts the schedule, and a static pod has no priority.
+func ExampleWarnNodeShutdown() {
+	cfg := shutdown.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 20 * time.Second},
+	}
+	etcd := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-node1"},
+		Spec:       v1.PodSpec{PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: new(int64(30))},
+	}
+	for _, warning := range validation.WarnNodeShutdown(cfg, 45*time.Second, []*v1.Pod{etcd}) {
+		fmt.Println(warning)
+	}
+	// Output:
+	// the schedule takes 1m0s but is cut to 45s
+	// bucket 0 is cut from 40s to 25s
+	// pod kube-system/etcd-node1 has priority class "system-node-critical" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first
+}

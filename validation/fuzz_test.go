@@ -1,0 +1,212 @@
+package validation_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// picker draws specs: every field of the termination is as likely absent as not,
+// and numbers are mostly those at which a rule changes.
+type picker struct{ *rand.Rand }
+
+func (p picker) yes() bool { return p.IntN(2) == 0 }
+
+func (p picker) seconds() int64 {
+	edges := []int64{0, 1, 2, 29, 30, 31, -1, math.MaxInt64, math.MinInt64}
+	return edges[p.IntN(len(edges))]
+}
+
+func (p picker) grace() *int64 {
+	if p.yes() {
+		return nil
+	}
+	return new(p.seconds())
+}
+
+func (p picker) hook() *v1.LifecycleHandler {
+	if p.yes() {
+		return nil
+	}
+	h := &v1.LifecycleHandler{}
+	if p.IntN(4) == 0 {
+		h.Exec = &v1.ExecAction{Command: make([]string, p.IntN(2))}
+	}
+	if p.IntN(4) == 0 {
+		h.HTTPGet = &v1.HTTPGetAction{Port: intstr.IntOrString{Type: intstr.Type(p.IntN(3)), IntVal: p.Int32(), StrVal: "web"}}
+		h.HTTPGet.HTTPHeaders = make([]v1.HTTPHeader, p.IntN(2))
+	}
+	if p.IntN(4) == 0 {
+		h.TCPSocket = &v1.TCPSocketAction{Port: intstr.FromInt32(p.Int32())}
+	}
+	if p.IntN(2) == 0 {
+		h.Sleep = &v1.SleepAction{Seconds: p.seconds()}
+	}
+	return h
+}
+
+func (p picker) lifecycle() *v1.Lifecycle {
+	if p.IntN(3) == 0 {
+		return nil
+	}
+	l := &v1.Lifecycle{PostStart: p.hook(), PreStop: p.hook()}
+	if p.yes() {
+		l.StopSignal = new([]v1.Signal{v1.SIGTERM, v1.SIGHUP, "TERM", ""}[p.IntN(4)])
+	}
+	return l
+}
+
+func (p picker) probe() *v1.Probe {
+	if p.yes() {
+		return nil
+	}
+	return &v1.Probe{TerminationGracePeriodSeconds: p.grace()}
+}
+
+func (p picker) container() v1.Container {
+	c := v1.Container{
+		Name:           []string{"a", "b", ""}[p.IntN(3)],
+		Lifecycle:      p.lifecycle(),
+		LivenessProbe:  p.probe(),
+		ReadinessProbe: p.probe(),
+		StartupProbe:   p.probe(),
+	}
+	if p.yes() {
+		c.RestartPolicy = new([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever}[p.IntN(2)])
+	}
+	return c
+}
+
+func (p picker) spec() *v1.PodSpec {
+	s := &v1.PodSpec{TerminationGracePeriodSeconds: p.grace()}
+	if p.yes() {
+		s.OS = &v1.PodOS{Name: []v1.OSName{v1.Linux, v1.Windows, "", "plan9"}[p.IntN(4)]}
+	}
+	for range p.IntN(3) {
+		s.Containers = append(s.Containers, p.container())
+	}
+	for range p.IntN(3) {
+		s.InitContainers = append(s.InitContainers, p.container())
+	}
+	for range p.IntN(2) {
+		withEphemeral(p.lifecycle())(s)
+	}
+	return s
+}
+
+// options gives the gates as bits of n.
+func options(n uint8) validation.Options {
+	return validation.Options{AllowSleepAction: n&1 != 0, AllowZeroSleep: n&2 != 0, AllowStopSignals: n&4 != 0}
+}
+
+func gatesOf(n uint8) gates {
+	return gates{"PodLifecycleSleepAction": n&1 != 0, "PodLifecycleSleepActionAllowZero": n&2 != 0, "ContainerStopSignals": n&4 != 0}
+}
+
+// Validation changes nothing, says each thing once per field and value, and with
+// more allowed never says more.
+func FuzzValidatePodTermination(f *testing.F) {
+	f.Add(uint64(1), uint64(2), uint8(0))
+	f.Add(uint64(3), uint64(3), uint8(7))
+	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, allowed uint8) {
+		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
+		before, path := s.DeepCopy(), field.NewPath("spec")
+		errs := validation.ValidatePodTermination(s, options(allowed), path)
+		all := validation.ValidatePodTermination(s, everything(), path)
+		require.LessOrEqual(t, len(all), len(errs), "%v\n%v", all, errs)
+		requireOnce(t, errs)
+
+		updated := validation.ValidatePodTerminationUpdate(s, old, options(allowed), path)
+		require.Equal(t, errs, updated[:len(errs):len(errs)], "an update has what a new pod has, first")
+		require.Len(t, validation.ValidatePodTerminationUpdate(s, s.DeepCopy(), options(allowed), path), len(errs), "nothing was changed")
+		validation.WarnPodTermination(s, path)
+		require.Equal(t, before, s)
+	})
+}
+
+func requireOnce(t *testing.T, errs field.ErrorList) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, err := range errs {
+		require.False(t, seen[err.Error()], "twice: %v", err)
+		seen[err.Error()] = true
+	}
+}
+
+// What was dropped is gone, or was used before; dropping again changes nothing;
+// and what is left is never refused for a gate.
+func FuzzDropDisabledFields(f *testing.F) {
+	f.Add(uint64(1), uint64(2), uint8(0))
+	f.Add(uint64(3), uint64(3), uint8(7))
+	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, on uint8) {
+		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
+		if oldSeed%3 == 0 {
+			old = nil
+		}
+		given, before, gate := s.DeepCopy(), old.DeepCopy(), gatesOf(on)
+		validation.DropDisabledFields(gate, s, old)
+		require.Equal(t, before, old, "the stored spec is not written")
+
+		once := s.DeepCopy()
+		validation.DropDisabledFields(gate, s, old)
+		require.Equal(t, once, s)
+
+		for _, err := range validation.ValidatePodTermination(s, validation.OptionsFor(gate, old), nil) {
+			require.NotContains(t, err.Detail, "feature gate PodLifecycleSleepAction is")
+			require.NotContains(t, err.Detail, "feature gate ContainerStopSignals is")
+		}
+		if on&5 == 5 {
+			require.Equal(t, given, s, "both gates are on")
+		}
+		validation.DropDisabledFields(gates{}, s, nil)
+		require.False(t, validation.OptionsFor(gates{}, s).AllowSleepAction, "a sleep is left")
+		require.False(t, validation.OptionsFor(gates{}, s).AllowStopSignals, "a stop signal is left")
+	})
+}
+
+// Whatever decodes into a spec gets an answer.
+func FuzzDecodedSpec(f *testing.F) {
+	data, err := json.Marshal(tenContainers())
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte(`{"containers":[{"lifecycle":{"preStop":{"httpGet":{"port":"\u0000","httpHeaders":[{}]}}}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &v1.PodSpec{}
+		if json.Unmarshal(data, s) != nil {
+			return
+		}
+		validation.ValidatePodTerminationUpdate(s, s, validation.Options{}, nil).ToAggregate()
+		validation.WarnPodTermination(s, nil)
+		validation.DropDisabledFields(gates{}, s, nil)
+		require.Equal(t, validation.Options{}, validation.OptionsFor(gates{}, s))
+	})
+}
+
+// A node's settings are either right, and then drained by a plain schedule, or
+// refused with a text.
+func FuzzValidateNodeShutdown(f *testing.F) {
+	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
+	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))
+	f.Add(int32(0), most, int32(1), int64(0), int64(0))
+	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
+		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
+		err := validation.ValidateNodeShutdown(cfg, nil)
+		right := secondsA >= 0 && secondsB >= 0 && priorityA != priorityB && secondsA <= most && secondsB <= most-secondsA
+		require.Equal(t, right, err == nil, "%v", err)
+		require.Equal(t, !right, err != nil && err.Error() != "")
+		if right {
+			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(true).Total()/time.Second))
+		}
+		pods := []*v1.Pod{node("a", "system-node-critical", secondsA), node("b", "", grace), nil}
+		validation.WarnNodeShutdown(cfg, time.Duration(grace), pods)
+	})
+}

@@ -1,0 +1,74 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const hookPath = "spec.containers[0].lifecycle.preStop"
+
+func TestHooksThatAreRight(t *testing.T) {
+	for name, hook := range map[string]*v1.LifecycleHandler{
+		"exec":               exec("sh", "-c", "exit 0"),
+		"httpGet, number":    httpGet("/bye", intstr.FromInt32(8080), v1.URISchemeHTTP),
+		"httpGet, name":      httpGet("/bye", intstr.FromString("web"), v1.URISchemeHTTPS, v1.HTTPHeader{Name: "X-Why", Value: "leaving"}),
+		"tcpSocket":          {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(1)}},
+		"sleep":              sleep(30),
+		"exec with an empty": exec(""),
+	} {
+		require.Nil(t, validate(spec(withHook(hook))), name)
+	}
+}
+
+func TestHooksWithoutExactlyOneHandler(t *testing.T) {
+	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{}))),
+		hookPath+": Required value: must specify a handler type")
+
+	all := &v1.LifecycleHandler{
+		Exec:      &v1.ExecAction{Command: []string{"true"}},
+		HTTPGet:   &v1.HTTPGetAction{}, // its own fields do not matter any more
+		TCPSocket: &v1.TCPSocketAction{},
+		Sleep:     &v1.SleepAction{Seconds: -1},
+	}
+	requireErrors(t, validate(spec(withHook(all))),
+		hookPath+".httpGet: Forbidden: may not specify more than 1 handler type",
+		hookPath+".tcpSocket: Forbidden: may not specify more than 1 handler type",
+		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
+}
+
+// The first of several handlers is validated, and in this order.
+func TestFirstHandlerCounts(t *testing.T) {
+	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{
+		Exec: &v1.ExecAction{}, Sleep: &v1.SleepAction{Seconds: 1},
+	}))),
+		hookPath+".exec.command: Required value",
+		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
+	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{
+		TCPSocket: &v1.TCPSocketAction{}, Sleep: &v1.SleepAction{Seconds: 1},
+	}))),
+		hookPath+".tcpSocket.port: Invalid value: 0: must be between 1 and 65535, inclusive",
+		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
+}
+
+func TestHTTPHooks(t *testing.T) {
+	requireErrors(t, validate(spec(withHook(httpGet("", intstr.FromInt32(65536), "", v1.HTTPHeader{Name: "a b"}, v1.HTTPHeader{Name: "ok"})))),
+		hookPath+".httpGet.path: Required value",
+		hookPath+".httpGet.port: Invalid value: 65536: must be between 1 and 65535, inclusive",
+		hookPath+`.httpGet.scheme: Unsupported value: "": supported values: "HTTP", "HTTPS"`,
+		hookPath+`.httpGet.httpHeaders: Invalid value: "a b": a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')`)
+	requireErrors(t, validate(spec(withHook(httpGet("/", intstr.FromString("1"), "http")))),
+		hookPath+`.httpGet.port: Invalid value: "1": must contain at least one letter (a-z)`,
+		hookPath+`.httpGet.scheme: Unsupported value: "http": supported values: "HTTP", "HTTPS"`)
+	requireErrors(t, validate(spec(withHook(httpGet("/", intstr.IntOrString{Type: 7}, v1.URISchemeHTTP)))),
+		hookPath+".httpGet.port: Internal error: unknown type: 7")
+}
+
+func TestPostStartIsCheckedLikePreStop(t *testing.T) {
+	both := v1.Container{Lifecycle: &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: exec()}}
+	requireErrors(t, validate(spec(withContainer(both))),
+		"spec.containers[0].lifecycle.postStart: Required value: must specify a handler type",
+		"spec.containers[0].lifecycle.preStop.exec.command: Required value")
+}

@@ -1,0 +1,102 @@
+package validation_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// byPriority makes a configuration of pairs of a priority and seconds.
+func byPriority(pairs ...[2]int64) (cfg shutdown.Config) {
+	for _, pair := range pairs {
+		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
+			shutdown.PodPriorityGracePeriod{Priority: int32(pair[0]), ShutdownGracePeriodSeconds: pair[1]})
+	}
+	return cfg
+}
+
+func total(seconds time.Duration) shutdown.Config {
+	return shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: seconds * time.Second}}
+}
+
+const most = math.MaxInt64 / int64(time.Second)
+
+func TestNodeShutdownThatIsRight(t *testing.T) {
+	for name, cfg := range map[string]shutdown.Config{
+		"off":              {},
+		"total":            total(30),
+		"list":             byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
+		"as much as holds": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
+	} {
+		require.NoError(t, validation.ValidateNodeShutdown(cfg, nil), name)
+	}
+}
+
+func TestWhatTheKubeletForgets(t *testing.T) {
+	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
+	for want, cfg := range map[string]shutdown.Config{
+		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority([2]int64{0, 3}, [2]int64{1, -3}),
+		list + "[2].priority 7 is that of shutdownGracePeriodByPodPriority[0] already\n" +
+			list + "[3].priority 7 is that of shutdownGracePeriodByPodPriority[0] already": byPriority([2]int64{7, 3}, [2]int64{1, 3}, [2]int64{7, 4}, [2]int64{7, 5}),
+		list + "[1].shutdownGracePeriodSeconds 1 brings the sum above 9223372036, the most that a duration holds":                   byPriority([2]int64{0, most}, [2]int64{1, 1}, [2]int64{2, 1}),
+		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds": byPriority([2]int64{0, math.MaxInt64}),
+	} {
+		require.NoError(t, cfg.Validate(nil), "the kubelet lets it pass")
+		require.EqualError(t, validation.ValidateNodeShutdown(cfg, nil), want)
+	}
+}
+
+func TestEverythingAboutTheNodeIsSaid(t *testing.T) {
+	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
+	cfg.ShutdownGracePeriod.Duration = time.Millisecond
+	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
+	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gates{}), ""+
+		"invalid configuration: shutdownGracePeriodCriticalPods {1s} must be <= shutdownGracePeriod {1ms}\n"+
+		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
+		"invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown\n"+
+		"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority\n"+
+		"invalid configuration: shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -9223372036854775808 must not be negative\n"+
+		"invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 is that of shutdownGracePeriodByPodPriority[0] already\n"+
+		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds")
+}
+
+// node makes a pod of the namespace test with this grace and class.
+func node(name, class string, grace int64) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name},
+		Spec:       v1.PodSpec{PriorityClassName: class, TerminationGracePeriodSeconds: &grace},
+	}
+}
+
+func TestNodeWithoutWarnings(t *testing.T) {
+	admitted := node("admitted", "system-node-critical", 5)
+	admitted.Spec.Priority = new(int32(2_000_001_000))
+	pods := []*v1.Pod{admitted, node("plain", "", 30), nil}
+	require.Empty(t, validation.WarnNodeShutdown(total(30), 30*time.Second, []*v1.Pod{node("plain", "", 30)}))
+	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), 0, pods))
+	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), -time.Second, pods), "a limit that is not known")
+	require.Empty(t, validation.WarnNodeShutdown(shutdown.Config{}, time.Second, pods), "nothing is drained")
+}
+
+func TestWarningsOfANode(t *testing.T) {
+	static := node("etcd", "gold", 5)
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
+	require.Equal(t, []string{
+		"the schedule takes 35s but is cut to 30s",
+		"bucket 0 is cut from 25s to 20s",
+		"bucket 0 is too short for 1 of its pods (2): test/web asks for 60s and gets 20s",
+		`priority class "lead": value not known, counts as 0; pods: 1, among them test/job`,
+		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
+		`pod test/etcd has priority class "gold" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first`,
+	}, validation.WarnNodeShutdown(cfg, 30500*time.Millisecond, []*v1.Pod{
+		node("dns", "system-cluster-critical", 5), node("web", "", 60), node("job", "lead", 1), static,
+	}))
+}

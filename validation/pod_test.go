@@ -1,0 +1,83 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+func TestPodsThatAreRight(t *testing.T) {
+	for name, s := range map[string]*v1.PodSpec{
+		"empty":            spec(),
+		"negative grace":   spec(withGrace(-1)), // stored ones exist
+		"no grace at all":  spec(withGrace(0)),
+		"containers":       spec(withContainer(v1.Container{}), withHook(sleep(5)), withHook(exec("true"))),
+		"init, sidecar":    spec(withInit(v1.Container{}), withInit(sidecar(preStop(sleep(1))))),
+		"ephemeral":        spec(withEphemeral(nil)),
+		"a signal, a hook": spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1), PreStop: sleep(3)}})),
+	} {
+		require.Nil(t, validate(s), name)
+	}
+}
+
+func TestGraceIsRequired(t *testing.T) {
+	requireErrors(t, validate(&v1.PodSpec{}), "spec.terminationGracePeriodSeconds: Required value")
+	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, everything(), nil), "terminationGracePeriodSeconds: Required value")
+	requireErrors(t, validate(nil), "spec: Required value")
+}
+
+func TestLifecycleByKindOfContainer(t *testing.T) {
+	never := v1.Container{RestartPolicy: new(v1.ContainerRestartPolicyNever), Lifecycle: preStop(sleep(1))}
+	requireErrors(t, validate(spec(
+		withInit(v1.Container{Lifecycle: &v1.Lifecycle{}}),
+		withInit(never),
+		withInit(sidecar(preStop(exec()))),
+		withEphemeral(preStop(sleep(1))),
+		withEphemeral(&v1.Lifecycle{}),
+	)),
+		"spec.initContainers[0].lifecycle: Forbidden: may not be set for init containers without restartPolicy=Always",
+		"spec.initContainers[1].lifecycle: Forbidden: may not be set for init containers without restartPolicy=Always",
+		"spec.initContainers[2].lifecycle.preStop.exec.command: Required value",
+		"spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container",
+		"spec.ephemeralContainers[1].lifecycle: Forbidden: cannot be set for an Ephemeral Container")
+}
+
+// Everything that is wrong is said at once, in the order of the spec.
+func TestEverythingIsSaid(t *testing.T) {
+	bad := v1.Container{
+		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: new(v1.Signal("SIGNONE"))},
+		LivenessProbe:  probe(0),
+		ReadinessProbe: probe(1),
+		StartupProbe:   probe(0),
+	}
+	bad2 := sidecar(bad.Lifecycle)
+	bad2.StartupProbe = probe(0)
+	errs := validate(spec(withContainer(v1.Container{}), withContainer(bad), withInit(bad2), withEphemeral(bad.Lifecycle)))
+	var paths []string
+	for _, err := range errs {
+		paths = append(paths, err.Field)
+	}
+	require.Equal(t, []string{
+		"spec.containers[1].lifecycle.postStart",
+		"spec.containers[1].lifecycle.preStop.sleep",
+		"spec.containers[1].lifecycle.stopSignal",
+		"spec.containers[1].livenessProbe.terminationGracePeriodSeconds",
+		"spec.containers[1].readinessProbe.terminationGracePeriodSeconds",
+		"spec.containers[1].startupProbe.terminationGracePeriodSeconds",
+		"spec.initContainers[0].lifecycle.postStart",
+		"spec.initContainers[0].lifecycle.preStop.sleep",
+		"spec.initContainers[0].lifecycle.stopSignal",
+		"spec.initContainers[0].startupProbe.terminationGracePeriodSeconds",
+		"spec.ephemeralContainers[0].lifecycle",
+	}, paths)
+}
+
+func TestPathOfTheSpecIsTheCallers(t *testing.T) {
+	path := field.NewPath("items").Index(3).Child("template", "spec")
+	errs := validation.ValidatePodTermination(spec(withHook(exec())), everything(), path)
+	requireErrors(t, errs, "items[3].template.spec.containers[0].lifecycle.preStop.exec.command: Required value")
+}

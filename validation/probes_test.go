@@ -1,0 +1,27 @@
+package validation_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+)
+
+func TestProbes(t *testing.T) {
+	plain := &v1.Probe{}
+	require.Nil(t, validate(spec(withContainer(v1.Container{
+		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: plain,
+	}))), "a probe may give more than the pod")
+	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: plain, StartupProbe: plain}))))
+
+	requireErrors(t, validate(spec(withContainer(v1.Container{
+		LivenessProbe: probe(0), ReadinessProbe: probe(-1), StartupProbe: probe(math.MinInt64),
+	}))),
+		"spec.containers[0].livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be greater than 0",
+		"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must be greater than 0",
+		"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must not be set for readinessProbes",
+		"spec.containers[0].startupProbe.terminationGracePeriodSeconds: Invalid value: -9223372036854775808: must be greater than 0")
+	requireErrors(t, validate(spec(withContainer(v1.Container{ReadinessProbe: probe(5)}))),
+		"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readinessProbes")
+}

@@ -1,0 +1,54 @@
+package validation_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+func TestSleep(t *testing.T) {
+	const (
+		on  = ": must be non-negative and less than terminationGracePeriodSeconds (30)"
+		off = ": must be greater than 0 and less than terminationGracePeriodSeconds (30). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
+	)
+	for _, c := range []struct {
+		seconds int64
+		zero    bool
+		want    []string
+	}{
+		{0, true, nil},
+		{30, true, nil}, // although the text says less than
+		{31, true, []string{hookPath + ".sleep: Invalid value: 31" + on}},
+		{-1, true, []string{hookPath + ".sleep: Invalid value: -1" + on}},
+		{math.MinInt64, true, []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
+		{1, false, nil},
+		{30, false, nil},
+		{0, false, []string{hookPath + ".sleep: Invalid value: 0" + off}},
+		{math.MaxInt64, false, []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
+	} {
+		opts := validation.Options{AllowSleepAction: true, AllowZeroSleep: c.zero}
+		requireErrors(t, validation.ValidatePodTermination(spec(withHook(sleep(c.seconds))), opts, field.NewPath("spec")), c.want...)
+	}
+}
+
+func TestSleepByAnOddGrace(t *testing.T) {
+	requireErrors(t, validate(spec(withGrace(-1), withHook(sleep(0)))),
+		hookPath+".sleep: Invalid value: 0: must be non-negative and less than terminationGracePeriodSeconds (-1)")
+	none := spec(withHook(sleep(math.MaxInt64)))
+	none.TerminationGracePeriodSeconds = nil
+	requireErrors(t, validate(none), "spec.terminationGracePeriodSeconds: Required value")
+}
+
+func TestSleepThatIsNotAllowed(t *testing.T) {
+	opts := everything()
+	opts.AllowSleepAction = false
+	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), opts, nil)
+	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")
+	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), validation.Options{}, nil))
+	require.Nil(t, validate(spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}}))))
+}

@@ -1,0 +1,95 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// everything allows all that a gate can forbid.
+func everything() validation.Options {
+	return validation.Options{AllowSleepAction: true, AllowZeroSleep: true, AllowStopSignals: true}
+}
+
+// gates is a feature gate of one method with these features on.
+type gates map[featuregate.Feature]bool
+
+func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
+
+// spec makes a spec with a grace of 30 s on Linux.
+func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
+	s := &v1.PodSpec{TerminationGracePeriodSeconds: new(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func withGrace(seconds int64) func(*v1.PodSpec) {
+	return func(s *v1.PodSpec) { s.TerminationGracePeriodSeconds = &seconds }
+}
+
+func withContainer(c v1.Container) func(*v1.PodSpec) {
+	return func(s *v1.PodSpec) { s.Containers = append(s.Containers, c) }
+}
+
+func withInit(c v1.Container) func(*v1.PodSpec) {
+	return func(s *v1.PodSpec) { s.InitContainers = append(s.InitContainers, c) }
+}
+
+func withEphemeral(lifecycle *v1.Lifecycle) func(*v1.PodSpec) {
+	return func(s *v1.PodSpec) {
+		s.EphemeralContainers = append(s.EphemeralContainers, v1.EphemeralContainer{
+			EphemeralContainerCommon: v1.EphemeralContainerCommon{Lifecycle: lifecycle},
+		})
+	}
+}
+
+func withHook(hook *v1.LifecycleHandler) func(*v1.PodSpec) {
+	return withContainer(v1.Container{Lifecycle: preStop(hook)})
+}
+
+// sidecar is an init container that goes on beside the main ones.
+func sidecar(lifecycle *v1.Lifecycle) v1.Container {
+	return v1.Container{RestartPolicy: new(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
+}
+
+func preStop(hook *v1.LifecycleHandler) *v1.Lifecycle { return &v1.Lifecycle{PreStop: hook} }
+
+func sleep(seconds int64) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+}
+
+func exec(command ...string) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: command}}
+}
+
+func httpGet(path string, port intstr.IntOrString, scheme v1.URIScheme, headers ...v1.HTTPHeader) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: port, Scheme: scheme, HTTPHeaders: headers}}
+}
+
+func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSeconds: &seconds} }
+
+// signal is a lifecycle with nothing but this stop signal.
+func signal(s v1.Signal) *v1.Lifecycle { return &v1.Lifecycle{StopSignal: &s} }
+
+// requireErrors compares errors by type, path, value and text, all in one string.
+func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
+	t.Helper()
+	var texts []string
+	for _, err := range got {
+		texts = append(texts, err.Error())
+	}
+	require.Equal(t, want, texts)
+}
+
+// validate checks with everything allowed, under the path spec.
+func validate(s *v1.PodSpec) field.ErrorList {
+	return validation.ValidatePodTermination(s, everything(), field.NewPath("spec"))
+}

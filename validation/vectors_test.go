@@ -1,0 +1,135 @@
+package validation_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// settings are those of a case, or of the base that cases override.
+type settings struct {
+	Total      metav1.Duration `json:"shutdownGracePeriod"`
+	Critical   metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
+	ByPriority [][2]int64      `json:"byPriority"`
+	Gates      gates           `json:"gates"`
+}
+
+// vectors is testdata/validation.yaml.
+type vectors struct {
+	ValidateSleepAction struct {
+		Basis  string
+		MsgOff string `json:"msg_off"`
+		MsgOn  string `json:"msg_on"`
+		Cases  []struct {
+			Name, Want, Note string
+			Seconds, Grace   int64
+			ZeroEnabled      bool `json:"zero_enabled"`
+		}
+	} `json:"validate_sleep_action"`
+	DropSleepAction struct {
+		Basis, Note string
+		Columns     []string
+		Cases       [][4]any
+	} `json:"drop_sleep_action"`
+	KubeletConfigValidation struct {
+		Basis, Match string
+		Base         settings
+		Cases        []struct {
+			Name, Err  string
+			Gates      gates
+			Critical   *metav1.Duration
+			TotalValue *metav1.Duration `json:"total_value"`
+			ByPriority [][2]int64       `json:"byPriority"`
+		}
+	} `json:"kubelet_config_validation"`
+}
+
+func loadVectors(t *testing.T) (v vectors) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/validation.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(data, &v))
+	require.NotEmpty(t, v.ValidateSleepAction.Cases)
+	require.NotEmpty(t, v.DropSleepAction.Cases)
+	require.NotEmpty(t, v.KubeletConfigValidation.Cases)
+	return v
+}
+
+// The cases of TestValidateSleepAction.
+func TestConformanceSleepAction(t *testing.T) {
+	group := loadVectors(t).ValidateSleepAction
+	for _, c := range group.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			opts := validation.Options{AllowSleepAction: true, AllowZeroSleep: c.ZeroEnabled}
+			errs := validation.ValidatePodTermination(spec(withGrace(c.Grace), withHook(sleep(c.Seconds))), opts, nil)
+			message, wrong := map[string]string{"msg_off": group.MsgOff, "msg_on": group.MsgOn}[c.Want]
+			if !wrong {
+				require.Equal(t, "ok", c.Want)
+				require.Nil(t, errs)
+				return
+			}
+			require.Equal(t, field.ErrorList{field.Invalid(
+				field.NewPath("containers").Index(0).Child("lifecycle", "preStop", "sleep"), c.Seconds, fmt.Sprintf(message, c.Grace),
+			)}, errs)
+		})
+	}
+}
+
+// The cases of TestDropPodLifecycleSleepAction.
+func TestConformanceDropSleepAction(t *testing.T) {
+	hooks := map[any]*v1.LifecycleHandler{
+		"exec": exec("foo"), "httpGet": {HTTPGet: &v1.HTTPGetAction{Path: "/"}}, "sleep": sleep(1),
+	}
+	specWith := func(hook any) *v1.PodSpec {
+		if hook == "nil" {
+			return everyKind(nil)
+		}
+		require.Contains(t, hooks, hook)
+		return everyKind(preStop(hooks[hook]))
+	}
+	for _, c := range loadVectors(t).DropSleepAction.Cases {
+		on, old, is, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
+		validation.DropDisabledFields(gates{"PodLifecycleSleepAction": on}, is, old)
+		require.Equal(t, want, is, c)
+	}
+}
+
+// The cases of TestValidateKubeletConfiguration that are about the shutdown. One
+// overrides what it names of a valid base, which may bring other problems with it.
+func TestConformanceKubeletConfig(t *testing.T) {
+	group := loadVectors(t).KubeletConfigValidation
+	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates))
+	for _, c := range group.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			total, critical, gate := group.Base.Total, group.Base.Critical, gates{}
+			for _, features := range []gates{group.Base.Gates, c.Gates} {
+				maps.Copy(gate, features)
+			}
+			if c.TotalValue != nil {
+				total = *c.TotalValue
+			}
+			if c.Critical != nil {
+				critical = *c.Critical
+			}
+			cfg := config(total, critical, c.ByPriority)
+			require.ErrorContains(t, cfg.Validate(gate), c.Err)
+			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate), c.Err)
+		})
+	}
+}
+
+func config(total, critical metav1.Duration, list [][2]int64) shutdown.Config {
+	cfg := byPriority(list...)
+	cfg.ShutdownGracePeriod, cfg.ShutdownGracePeriodCriticalPods = total, critical
+	return cfg
+}
