@@ -95,8 +95,12 @@ func (c *container) nextLocked() stage {
 	}
 }
 
-// whenEnded is closed once nothing more will be done about the container.
+// whenEnded is closed once nothing more will be done about the container, and, after
+// a kill, it may be killed again.
 func (c *container) whenEnded() <-chan struct{} {
+	if c.termination.single != nil {
+		return c.termination.done
+	}
 	c.termination.mu.Lock()
 	defer c.termination.mu.Unlock()
 	if c.ended == nil {
