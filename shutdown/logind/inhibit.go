@@ -13,14 +13,17 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
+// delayMode is the mode of the lock: the host waits, up to a limit.
+const delayMode = "delay"
+
 // lock is logind's inhibitor: the write end of a FIFO. logind lets go when every
 // copy of it is closed, so there is exactly one and it is closed exactly once.
 type lock struct{ close func() error }
 
-// newLock owns file from here on.
-func newLock(file *os.File) *lock {
+// newLock makes a lock that is released by release, once.
+func newLock(release func() error) *lock {
 	return &lock{close: sync.OnceValue(func() error {
-		if err := file.Close(); err != nil {
+		if err := release(); err != nil {
 			return fmt.Errorf("release the inhibitor: %w", err)
 		}
 		return nil
@@ -148,18 +151,53 @@ func (l *lock) closeIfAny() error {
 	return l.Close()
 }
 
-// inhibit returns with logind's reply or when the connection has ended. Its
-// context never ends, because godbus drops the reply of a call whose context has.
+// inhibit gives the new lock that logind grants. Where a shutdown is under way it
+// grants none, and the one that the process before us has stored is adopted;
+// where it does grant one, that is not needed any more.
 func (s *session) inhibit() (*lock, error) {
-	options := s.source.options
-	reply := s.conn.manager.CallWithContext(context.WithoutCancel(s.conn.Context()),
-		login1Manager+".Inhibit", 0, "shutdown", options.Who, options.Why, "delay")
-	if reply.Err != nil {
-		return nil, fmt.Errorf("take the inhibitor: %w", reply.Err)
+	file, err := s.request()
+	if isInProgress(err) {
+		if stored := s.source.store.adopt(); stored != nil {
+			s.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
+			return stored, nil
+		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	granted := s.own(file)
+	if err := s.source.store.adopt().closeIfAny(); err != nil {
+		s.logger.Error(err, "Failed to drop the stored inhibitor")
+	}
+	return granted, nil
+}
+
+// request returns with logind's reply or when the connection has ended. Its
+// context never ends, because godbus drops the reply of a call whose context has.
+func (s *session) request() (*os.File, error) {
+	reply := s.conn.manager.CallWithContext(context.WithoutCancel(s.conn.Context()), login1Manager+".Inhibit", 0,
+		"shutdown", s.source.options.Who, s.source.options.Why, delayMode)
 	var fd dbus.UnixFD
-	if err := dbus.Store(reply.Body, &fd); err != nil {
+	if err := reply.Store(&fd); err != nil {
 		return nil, fmt.Errorf("take the inhibitor: %w", err)
 	}
-	return newLock(os.NewFile(uintptr(fd), "logind inhibitor")), nil
+	return os.NewFile(uintptr(fd), "logind inhibitor"), nil
+}
+
+func isInProgress(err error) bool {
+	refused, ok := errors.AsType[dbus.Error](err)
+	return ok && refused.Name == login1+".OperationInProgress"
+}
+
+// own makes a lock of the file: with a copy in the FD store, and watched over.
+func (s *session) own(file *os.File) *lock {
+	forget := s.watchOver()
+	stored, err := s.source.store.keep(file)
+	if err != nil {
+		s.logger.Error(err, "The death of this process would end the shutdown delay")
+	}
+	return newLock(func() error {
+		forget()
+		return errors.Join(s.source.store.remove(stored), file.Close())
+	})
 }

@@ -34,6 +34,8 @@ type session struct {
 	closed  bool
 	settled dbus.Sequence // of the last answer that no shutdown is under way
 
+	watchedOver int // locks that logind listed and that are held
+
 	// preparing says that a shutdown is known to be under way.
 	preparing atomic.Bool
 }

@@ -11,6 +11,7 @@ import (
 type Source struct {
 	options Options
 	dropIn  dropIn
+	store   *fdStore // nil: none
 	// turn is held by whoever changes the drop-in, across all sessions.
 	turn chan struct{}
 }
@@ -18,14 +19,24 @@ type Source struct {
 var _ shutdown.Source = (*Source)(nil)
 
 // New checks the options. It does not connect: a bus that comes up later is no
-// error here. Off Linux it fails with an error that wraps
-// [errors.ErrUnsupported].
+// error here. It takes over the locks that systemd has passed to this process
+// from its FD store, unless that is switched off. Off Linux it fails with an
+// error that wraps [errors.ErrUnsupported].
 func New(options Options) (*Source, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("logind: %w", err)
 	}
 	options = options.withDefaults()
-	return &Source{options: options, dropIn: options.dropIn(), turn: make(chan struct{}, 1)}, nil
+	s := &Source{options: options, dropIn: options.dropIn(), turn: make(chan struct{}, 1)}
+	if options.NoFDStore {
+		return s, nil
+	}
+	store, err := openFDStore()
+	if err != nil {
+		return nil, fmt.Errorf("logind: %w", err)
+	}
+	s.store = store
+	return s, nil
 }
 
 // Available says, at the price of one short connection, whether the system bus

@@ -16,6 +16,8 @@ func (s *session) watch() {
 	defer close(s.events)
 	poll := time.NewTicker(s.source.options.PollInterval)
 	defer poll.Stop()
+	verify := time.NewTicker(s.source.options.VerifyInterval)
+	defer verify.Stop()
 	for s.conn.Connected() {
 		select {
 		case signal, open := <-s.signals:
@@ -24,6 +26,10 @@ func (s *session) watch() {
 			}
 		case <-poll.C:
 			s.pollCancelled()
+		case <-verify.C:
+			if s.lockLost() {
+				return
+			}
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Login1 struct {
 	locks     []*Lock
 	hidden    bool // ListInhibitors tells nothing
 	asked     int  // calls of Inhibit
+	listed    int  // of ListInhibitors
 }
 
 // Refusal is an error of the bus.
@@ -158,6 +159,7 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
+	l.listed++
 	hidden := l.hidden
 	l.mu.Unlock()
 	if hidden {
@@ -239,6 +241,13 @@ func (l *Login1) Asked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked
+}
+
+// Listed is how often ListInhibitors was called.
+func (l *Login1) Listed() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed
 }
 
 // Locks are all locks that were granted, the released ones too.

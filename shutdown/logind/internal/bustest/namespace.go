@@ -32,6 +32,7 @@ func InNamespace(t *testing.T) bool {
 	if os.Getenv(inside) != "" {
 		return true
 	}
+	t.Parallel() // it is another process that does the work
 	need.Root(t)
 	need.Program(t, "dbus-daemon", "dbus-daemon")
 	need.Program(t, logindProgram, "systemd")

@@ -1,0 +1,215 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+// asAgent makes the test binary an agent, see [TestAgentProcess].
+const asAgent = "KUBEGRACE_TEST_AGENT"
+
+// TestAgentProcess is not a test but the process of an agent, which other tests
+// start and kill. It takes the lock, says what it found, and does what it is told.
+func TestAgentProcess(t *testing.T) {
+	if os.Getenv(asAgent) == "" {
+		return
+	}
+	source, err := logind.New(logind.Options{VerifyInterval: time.Hour})
+	require.NoError(t, err)
+	_, err = logind.New(logind.Options{})
+	require.NoError(t, err, "a second source finds nothing that is stored")
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	pending, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	lock, err := session.Inhibit(t.Context())
+	fmt.Printf("agent: pending=%t locked=%t names=%s\n", pending != nil, err == nil, os.Getenv("LISTEN_FDNAMES"))
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		switch in.Text() {
+		case "again":
+			next, err := session.Inhibit(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, lock.Close())
+			lock = next
+		case "release":
+			require.NoError(t, lock.Close())
+		}
+		fmt.Println("agent: done")
+	}
+}
+
+// agent is such a process.
+type agent struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.Writer
+	out   *bufio.Reader
+	found string // what it said of itself
+}
+
+func startAgent(t *testing.T, store *bustest.FDStore, others map[string]*os.File) *agent {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	a := &agent{t: t, cmd: store.Command(self, "-test.run=^TestAgentProcess$")}
+	a.cmd.Env = append(a.cmd.Env, asAgent+"=1")
+	a.cmd.Stderr = os.Stderr
+	a.in, err = a.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := a.cmd.StdoutPipe()
+	require.NoError(t, err)
+	a.out = bufio.NewReader(out)
+	require.NoError(t, store.Start(a.cmd, others))
+	t.Cleanup(a.kill)
+	a.found = a.line()
+	return a
+}
+
+// line is the next line that the agent itself writes.
+func (a *agent) line() string {
+	a.t.Helper()
+	for {
+		line, err := a.out.ReadString('\n')
+		require.NoError(a.t, err)
+		if said, ok := strings.CutPrefix(line, "agent: "); ok {
+			return strings.TrimSpace(said)
+		}
+	}
+}
+
+func (a *agent) tell(what string) {
+	a.t.Helper()
+	_, err := fmt.Fprintln(a.in, what)
+	require.NoError(a.t, err)
+	require.Equal(a.t, "done", a.line())
+}
+
+// kill is kill -9.
+func (a *agent) kill() {
+	if a.cmd.ProcessState == nil {
+		_ = a.cmd.Process.Kill() // it may be dead already
+		_ = a.cmd.Wait()         // killed: never nil
+	}
+}
+
+func stores(t *testing.T, store *bustest.FDStore, names ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return strings.Join(store.Names(), " ") == strings.Join(names, " ")
+	}, soon, time.Millisecond, "%v is stored, not %v", store.Names(), names)
+}
+
+// delivered gives the scripted host to agents.
+func delivered(t *testing.T) (*host, *bustest.FDStore) {
+	t.Helper()
+	h := newHost(t)
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
+	return h, bustest.StartFDStore(t, 4)
+}
+
+func TestLockIsStored(t *testing.T) {
+	h, store := delivered(t)
+	a := startAgent(t, store, nil)
+	require.Equal(t, "pending=false locked=true names=", a.found)
+	stores(t, store, "inhibitor")
+	require.Contains(t, store.Messages(), "FDSTORE=1\nFDPOLL=0\nFDNAME=inhibitor")
+
+	a.tell("again")
+	stores(t, store, "inhibitor-2")
+	released(t, h.login1.Locks()[0])
+	a.tell("again")
+	stores(t, store, "inhibitor")
+	released(t, h.login1.Locks()[1])
+
+	last := h.login1.Locks()[2]
+	held(t, last)
+	a.tell("release")
+	released(t, last)
+	require.Empty(t, store.Names())
+}
+
+func TestDeadAgentDoesNotEndTheDelay(t *testing.T) {
+	h, store := delivered(t)
+	first := startAgent(t, store, nil)
+	lock := h.login1.Locks()[0]
+	h.login1.Prepare(true)
+	stores(t, store, "inhibitor")
+	first.kill()
+	held(t, lock)
+
+	second := startAgent(t, store, nil)
+	require.Equal(t, "pending=true locked=true names=taken", second.found, "it adopts the lock")
+	require.Len(t, h.login1.Locks(), 1)
+	second.kill() // and again
+	held(t, lock)
+
+	third := startAgent(t, store, nil)
+	require.Equal(t, "pending=true locked=true names=taken", third.found)
+	third.tell("release")
+	released(t, lock)
+	require.Empty(t, store.Names(), "out of the store before it was closed")
+}
+
+func TestStoredLockIsDroppedWhenIdle(t *testing.T) {
+	h, store := delivered(t)
+	first := startAgent(t, store, nil)
+	stores(t, store, "inhibitor")
+	first.kill()
+
+	second := startAgent(t, store, nil)
+	require.Equal(t, "pending=false locked=true names=taken", second.found)
+	stores(t, store, "inhibitor-2")
+	locks := h.login1.Locks()
+	require.Len(t, locks, 2)
+	released(t, locks[0])
+	held(t, locks[1])
+}
+
+func TestOtherDescriptorsAreLeftAlone(t *testing.T) {
+	_, store := delivered(t)
+	startAgent(t, store, nil).kill()
+	stores(t, store, "inhibitor")
+	other, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	a := startAgent(t, store, map[string]*os.File{"http": other, "inhibitors": other})
+	require.Equal(t, "pending=false locked=true names=http:inhibitors:taken", a.found)
+}
+
+func TestFDStoreThatKeepsNothing(t *testing.T) {
+	h := newHost(t)
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
+	store := bustest.StartFDStore(t, 0)
+	a := startAgent(t, store, nil)
+	require.Equal(t, "pending=false locked=true names=", a.found)
+	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, soon, time.Millisecond)
+	a.kill()
+	released(t, h.login1.Locks()[0])
+
+	h.login1.SetPreparing(true)
+	a = startAgent(t, store, nil)
+	require.Equal(t, "pending=true locked=false names=", a.found, "a shutdown without a lock")
+}
+
+func TestNotifySocketThatIsGone(t *testing.T) {
+	h := newHost(t)
+	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
+	h.options.NoFDStore = false
+	lock, seen := h.inhibit(t, h.connect(t))
+	held(t, seen)
+	require.NoError(t, lock.Close(), "what was not stored need not be removed")
+	released(t, seen)
+}

@@ -1,0 +1,41 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVanishedLockEndsTheSession(t *testing.T) {
+	h := newHost(t)
+	h.options.VerifyInterval = 5 * time.Millisecond
+	session := h.connect(t)
+	lock, _ := h.inhibit(t, session)
+	second, _ := h.inhibit(t, session)
+	require.NoError(t, second.Close(), "a lock that was closed has not vanished")
+	stays(t, h)
+	h.login1.Hide()
+	ended(t, session)
+	require.NoError(t, lock.Close())
+}
+
+func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
+	h := newHost(t)
+	h.options.VerifyInterval = 5 * time.Millisecond
+	h.login1.Hide()
+	session := h.connect(t)
+	h.inhibit(t, session)
+	<-time.After(10 * h.options.VerifyInterval)
+	h.login1.Prepare(true)
+	require.False(t, next(t, session).Cancelled, "the session goes on")
+}
+
+// stays waits until the list has been asked for some more times.
+func stays(t *testing.T, h *host) {
+	t.Helper()
+	before := h.login1.Listed()
+	require.Eventually(t, func() bool { return h.login1.Listed() >= before+2 }, soon, time.Millisecond)
+}
