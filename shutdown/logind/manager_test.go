@@ -39,7 +39,12 @@ var buckets = shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPr
 // manage runs a manager until the test ends, and returns when it is ready.
 func manage(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
-	options.Source = impatientSource(t)
+	return manageOver(t, impatientSource(t), options)
+}
+
+func manageOver(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+	t.Helper()
+	options.Source = source
 	options.Pods = func() []*v1.Pod {
 		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
 	}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// reconnects is how often a host is lost and found again.
+const reconnects = 1000
+
+func TestAThousandReconnects(t *testing.T) {
+	h := newHost(t)
+	source := h.source(t)
+	reconnect := func() {
+		session, err := source.Connect(t.Context())
+		require.NoError(t, err)
+		lock, err := session.Inhibit(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, session.Close())
+		require.NoError(t, lock.Close())
+	}
+	reconnect() // what is made once is made
+	settled := func() bool { return len(h.login1.Held()) == 0 }
+	require.Eventually(t, settled, soon, time.Millisecond)
+	descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
+	for range reconnects {
+		reconnect()
+	}
+	require.Eventually(t, settled, soon, time.Millisecond)
+	flat(t, descriptors, goroutines)
+}
+
+func TestConnectThatFailsLeavesNothing(t *testing.T) {
+	for name, stop := range map[string]func(*host){
+		"no bus":    func(h *host) { h.bus.Stop() },
+		"no logind": func(h *host) { h.login1.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			source := h.source(t)
+			stop(h)
+			_, err := source.Connect(t.Context())
+			require.Error(t, err)
+			require.Error(t, source.Available(t.Context()))
+			descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
+			for range 50 {
+				_, err := source.Connect(t.Context())
+				require.Error(t, err)
+			}
+			flat(t, descriptors, goroutines)
+		})
+	}
+}
+
+// flat waits until there are no more descriptors and goroutines than before:
+// godbus ends its own a moment after the connection.
+func flat(t *testing.T, descriptors, goroutines int) {
+	t.Helper()
+	for end := time.Now().Add(soon); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {
+		require.True(t, time.Now().Before(end), "%d descriptors, of %d, and %d goroutines, of %d, are left",
+			openDescriptors(t), descriptors, runtime.NumGoroutine(), goroutines)
+		<-time.After(time.Millisecond)
+	}
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(entries)
+}
+
+func TestLostBusEndsTheSession(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	_, lock := h.inhibit(t, session)
+	h.bus.Stop()
+	ended(t, session)
+	_, err := session.Pending(t.Context())
+	require.Error(t, err)
+	held(t, lock)
+}
+
+func TestNewOwnerEndsTheSession(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	_, lock := h.inhibit(t, session)
+	h.login1.Close()
+	ended(t, session)
+	held(t, lock)
+
+	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.connect(t)
+}
+
+func TestManagerOverALostBus(t *testing.T) {
+	h := newHost(t)
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	oneLock(t, h, manager)
+	first := h.login1.Held()[0]
+
+	h.bus.Stop()
+	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
+	h.bus.Start()
+	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	oneLock(t, h, manager)
+	released(t, first)
+}
+
+func TestManagerWithoutABusAtFirst(t *testing.T) {
+	h := newHost(t)
+	h.bus.Stop()
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	require.False(t, manager.Inhibitor().Held)
+	h.bus.Start()
+	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	oneLock(t, h, manager)
+}
+
+func TestManagerLosesTheBusWhileDraining(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(30 * time.Second)
+	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Second}}
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
+	oneLock(t, h, manager)
+	lock := h.login1.Held()[0]
+	h.login1.Prepare(true)
+	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
+
+	h.bus.Stop()
+	h.bus.Start()
+	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1.SetLimit(30 * time.Second)
+	h.login1.SetPreparing(true) // the bus was restarted, logind was not: it knows
+	released(t, lock)
+	require.Len(t, killer.Kills(), 2, "both buckets were drained, each once")
+	require.Error(t, manager.ShutdownStatus())
+}
+
+func TestManagerRetakesALockThatVanished(t *testing.T) {
+	h := newHost(t)
+	h.options.VerifyInterval = 5 * time.Millisecond
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	oneLock(t, h, manager)
+	first := h.login1.Held()[0]
+	h.login1.Hide()
+	released(t, first)
+	oneLock(t, h, manager)
+}
+
+// oneLock waits until the manager holds the only lock.
+func oneLock(t *testing.T, h *host, manager *shutdown.Manager) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		status := manager.Inhibitor()
+		return status.Held && status.Err == nil && len(h.login1.Held()) == 1
+	}, soon, time.Millisecond)
+}
