@@ -21,8 +21,11 @@ const (
 	clusterCritical = "system-cluster-critical"
 )
 
+// Check finds what is wrong with a pod beyond what every agent needs.
+type Check func(*v1.Pod) field.ErrorList
+
 // Load reads all pods of a folder. warnings are for people, a line each.
-func Load(dir string) (pods []*v1.Pod, warnings []string, err error) {
+func Load(dir string, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
 	files, warnings, err := filesOf(dir)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +36,7 @@ func Load(dir string) (pods []*v1.Pod, warnings []string, err error) {
 		docs, err := document.Read(file)
 		errs = append(errs, err)
 		for _, doc := range docs {
-			pod, err := decode(doc, file)
+			pod, err := decode(doc, file, checks)
 			if err == nil {
 				err = claim(sources, pod, doc.Source)
 			}
@@ -77,7 +80,7 @@ func filesOf(dir string) (files, warnings []string, err error) {
 }
 
 // decode makes a pod of a document, checks it and fills in what is missing.
-func decode(doc document.Document, file string) (*v1.Pod, error) {
+func decode(doc document.Document, file string, checks []Check) (*v1.Pod, error) {
 	pod, err := document.Decode[v1.Pod](doc)
 	if err != nil {
 		return nil, err
@@ -87,8 +90,10 @@ func decode(doc document.Document, file string) (*v1.Pod, error) {
 		return nil, fmt.Errorf("%s: %w", doc.Source, err)
 	}
 	var errs []error
-	for _, err := range validate(pod) {
-		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
+	for _, check := range append([]Check{validate}, checks...) {
+		for _, err := range check(pod) {
+			errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
+		}
 	}
 	return pod, errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
 )
@@ -162,6 +163,15 @@ func TestLoadSaysAllAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "a.yaml: spec.containers")
 	require.ErrorContains(t, err, "b.yaml: not valid YAML")
 	require.Empty(t, pods)
+}
+
+func TestLoadChecks(t *testing.T) {
+	dir := folder(t, map[string]string{"a.yaml": manifestOf("web")})
+	refuse := func(pod *v1.Pod) field.ErrorList {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), pod.Name, "not this one")}
+	}
+	_, _, err := manifest.Load(dir, refuse)
+	require.EqualError(t, err, dir+`/a.yaml: metadata.name: Invalid value: "web": not this one`)
 }
 
 func TestLoadMissingFolder(t *testing.T) {

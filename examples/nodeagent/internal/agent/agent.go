@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// closeTimeout bounds the wait for hooks and stops that are under way when the
+// agent leaves before their end.
+const closeTimeout = 5 * time.Second
+
+// errLeaving is why everything ends when the agent has nothing more to do.
+var errLeaving = errors.New("the agent leaves")
+
+// Agent runs the pods of one node. Make one with [New].
+type Agent struct {
+	opts       Options
+	registry   *prometheus.Registry
+	pods       *pods
+	terminator *lifecycle.Terminator
+	manager    *shutdown.Manager
+	started    chan struct{} // closed once all pods have started, or could not
+}
+
+// New puts an agent together. It starts nothing.
+func New(opts Options) (*Agent, error) {
+	a := &Agent{opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{})}
+	if a.opts.Notify == nil {
+		a.opts.Notify = func(string) error { return nil }
+	}
+	a.pods = newPods(opts.Pods, a.schedule())
+	err := errors.Join(
+		a.registry.Register(collectors.NewGoCollector()),
+		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+		a.newTerminator(),
+	)
+	if err == nil {
+		err = a.newManager()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to put the agent together: %w", err)
+	}
+	return a, nil
+}
+
+// newTerminator wires what stops one pod.
+func (a *Agent) newTerminator() error {
+	counters, err := metrics.NewLifecycle(a.registry, metrics.Options{})
+	if err != nil {
+		return fmt.Errorf("failed to make the metrics of pods: %w", err)
+	}
+	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+		Commands: a.opts.Runtime,
+		PodIP:    hostNetwork,
+		Events:   events{logger: a.opts.Logger},
+		Metrics:  counters,
+		Gates:    a.opts.Gates,
+	})
+	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: a.opts.Runtime,
+		Hooks:   hooks,
+		Exits:   a.opts.Runtime,
+		Events:  events{logger: a.opts.Logger},
+		Metrics: counters,
+		Gates:   a.opts.Gates,
+	})
+	return err
+}
+
+// newManager wires what drains the node.
+func (a *Agent) newManager() error {
+	gauges, err := a.newShutdownMetrics()
+	if err != nil {
+		return err
+	}
+	a.manager, err = shutdown.NewManager(shutdown.Options{
+		Config:   a.opts.Config,
+		Pods:     a.pods.active,
+		Killer:   killer{pods: a.pods, terminator: a.terminator, runtime: a.opts.Runtime},
+		Source:   a.opts.Source,
+		Metrics:  gauges,
+		Gates:    a.opts.Gates,
+		StateDir: a.opts.StateDir,
+	})
+	return err
+}
+
+// newShutdownMetrics makes the gauges of the shutdown, which a kubelet has only
+// while both of its gates are on.
+func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
+	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) || !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority) {
+		return nil, nil
+	}
+	gauges, err := metrics.NewShutdown(a.registry, metrics.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
+	}
+	return gauges, nil
+}
+
+// schedule is what the configuration comes to; nil: it switches the feature off.
+func (a *Agent) schedule() shutdown.Schedule {
+	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
+		return nil
+	}
+	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
+}
+
+// Run starts the pods, and returns when a signal tells the agent to leave, when a
+// shutdown without a host is done, or when ctx ends. Pods that were not drained
+// run on. The error tells of pods that could not be stopped.
+func (a *Agent) Run(ctx context.Context) error {
+	outside := context.WithoutCancel(ctx)
+	ctx, leave := context.WithCancelCause(ctx)
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return a.manager.Run(ctx) })
+	work.Go(func() error { return a.serve(ctx) })
+	work.Go(func() error { a.startPods(ctx); return nil })
+	l := newLoop(a)
+	work.Go(func() error {
+		defer leave(errLeaving)
+		return l.run(ctx)
+	})
+	err := errors.Join(work.Wait(), a.close(outside))
+	l.abandoned()
+	return err
+}
+
+// close lets go of everything and leaves the pods as they are.
+func (a *Agent) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	return errors.Join(
+		a.opts.Notify("STOPPING=1"),
+		a.terminator.Close(ctx),
+		a.opts.Runtime.Close(),
+	)
+}

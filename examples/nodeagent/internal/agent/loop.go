@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// tick is how often the view is brought up to date, and how soon the end of a
+// shutdown is noticed.
+const tick = 100 * time.Millisecond
+
+// loop hears signals and watches the shutdown. It owns what it has seen.
+type loop struct {
+	*Agent
+	shown   shutdown.Inhibitor // as it was last told
+	began   time.Time          // when the shutdown under way began; zero: none is
+	ended   time.Time          // when the last one ended, at first when the loop began
+	drained bool               // the host still shuts down, and the pods are stopped
+	asked   bool               // a signal came while the pods were being stopped
+	after   <-chan time.Time   // the shutdown of --shutdown-after
+}
+
+func newLoop(a *Agent) *loop { return &loop{Agent: a, ended: time.Now()} }
+
+// run returns nil when the agent is to leave.
+func (l *loop) run(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	started := l.started
+	for {
+		var err error
+		done := false
+		select {
+		case <-started:
+			started = nil
+			err = l.ready()
+		case sig := <-l.opts.Signals:
+			done, err = l.signal(sig)
+		case <-l.after:
+			err = l.trigger("--shutdown-after")
+		case <-ticker.C:
+			done, err = l.look()
+		case <-ctx.Done():
+			return nil
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// manual tells whether no host announces the shutdown.
+func (l *loop) manual() bool { return l.opts.Source == nil }
+
+// draining tells whether pods are being stopped.
+func (l *loop) draining() bool { return !l.began.IsZero() }
+
+// ready tells everybody that the pods run.
+func (l *loop) ready() error {
+	snapshot := l.snapshot(time.Now())
+	l.opts.View.Say(l.welcome(snapshot))
+	l.opts.View.Show(snapshot)
+	for _, warning := range l.manager.Plan().Warnings {
+		l.opts.View.Say("Warning: " + warning)
+	}
+	if l.opts.ShutdownAfter > 0 {
+		l.after = time.After(l.opts.ShutdownAfter)
+	}
+	return l.opts.Notify("READY=1")
+}
+
+// signal obeys SIGTERM and SIGINT.
+func (l *loop) signal(sig os.Signal) (done bool, err error) {
+	name := signalName(sig)
+	switch {
+	case l.draining() && l.asked:
+		l.opts.View.Say(name + ": no longer waiting for the pods.")
+		return true, l.giveUp(name)
+	case l.draining():
+		l.asked = true
+		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
+		return false, nil
+	case l.manual() && sig == syscall.SIGTERM:
+		return false, l.trigger(name)
+	}
+	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")
+	return true, nil
+}
+
+// giveUp is the error of an agent that leaves while pods are being stopped.
+func (l *loop) giveUp(signal string) error {
+	var names []string
+	for _, p := range l.pods.all {
+		if p.isEnding() {
+			names = append(names, p.name())
+		}
+	}
+	return fmt.Errorf("a second %s ended the waiting for %s", signal, strings.Join(names, ", "))
+}
+
+// trigger begins a shutdown that no host has announced.
+func (l *loop) trigger(origin string) error {
+	l.after = nil
+	if l.draining() {
+		return nil
+	}
+	l.opts.View.Say(origin + ": shutting down.")
+	if err := l.begin(); err != nil {
+		return err
+	}
+	if err := l.manager.Trigger(shutdown.Event{Origin: origin}); err != nil {
+		return fmt.Errorf("failed to begin the shutdown: %w", err)
+	}
+	return nil
+}
+
+// begin notes that a shutdown has begun. A service manager that wants the agent to
+// stop has to wait for it.
+func (l *loop) begin() error {
+	l.began, l.asked = time.Now(), false
+	return l.opts.Notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowed() + closeTimeout).Microseconds()))
+}
+
+// look brings the view up to date, and notices the beginning and the end of a
+// shutdown.
+func (l *loop) look() (done bool, err error) {
+	l.tellInhibitor()
+	shuttingDown := l.manager.ShutdownStatus() != nil
+	report, over := l.over()
+	if !l.draining() && (over || shuttingDown && !l.drained) {
+		if err := l.begin(); err != nil {
+			return false, err
+		}
+	}
+	l.drained = l.drained && shuttingDown
+	if !l.draining() {
+		return false, nil
+	}
+	snapshot := l.snapshot(time.Now())
+	if !over {
+		l.opts.View.Show(snapshot)
+		return false, nil
+	}
+	snapshot.Cancelled = report.Cancelled
+	return l.finish(snapshot, report)
+}
+
+// over gives the report of the shutdown under way once no pod is waited for.
+func (l *loop) over() (shutdown.Report, bool) {
+	report, ok := l.manager.LastReport()
+	return report, ok && report.Ended.After(l.ended) && l.pods.ending() == 0
+}
+
+// finish shows the end of a shutdown. Without a host to wait for, the agent is
+// done then.
+func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
+	l.opts.View.Finish(s)
+	l.began, l.ended, l.drained = time.Time{}, time.Now(), !report.Cancelled
+	if l.manual() {
+		return true, failures(report)
+	}
+	if err := failures(report); err != nil {
+		l.opts.View.Say("Warning: " + err.Error())
+	}
+	return false, l.opts.Notify("STATUS=The pods have been stopped")
+}
+
+// failures is an error if a shutdown has not stopped all of its pods, or if
+// something else went wrong in it.
+func failures(report shutdown.Report) error {
+	var errs []error
+	for _, p := range report.Pods {
+		if p.Error != "" {
+			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
+		}
+	}
+	for _, text := range report.Errors {
+		errs = append(errs, errors.New(text))
+	}
+	return errors.Join(errs...)
+}
+
+// abandoned shows the end of a shutdown that the agent has left.
+func (l *loop) abandoned() {
+	if l.draining() {
+		l.opts.View.Finish(l.snapshot(time.Now()))
+	}
+}
+
+// signalName is the name by which people send a signal.
+func signalName(sig os.Signal) string {
+	switch sig {
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case os.Interrupt:
+		return "SIGINT"
+	}
+	return sig.String()
+}

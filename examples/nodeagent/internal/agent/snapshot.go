@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// snapshot is what is known of all pods now.
+func (l *loop) snapshot(now time.Time) view.Snapshot {
+	s := view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed()}
+	for _, p := range l.pods.all {
+		s.Pods = append(s.Pods, p.view(now))
+	}
+	return s
+}
+
+// allowed is how long a shutdown may take: what the schedule says, less where the
+// host does not wait for so long. Without a schedule it is the longest grace
+// period of a pod.
+func (l *loop) allowed() time.Duration {
+	if schedule := l.manager.Plan().Schedule; len(schedule) > 0 {
+		return schedule.Total()
+	}
+	longest := graceperiod.DefaultSeconds
+	for _, p := range l.pods.all {
+		if own := p.spec.Spec.TerminationGracePeriodSeconds; own != nil {
+			longest = max(longest, *own)
+		}
+	}
+	return graceperiod.Duration(longest)
+}
+
+// welcome says what runs, and what would shut it down.
+func (l *loop) welcome(s view.Snapshot) string {
+	running := 0
+	for _, p := range s.Pods {
+		if p.State == view.Running {
+			running++
+		}
+	}
+	text := fmt.Sprintf("%d of %d pods run. ", running, len(s.Pods))
+	switch {
+	case !l.manual():
+		return text + "They are stopped in order when this machine shuts down; SIGTERM or Ctrl-C leaves them running."
+	case l.opts.ShutdownAfter > 0:
+		return text + fmt.Sprintf("They are stopped in order in %v; Ctrl-C leaves at once and stops none.", l.opts.ShutdownAfter)
+	}
+	return text + fmt.Sprintf("They are stopped in order on SIGTERM (kill %d); Ctrl-C leaves and stops none.", os.Getpid())
+}
+
+// tellInhibitor says how the host is held, when that has changed.
+func (l *loop) tellInhibitor() {
+	now := l.manager.Inhibitor()
+	before := l.shown
+	l.shown = now
+	if now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()) {
+		l.opts.View.Say("Warning: " + now.Err.Error())
+	}
+	switch {
+	case now.Held && !before.Held:
+		l.opts.View.Say(fmt.Sprintf("This machine's shutdown is held back for up to %v (asked for: %v).", now.Granted, now.Requested))
+	case before.Held && !now.Held:
+		l.opts.View.Say("This machine's shutdown is no longer held back.")
+	}
+}
+
+func (p *pod) name() string { return p.spec.Namespace + "/" + p.spec.Name }
+
+// view is what people are shown of a pod.
+func (p *pod) view(now time.Time) view.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shown := view.Pod{Name: p.name(), Priority: p.priority, Bucket: p.bucket, State: p.stateLocked(), Granted: p.granted, Finished: p.finished}
+	if p.problem != nil {
+		shown.Problem = strings.ReplaceAll(p.problem.Error(), "\n", "; ")
+	}
+	if p.told.IsZero() {
+		return shown
+	}
+	shown.Took = now.Sub(p.told)
+	if !p.gone.IsZero() {
+		shown.Took = p.gone.Sub(p.told)
+	}
+	if p.termination != nil {
+		shown.Deadline = p.termination.Deadline()
+		for _, c := range p.termination.Result().Containers {
+			shown.Containers = append(shown.Containers, p.container(c))
+		}
+	}
+	return shown
+}
+
+// stateLocked is what the pod does, as a whole.
+func (p *pod) stateLocked() view.State {
+	switch {
+	case !p.gone.IsZero():
+		return view.Gone
+	case !p.told.IsZero():
+		return view.Ending
+	case p.problem != nil:
+		return view.NotStarted
+	case !isClosed(p.settled):
+		return view.Starting
+	case p.finishedLocked():
+		return view.Finished
+	}
+	return view.Running
+}
+
+// container adds what its manifest says to what has become of a container.
+func (p *pod) container(result lifecycle.ContainerResult) view.Container {
+	shown := view.Container{ContainerResult: result, Signal: string(v1.SIGTERM)}
+	for _, list := range [][]v1.Container{p.spec.Spec.InitContainers, p.spec.Spec.Containers} {
+		for _, c := range list {
+			if c.Name != result.Name {
+				continue
+			}
+			shown.Sidecar = c.RestartPolicy != nil
+			if c.Lifecycle == nil {
+				continue
+			}
+			shown.HookText = hookText(c.Lifecycle.PreStop)
+			if c.Lifecycle.StopSignal != nil {
+				shown.Signal = string(*c.Lifecycle.StopSignal)
+			}
+		}
+	}
+	return shown
+}
+
+// hookText says what a preStop hook does.
+func hookText(hook *v1.LifecycleHandler) string {
+	switch {
+	case hook == nil:
+		return ""
+	case hook.Exec != nil:
+		return "command " + strings.Join(hook.Exec.Command, " ")
+	case hook.HTTPGet != nil:
+		return "request to " + hook.HTTPGet.Port.String() + hook.HTTPGet.Path
+	case hook.Sleep != nil:
+		return fmt.Sprintf("sleep of %d s", hook.Sleep.Seconds)
+	}
+	return "unknown"
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

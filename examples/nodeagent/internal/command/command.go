@@ -1,0 +1,97 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const long = `nodeagent runs the pods of a folder and, when its machine shuts down, stops
+them as a kubelet would: in buckets of priority, the lowest first, each pod with
+its preStop hook and the time it was granted. It shows what it does, and at the
+end what became of each pod.
+
+While idle, SIGTERM and SIGINT (Ctrl-C) let go of the machine and leave the pods
+as they are; with --source=manual, SIGTERM starts the shutdown instead. While
+pods are being stopped, a first signal changes nothing and a second one ends the
+waiting.`
+
+const example = `  # Eight pods without containers, on any machine, shut down after 2 s
+  nodeagent --config demo/kubelet.yaml --manifests demo/pods --source=manual --shutdown-after=2s
+
+  # The real thing: containers of containerd, and the shutdown of this machine
+  nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
+    --runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind`
+
+// New makes the command. What it shows goes to out, its log to log.
+func New(out, log io.Writer) (*cobra.Command, error) {
+	// A feature gate that is set speaks to klog before there is a log to speak to.
+	klog.SetLogger(klog.Logger{})
+	gate := featuregate.NewFeatureGate()
+	if err := errors.Join(lifecycle.AddFeatureGates(gate), shutdown.AddFeatureGates(gate)); err != nil {
+		return nil, err
+	}
+	var f flags
+	c := &cobra.Command{
+		Use:           "nodeagent",
+		Short:         "Runs pods and stops them in order when the machine shuts down",
+		Long:          long,
+		Example:       example,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s := newSetup(f, gate, out, log)
+			defer s.stop()
+			return run(c.Context(), s)
+		},
+	}
+	c.Flags().SortFlags = false
+	f.add(c.Flags())
+	gate.AddFlag(c.Flags())
+	c.Flags().Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join(ownGates(), ", ")
+	return c, nil
+}
+
+// ownGates are the names of the gates that the agent knows.
+func ownGates() []string {
+	var names []string
+	for _, gate := range []featuregate.Feature{
+		lifecycle.PodLifecycleSleepAction,
+		lifecycle.PodLifecycleSleepActionAllowZero,
+		lifecycle.ContainerStopSignals,
+		shutdown.GracefulNodeShutdown,
+		shutdown.GracefulNodeShutdownBasedOnPodPriority,
+	} {
+		names = append(names, string(gate))
+	}
+	return names
+}
+
+// OneLine is an error on one line, whatever it is made of.
+func OneLine(err error) string {
+	var parts []string
+	for part := range strings.SplitSeq(err.Error(), "\n") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// run checks everything, and then runs the agent.
+func run(ctx context.Context, s *setup) error {
+	a, err := s.agent(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Run(klog.NewContext(ctx, s.logger))
+}

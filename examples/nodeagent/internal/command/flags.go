@@ -1,0 +1,83 @@
+package command
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The values of --runtime and --source.
+const (
+	runtimeEmbedded = "embedded"
+	runtimeCRI      = "cri"
+
+	sourceAuto   = "auto"
+	sourceLogind = "logind"
+	sourceManual = "manual"
+)
+
+// flags are the settings of the command line.
+type flags struct {
+	config, manifests string
+	runtime, endpoint string
+	source            string
+	shutdownAfter     time.Duration
+	stateDir, listen  string
+	verbosity         int
+}
+
+func (f *flags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.config, "config", "", "kubelet configuration `file` (KubeletConfiguration, YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and featureGates are obeyed")
+	fs.StringVar(&f.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json) to run; required")
+	fs.StringVar(&f.runtime, "runtime", runtimeEmbedded, "what runs the containers: `embedded` (none are run: they are played in this process, as annotations of the pods say) or cri (a container runtime)")
+	fs.StringVar(&f.endpoint, "container-runtime-endpoint", "", "`address` of the container runtime, with --runtime=cri; for example unix:///run/containerd/containerd.sock")
+	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it), logind, or manual (SIGTERM to this process, or --shutdown-after)")
+	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
+	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:10290", "`address` that serves /metrics and /healthz; port 0 means any free one, empty means none")
+	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
+}
+
+// validate finds what is wrong with the flags themselves.
+func (f *flags) validate() error {
+	var errs field.ErrorList
+	flag := field.NewPath
+	if f.manifests == "" {
+		errs = append(errs, field.Required(flag("--manifests"), "a folder of pod manifests"))
+	}
+	if f.runtime != runtimeEmbedded && f.runtime != runtimeCRI {
+		errs = append(errs, field.NotSupported(flag("--runtime"), f.runtime, []string{runtimeEmbedded, runtimeCRI}))
+	}
+	if f.runtime == runtimeCRI && f.endpoint == "" {
+		errs = append(errs, field.Required(flag("--container-runtime-endpoint"), "with --runtime=cri; for example unix:///run/containerd/containerd.sock"))
+	}
+	if f.runtime == runtimeEmbedded && f.endpoint != "" {
+		errs = append(errs, field.Invalid(flag("--container-runtime-endpoint"), f.endpoint, "is only for --runtime=cri"))
+	}
+	if f.source != sourceAuto && f.source != sourceLogind && f.source != sourceManual {
+		errs = append(errs, field.NotSupported(flag("--source"), f.source, []string{sourceAuto, sourceLogind, sourceManual}))
+	}
+	if f.shutdownAfter < 0 {
+		errs = append(errs, field.Invalid(flag("--shutdown-after"), f.shutdownAfter.String(), "must not be negative"))
+	}
+	if f.shutdownAfter > 0 && f.source == sourceLogind {
+		errs = append(errs, notWithLogind(f.shutdownAfter))
+	}
+	return joined(errs)
+}
+
+// notWithLogind refuses a shutdown that would not shut the machine down.
+func notWithLogind(after time.Duration) *field.Error {
+	return field.Invalid(field.NewPath("--shutdown-after"), after.String(), "is only for --source=manual; here logind announces the shutdown")
+}
+
+// joined is a list of errors as one error.
+func joined(list field.ErrorList) error {
+	errs := make([]error, len(list))
+	for i, err := range list {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
+}

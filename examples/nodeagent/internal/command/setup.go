@@ -1,0 +1,213 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// setup makes an agent of the command line.
+type setup struct {
+	flags
+	gate     featuregate.MutableVersionedFeatureGate
+	view     *view.View
+	logger   klog.Logger
+	signals  chan os.Signal
+	warnings []string // shown once everything has been checked
+}
+
+// newSetup begins to hear signals; stop ends it.
+func newSetup(f flags, gate featuregate.MutableVersionedFeatureGate, out, log io.Writer) *setup {
+	s := &setup{flags: f, gate: gate, view: view.New(out), signals: make(chan os.Signal, 8)}
+	s.logger = newLogger(log, s.view, f.verbosity)
+	klog.SetLogger(s.logger)
+	signal.Notify(s.signals, syscall.SIGTERM, os.Interrupt)
+	return s
+}
+
+// stop lets signals have their usual effect again.
+func (s *setup) stop() { signal.Stop(s.signals) }
+
+// agent checks all that was given, the cheap things first, and puts the agent
+// together. Nothing has been started when it fails.
+func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	cfg, err := s.shutdownConfig()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := s.pods()
+	if err != nil {
+		return nil, err
+	}
+	source, err := s.hostSource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.makeStateDir(); err != nil {
+		return nil, err
+	}
+	return s.connect(ctx, agent.Options{
+		Config:        cfg,
+		Pods:          pods,
+		Source:        source,
+		ShutdownAfter: s.shutdownAfter,
+		Signals:       s.signals,
+		StateDir:      s.stateDir,
+		Gates:         s.gate,
+		View:          s.view,
+		Logger:        s.logger,
+		Notify:        notify,
+	})
+}
+
+// shutdownConfig reads and checks the configuration file, and sets its feature
+// gates.
+func (s *setup) shutdownConfig() (shutdown.Config, error) {
+	if s.config == "" {
+		s.warn("no --config is given: without shutdownGracePeriod a kubelet stops no pods in order, and nor does this agent unless it is told to by hand")
+		return shutdown.Config{}, nil
+	}
+	cfg, err := config.Load(s.config)
+	if err != nil {
+		return shutdown.Config{}, err
+	}
+	unknown, err := config.SetFeatureGates(s.gate, cfg.FeatureGates)
+	if err != nil {
+		return shutdown.Config{}, fmt.Errorf("%s: %w", s.config, err)
+	}
+	if len(unknown) > 0 {
+		s.warn(fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", s.config, unknown))
+	}
+	if err := validation.ValidateNodeShutdown(cfg.Shutdown, s.gate); err != nil {
+		return shutdown.Config{}, fmt.Errorf("%s: %w; it has %s", s.config, err, config.Describe(cfg.Shutdown))
+	}
+	return cfg.Shutdown, nil
+}
+
+// pods reads the manifests. Scripts count for the embedded runtime only.
+func (s *setup) pods() ([]*v1.Pod, error) {
+	var checks []manifest.Check
+	if s.runtime == runtimeEmbedded {
+		checks = append(checks, embedded.ValidateScripts)
+	}
+	pods, warnings, err := manifest.Load(s.manifests, checks...)
+	s.warnings = append(s.warnings, warnings...)
+	return pods, err
+}
+
+// hostSource is what announces the shutdown of the machine, nil if nothing does.
+func (s *setup) hostSource(ctx context.Context) (shutdown.Source, error) {
+	if s.source == sourceManual {
+		return nil, nil
+	}
+	source, err := logind.New(logind.Options{})
+	if err == nil {
+		err = source.Available(ctx)
+	}
+	switch {
+	case err != nil && s.source == sourceLogind:
+		return nil, fmt.Errorf("--source=logind: %w", err)
+	case err != nil:
+		s.logger.V(1).Info("There is no logind, signals start the shutdown", "reason", err)
+		return nil, nil
+	case s.shutdownAfter > 0:
+		return nil, notWithLogind(s.shutdownAfter)
+	}
+	return source, nil
+}
+
+// makeStateDir makes the folder of the state, and sees to it that it can be written.
+func (s *setup) makeStateDir() error {
+	if s.stateDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(s.stateDir, 0o755); err != nil {
+		return field.Invalid(field.NewPath("--state-dir"), s.stateDir, err.Error())
+	}
+	return nil
+}
+
+// connect opens what has to be closed again, and puts everything together.
+func (s *setup) connect(ctx context.Context, opts agent.Options) (_ *agent.Agent, err error) {
+	if opts.Listener, err = s.listenHTTP(); err != nil {
+		return nil, err
+	}
+	if opts.Runtime, err = s.podRuntime(ctx); err != nil {
+		return nil, errors.Join(err, closeListener(opts.Listener))
+	}
+	a, err := agent.New(opts)
+	if err != nil {
+		return nil, errors.Join(err, closeListener(opts.Listener), opts.Runtime.Close())
+	}
+	for _, warning := range s.warnings {
+		s.view.Say("Warning: " + warning)
+	}
+	return a, nil
+}
+
+// listenHTTP takes the port of /metrics and /healthz; nil: none is wanted.
+func (s *setup) listenHTTP() (net.Listener, error) {
+	if s.listen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return nil, field.Invalid(field.NewPath("--listen"), s.listen, err.Error())
+	}
+	return listener, nil
+}
+
+func (s *setup) podRuntime(ctx context.Context) (podruntime.Runtime, error) {
+	if s.runtime == runtimeEmbedded {
+		return embedded.New(), nil
+	}
+	runtime, err := cri.New(klog.NewContext(ctx, s.logger), s.endpoint, cri.Options{Gates: s.gate})
+	if err != nil {
+		return nil, fmt.Errorf("--container-runtime-endpoint: %w", err)
+	}
+	return runtime, nil
+}
+
+// warn keeps what does not hinder the agent.
+func (s *setup) warn(text string) { s.warnings = append(s.warnings, text) }
+
+// closeListener closes a listener, nil included.
+func closeListener(listener net.Listener) error {
+	if listener == nil {
+		return nil
+	}
+	return listener.Close()
+}
+
+// notify tells systemd, if it has started the agent.
+func notify(state string) error {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		return fmt.Errorf("failed to tell systemd %q: %w", state, err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// legend says how pods are stopped, for one who has never seen it.
+const legend = "Pods stop in buckets, the lowest priority first: \"1000+\" is from 1000 up to the next bucket. " +
+	"A pod first runs its preStop hook, if it has one, then gets a stop signal (SIGTERM); what still runs at the end of its time is killed."
+
+// columns explains the table of the end.
+const columns = "Granted is the time that a pod had to stop, took the time that it needed."
+
+// summaryWidth is how wide the legend is at the end.
+const summaryWidth = 100
+
+// headline says what begins.
+func headline(s Snapshot) string {
+	return fmt.Sprintf("Shutting down %s in %s, the lowest priority first; it may take up to %s.",
+		many(len(s.Pods), "pod"), many(s.buckets(), "bucket"), span(s.Allowed))
+}
+
+// progress says how far it is.
+func progress(s Snapshot) string {
+	return fmt.Sprintf("Shutting down: %d of %s gone, after %s of at most %s.",
+		s.count(Gone, Finished, NotStarted), many(len(s.Pods), "pod"), span(s.Now.Sub(s.Began)), span(s.Allowed))
+}
+
+// writeSummary writes the table and the sentences of the end.
+func writeSummary(out *bytes.Buffer, s Snapshot) {
+	t := table.NewWriter()
+	t.SetStyle(plainStyle())
+	t.SuppressTrailingSpaces()
+	t.SetColumnConfigs(numbers(2, 3, 4, 5))
+	t.AppendHeader(table.Row{"pod", "priority", "bucket", "granted", "took", "outcome"})
+	for _, p := range s.Pods {
+		t.AppendRow(table.Row{p.Name, p.Priority, bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
+	}
+	fmt.Fprintf(out, "\n%s\n\n%s\n\n%s\n", t.Render(), strings.Join(story(s), "\n"),
+		strings.Join(wrapped(legend+" "+columns, summaryWidth), "\n"))
+}
+
+// story says in sentences what happened and why.
+func story(s Snapshot) []string {
+	first := fmt.Sprintf("The shutdown took %s; it was allowed %s.", span(s.Now.Sub(s.Began)), span(s.Allowed))
+	if s.Cancelled {
+		first = fmt.Sprintf("The shutdown was called off after %s. Pods that were told to stop by then stay stopped.", span(s.Now.Sub(s.Began)))
+	}
+	inTime := 0
+	var others []string
+	for _, p := range s.Pods {
+		if p.State == Gone && p.Problem == "" && p.outcome() == lifecycle.Graceful {
+			inTime++
+		}
+		others = append(others, troubles(p)...)
+	}
+	return append([]string{first, fmt.Sprintf("%d of %s stopped in time.", inTime, many(len(s.Pods), "pod"))}, others...)
+}
+
+// troubles says of a pod what did not go as its author may have wished.
+func troubles(p Pod) []string {
+	if p.State == Gone && p.Problem != "" {
+		return []string{p.Name + ": " + p.Problem}
+	}
+	var said []string
+	for _, c := range p.Containers {
+		if why := c.trouble(p.Granted); why != "" {
+			said = append(said, fmt.Sprintf("%s: container %s %s", p.Name, c.Name, why))
+		}
+	}
+	return said
+}
+
+// trouble says what went wrong with a container, "" if nothing did.
+func (c Container) trouble(granted int64) string {
+	switch c.Outcome {
+	case lifecycle.GraceExceeded:
+		return fmt.Sprintf("still ran %s after %s and was killed when its %d s were over.", span(c.Stopping), c.Signal, granted)
+	case lifecycle.Forced:
+		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
+	case lifecycle.RuntimeStuck:
+		return fmt.Sprintf("may still run, the container runtime could not stop it: %v", c.Err)
+	case lifecycle.LeftRunning:
+		return "was left running, because the agent stopped."
+	}
+	switch {
+	case c.Hook.Outcome == lifecycle.HookFailed:
+		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, c.Hook.Err)
+	case c.hookWasCut():
+		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, span(c.Hook.Took))
+	}
+	return ""
+}
+
+// killed tells whether an outcome is an end by force, or none.
+func killed(o lifecycle.Outcome) bool {
+	return o != lifecycle.Graceful && o != lifecycle.NotFound
+}
+
+func granted(p Pod) string {
+	if p.State != Gone && p.State != Ending {
+		return "-"
+	}
+	return fmt.Sprintf("%d s", p.Granted)
+}
+
+func took(p Pod) string {
+	if p.State != Gone {
+		return "-"
+	}
+	return span(p.Took)
+}
+
+// outcome says how a pod's shutdown ended.
+func outcome(p Pod, cancelled bool) string {
+	switch {
+	case p.State == Gone:
+		return p.ending()
+	case cancelled && p.State == Running:
+		return "still runs, the shutdown was called off"
+	}
+	return p.doing(false)
+}
+
+// bucketName names a bucket by its lowest priority.
+func bucketName(lowest int32) string { return fmt.Sprintf("%d+", lowest) }
+
+// numbers are columns that are aligned to the right.
+func numbers(columns ...int) []table.ColumnConfig {
+	configs := make([]table.ColumnConfig, len(columns))
+	for i, column := range columns {
+		configs[i] = table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	}
+	return configs
+}
+
+// wrapped breaks a text into lines that are not wider than width.
+func wrapped(paragraph string, width int) []string {
+	lines := strings.Split(text.WrapSoft(paragraph, max(width, 1)), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// many counts things.
+func many(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// plainStyle has no frame: it reads as well in a journal.
+func plainStyle() table.Style {
+	style := table.StyleDefault
+	style.Options.DrawBorder = false
+	style.Options.SeparateColumns = false
+	style.Options.SeparateHeader = true
+	return style
+}

@@ -1,0 +1,289 @@
+package view
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// began is when all shutdowns of these tests begin.
+var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// at is a snapshot so long after the beginning of a shutdown.
+func at(after time.Duration, pods ...Pod) Snapshot {
+	return Snapshot{Now: began.Add(after), Began: began, Allowed: 18 * time.Second, Pods: pods}
+}
+
+// ending is a pod that was told to stop, with 10 s for it.
+func ending(name string, containers ...Container) Pod {
+	return Pod{Name: name, Priority: 10, State: Ending, Granted: 10, Deadline: began.Add(10 * time.Second), Containers: containers}
+}
+
+// gone is a pod that has ended after 3 s.
+func gone(name string, containers ...Container) Pod {
+	return Pod{Name: name, Priority: 10, State: Gone, Granted: 10, Took: 3 * time.Second, Containers: containers}
+}
+
+func in(name string, phase lifecycle.Phase) Container {
+	return Container{ContainerResult: lifecycle.ContainerResult{Name: name, Phase: phase}, Signal: "SIGTERM", HookText: "sleep of 2 s"}
+}
+
+func with(outcome lifecycle.Outcome) Container {
+	c := in("app", lifecycle.PhaseEnded)
+	c.Outcome, c.Stopping = outcome, 2*time.Second
+	return c
+}
+
+func withHook(hook lifecycle.HookResult) Container {
+	c := with(lifecycle.Graceful)
+	c.Hook = hook
+	return c
+}
+
+func TestLinesOncePerChange(t *testing.T) {
+	var out bytes.Buffer
+	v := New(&out)
+	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
+	v.Show(idle)
+	v.Show(idle)
+	for range 2 {
+		v.Show(at(0, Pod{Name: "shop/web", State: Running}))
+		v.Show(at(time.Second, ending("shop/web", in("app", lifecycle.PhaseHook))))
+		v.Show(at(2*time.Second, ending("shop/web", in("app", lifecycle.PhaseHook))))
+		v.Show(at(3*time.Second, ending("shop/web", in("app", lifecycle.PhaseStopping))))
+		v.Show(at(4*time.Second, gone("shop/web", with(lifecycle.Graceful))))
+		break
+	}
+	require.Equal(t, `shop/web                 runs
+Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
+   1.0 s  shop/web                 runs its preStop hook: sleep of 2 s (9.0 s left)
+   3.0 s  shop/web                 got SIGTERM, is ending (7.0 s left)
+   4.0 s  shop/web                 gone after 3.0 s: stopped in time
+`, out.String())
+}
+
+func TestLinesNameContainersOfASidecarPair(t *testing.T) {
+	var out bytes.Buffer
+	v := New(&out)
+	v.Show(at(time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping))))
+	v.Show(at(2*time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseStopping), with(lifecycle.Graceful))))
+	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
+   1.0 s  shop/cart proxy          waits, a sidecar stops last (9.0 s left)
+   1.0 s  shop/cart app            got SIGTERM, is ending (9.0 s left)
+   2.0 s  shop/cart proxy          got SIGTERM, is ending (8.0 s left)
+   2.0 s  shop/cart app            stopped in time
+`, out.String())
+}
+
+func TestWordsForEveryEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod           Pod
+		row, sentence string
+	}{
+		"in time":       {gone("a", with(lifecycle.Graceful)), "stopped in time", ""},
+		"killed":        {gone("a", with(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app still ran 2.0 s after SIGTERM and was killed when its 10 s were over."},
+		"forced":        {gone("a", failed(lifecycle.Forced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
+		"stuck":         {gone("a", failed(lifecycle.RuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
+		"gone before":   {gone("a", with(lifecycle.NotFound)), "had ended before", ""},
+		"left":          {gone("a", with(lifecycle.LeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
+		"hook":          {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2.0 s", ""},
+		"hook failed":   {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2 s) that failed: broken"},
+		"hook cut":      {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.GraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
+		"hook ended":    {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited})), "stopped in time", ""},
+		"hook deaf":     {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
+		"hook left out": {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "no time for its preStop hook", ""},
+		"worst counts":  {gone("a", with(lifecycle.Graceful), with(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
+		"problem":       {Pod{Name: "a", State: Gone, Problem: "the sandbox is stuck"}, "the sandbox is stuck", "a: the sandbox is stuck"},
+		"never started": {Pod{Name: "a", State: NotStarted, Problem: "no image"}, "does not run: no image", ""},
+		"ended before":  {Pod{Name: "a", State: Gone, Finished: true}, "had ended by itself before", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			New(&out).Finish(at(5*time.Second, test.pod))
+			require.Contains(t, out.String(), test.row)
+			require.Contains(t, out.String(), test.sentence)
+		})
+	}
+}
+
+func failed(outcome lifecycle.Outcome) Container {
+	c := with(outcome)
+	c.Err = errors.New("broken")
+	return c
+}
+
+func TestSidecarIsSaidToBeLast(t *testing.T) {
+	sidecar := with(lifecycle.Graceful)
+	sidecar.Sidecar = true
+	require.Equal(t, "stopped in time, the sidecar last", gone("a", sidecar, with(lifecycle.Graceful)).ending())
+	require.Equal(t, "killed, its time was up", gone("a", sidecar, with(lifecycle.GraceExceeded)).ending())
+}
+
+func TestSummary(t *testing.T) {
+	var out bytes.Buffer
+	New(&out).Finish(at(5*time.Second, gone("batch/report", with(lifecycle.Graceful)), gone("batch/stubborn", with(lifecycle.GraceExceeded))))
+	_, summary, _ := strings.Cut(out.String(), "\n\n")
+	require.Equal(t, ` POD             PRIORITY  BUCKET  GRANTED   TOOK  OUTCOME
+---------------------------------------------------------------------------
+ batch/report          10      0+     10 s  3.0 s  stopped in time
+ batch/stubborn        10      0+     10 s  3.0 s  killed, its time was up
+
+The shutdown took 5.0 s; it was allowed 18.0 s.
+1 of 2 pods stopped in time.
+batch/stubborn: container app still ran 2.0 s after SIGTERM and was killed when its 10 s were over.
+
+Pods stop in buckets, the lowest priority first: "1000+" is from 1000 up to the next bucket. A pod
+first runs its preStop hook, if it has one, then gets a stop signal (SIGTERM); what still runs at
+the end of its time is killed. Granted is the time that a pod had to stop, took the time that it
+needed.
+`, summary)
+}
+
+func TestSummaryOfACancelledShutdown(t *testing.T) {
+	var out bytes.Buffer
+	s := at(5*time.Second, Pod{Name: "a", State: Running})
+	s.Cancelled = true
+	New(&out).Finish(s)
+	require.Contains(t, out.String(), "still runs, the shutdown was called off")
+	require.Contains(t, out.String(), "The shutdown was called off after 5.0 s.")
+}
+
+func TestLogLinesStayWhole(t *testing.T) {
+	var out bytes.Buffer
+	v := New(&out)
+	for _, part := range []string{"one ", "line\ntwo", " lines\n"} {
+		n, err := v.Write([]byte(part))
+		require.NoError(t, err)
+		require.Equal(t, len(part), n)
+	}
+	v.Say("said")
+	require.Equal(t, "one line\ntwo lines\nsaid\n", out.String())
+}
+
+func TestClosedTerminalIsNoFailure(t *testing.T) {
+	v := New(broken{})
+	v.Say("nobody hears")
+	v.Show(at(0))
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+// screen plays a terminal: what stands on it after all that was written.
+type screen struct{ lines []string }
+
+var cursorUp = regexp.MustCompile(`^\x1b\[(\d+)A`)
+
+func (s *screen) Write(p []byte) (int, error) {
+	for rest := string(p); rest != ""; {
+		if up := cursorUp.FindStringSubmatch(rest); up != nil {
+			n, err := strconv.Atoi(up[1])
+			if err != nil {
+				return 0, err
+			}
+			s.lines = s.lines[:len(s.lines)-n]
+			rest = rest[len(up[0]):]
+			continue
+		}
+		if after, ok := strings.CutPrefix(rest, "\r\x1b[J"); ok {
+			rest = after
+			continue
+		}
+		line, after, whole := strings.Cut(rest, "\n")
+		if !whole {
+			return 0, fmt.Errorf("a part of a line: %q", rest)
+		}
+		s.lines = append(s.lines, text.StripEscape(line))
+		rest = after
+	}
+	return len(p), nil
+}
+
+// onScreen is a view on a terminal of a size.
+func onScreen(width, height int) (*View, *screen) {
+	s := &screen{}
+	v := New(s)
+	v.draw = &live{size: func() (int, int, error) { return width, height, nil }}
+	return v, s
+}
+
+func TestLiveRedrawsInPlace(t *testing.T) {
+	v, screen := onScreen(100, 40)
+	v.Say("welcome")
+	v.Show(Snapshot{Pods: []Pod{{Name: "a", State: Running}}})
+	require.Equal(t, []string{"welcome"}, screen.lines, "nothing is drawn while nothing happens")
+
+	v.Show(at(time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
+	first := screen.lines
+	require.Equal(t, "welcome", first[0])
+	require.Contains(t, strings.Join(first, "\n"), "got SIGTERM, is ending   9.0 s █████████░")
+
+	v.Show(at(2*time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
+	require.Len(t, screen.lines, len(first))
+	require.Contains(t, strings.Join(screen.lines, "\n"), " 8.0 s ████████░░")
+
+	v.Say("said meanwhile")
+	require.Equal(t, []string{"welcome", "said meanwhile"}, screen.lines[:2])
+	require.Len(t, screen.lines, len(first)+1)
+	_, err := v.Write([]byte("logged\n"))
+	require.NoError(t, err)
+	require.Equal(t, "logged", screen.lines[2])
+
+	v.Finish(at(3*time.Second, gone("batch/report", with(lifecycle.Graceful))))
+	require.Equal(t, []string{"welcome", "said meanwhile", "logged", ""}, screen.lines[:4])
+	require.Contains(t, screen.lines[4], "OUTCOME", "the frame is gone, the table of the end stands in its place")
+}
+
+func TestLiveFitsTheTerminal(t *testing.T) {
+	var pods []Pod
+	for i := range 100 {
+		pods = append(pods, gone(fmt.Sprintf("batch/job-%d", i), with(lifecycle.Graceful)))
+	}
+	pods[98] = ending("batch/last", in("app", lifecycle.PhaseHook))
+	for _, size := range [][2]int{{200, 50}, {80, 24}, {30, 12}, {10, 3}} {
+		v, screen := onScreen(size[0], size[1])
+		v.Show(at(time.Second, pods...))
+		require.LessOrEqual(t, len(screen.lines), max(size[1]-1, 6))
+		for _, line := range screen.lines {
+			require.Less(t, text.StringWidth(line), size[0])
+		}
+	}
+	_, screen := onScreen(80, 24)
+	screen.lines = strings.Split(text.StripEscape(frame(at(time.Second, pods...), 80, 24)), "\n")
+	all := strings.Join(screen.lines, "\n")
+	require.Contains(t, all, "batch/last", "what is ending is shown first")
+	require.Contains(t, all, "and 86 more")
+}
+
+func TestLiveOfUnknownSize(t *testing.T) {
+	v, screen := onScreen(0, 0)
+	v.Show(at(time.Second, ending("a", in("app", ""))))
+	require.Contains(t, strings.Join(screen.lines, "\n"), "is about to stop")
+}
+
+func TestTimeLeft(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		10 * time.Second:        "10.0 s ██████████",
+		time.Hour:               "1h0m0s ██████████",
+		0:                       " 0.0 s ░░░░░░░░░░",
+		-time.Second:            " 0.0 s ░░░░░░░░░░",
+		2500 * time.Millisecond: " 2.5 s ███░░░░░░░",
+	} {
+		p := ending("a")
+		p.Deadline = began.Add(left)
+		require.Equal(t, want, timeLeft(p, began))
+	}
+	require.Empty(t, timeLeft(Pod{State: Running}, began))
+	require.NotPanics(t, func() { timeLeft(Pod{State: Ending}, began) }, "nothing granted")
+}

@@ -1,0 +1,43 @@
+// Command nodeagent runs the pods of a folder and stops them in order, with their
+// hooks and grace periods, when its machine shuts down: a node agent in small,
+// made of kubegrace's packages.
+//
+// To see it work on any machine, without containers and without a shutdown:
+//
+//	cd examples
+//	go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source=manual --shutdown-after=2s
+//
+// The manifests in demo/pods say in annotations how the played containers behave.
+// With real ones, and as a service that holds back the shutdown of its machine
+// until they have stopped (nodeagent.service is a unit for it):
+//
+//	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
+//		--runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
+//
+// The configuration is a kubelet's own. Bad input ends the program with one line
+// and status 1 before any pod is started; status 1 also tells of pods that could
+// not be stopped. --help lists all flags.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/command"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "nodeagent: "+command.OneLine(err))
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	c, err := command.New(os.Stdout, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return c.ExecuteContext(context.Background())
+}
