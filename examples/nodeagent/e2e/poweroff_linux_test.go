@@ -1,0 +1,101 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+)
+
+// The containers, by the buckets that testdata/kubelet.yaml has for their pods.
+var (
+	nginx    = []string{"nginx-deployment-5d59d67564-8wpgv/nginx", "nginx-deployment-5d59d67564-x2c9k/nginx"}
+	stubborn = "stubborn/main"
+	database = "database/main"
+	orders   = "orders/main"
+	proxy    = "orders/proxy"
+	network  = "network/main"
+)
+
+func TestPowerOffDrainsThePodsFirst(t *testing.T) {
+	server := containerdtest.Start(t, images()...)
+	m := machine.New(t)
+	installAgent(t, m, server)
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	containers := runningContainers(t, server)
+	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
+
+	asked := time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	exits := recordsOf(t, server, containers)
+	journal := m.Journal(t)
+	for _, entry := range journal {
+		if entry.Unit == agentUnit {
+			t.Log(entry.Message)
+		}
+	}
+
+	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
+	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })
+	t.Run("power off after the last container", func(t *testing.T) { checkPowerOff(t, exits, journal) })
+}
+
+// checkBuckets goes by the time that each pod needs: its container's end shows that
+// it was not told to stop before the last container of the bucket before had ended.
+func checkBuckets(t *testing.T, asked time.Time, exits records) {
+	began := asked
+	for _, bucket := range []struct {
+		containers  []string
+		needs, most time.Duration // from the end of the bucket before
+	}{
+		{nginx, 5 * time.Second, 10 * time.Second},                          // sleeps, both at once
+		{[]string{stubborn}, 4 * time.Second, 8 * time.Second},              // its own grace, not the bucket's
+		{[]string{database}, 2 * time.Second, 8 * time.Second},              // flushes in its hook
+		{[]string{orders, proxy}, 2 * time.Second, 8 * time.Second},         // finishes its work
+		{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // and the floor, and roll-over
+	} {
+		for _, name := range bucket.containers {
+			took := exits[name].At.Sub(began)
+			require.GreaterOrEqualf(t, took, bucket.needs, "%s", name)
+			require.LessOrEqualf(t, took, bucket.most, "%s", name)
+		}
+		began = exits.last(bucket.containers...)
+	}
+	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar ends after its main container")
+}
+
+func checkExitCodes(t *testing.T, exits records) {
+	codes := map[string]uint32{}
+	for name, exit := range exits {
+		codes[name] = exit.Code
+	}
+	require.Equal(t, map[string]uint32{
+		nginx[0]: 0, // by QUIT, the stop signal of its image
+		nginx[1]: 0,
+		stubborn: 128 + 9,
+		database: 42, // its hook had ended when TERM came
+		orders:   0,
+		proxy:    0,
+		network:  0,
+	}, codes)
+}
+
+func checkPowerOff(t *testing.T, exits records, journal []machine.Entry) {
+	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
+	require.GreaterOrEqual(t, began, 0, "logind tells of the shutdown")
+	require.False(t, journal[began].Time.Before(exits.last()), "the machine goes down after the last container")
+	require.Less(t, journal[began].Time.Sub(exits.last()), 5*time.Second, "and soon")
+	require.False(t, slices.ContainsFunc(journal, func(e machine.Entry) bool {
+		return strings.Contains(e.Message, "Delay lock is active")
+	}), "no lock is left")
+}
