@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -27,16 +26,6 @@ func TestAContainerStopsWithinItsGrace(t *testing.T) {
 	})
 }
 
-func TestAHookComesOutOfTheGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.main("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		result := b.kill()
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 10 * time.Second}, result.Containers[0].Hook)
-		b.requireStop("app", 20, 10*time.Second)
-		require.Equal(b, 13*time.Second, b.at())
-	})
-}
-
 func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Second)})
@@ -48,17 +37,6 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 		require.Equal(b, []string{"Normal", "Killing", "Stopping container app"}, []string{event.Type, event.Reason, event.Message})
 		require.Equal(b, "spec.containers{app}", event.Object.(*v1.ObjectReference).FieldPath)
 		<-b.Terminate(b.Context(), b.pod, lifecycle.Request{}).Done()
-	})
-}
-
-func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(1700 * time.Millisecond)})
-		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(900 * time.Millisecond)})
-		b.pod.Spec.Containers[0].Lifecycle.PreStop = exec()
-		b.kill()
-		b.requireStop("app", 9, 1700*time.Millisecond)
-		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet truncates 0.9 and 0.8 each, and asks for 10
 	})
 }
 
@@ -90,69 +68,6 @@ func TestTheGraceOfAPod(t *testing.T) {
 	}
 }
 
-func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
-		result := b.kill()
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
-		b.requireStop("app", 2, 10*time.Second)
-		require.Equal(b, 12*time.Second, b.at())
-		b.requireEvents("Killing")
-	})
-}
-
-func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.sidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.main("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		result := b.kill()
-		b.requireStop("app", 30, 0)
-		b.requireStop("batch", 30, 0)
-		b.requireStop("logs", 25, 5*time.Second)
-		b.requireStop("proxy", 24, 6*time.Second)
-		require.Equal(b, 6*time.Second, result.Containers[2].Waited)
-		require.Equal(b, 7*time.Second, b.at())
-	})
-}
-
-func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.kill()
-		b.requireStop("proxy", 2, 5*time.Second)
-	})
-}
-
-func TestShortenTakesEffectAtOnce(t *testing.T) {
-	for name, test := range map[string]struct {
-		main, sidecar *v1.LifecycleHandler
-		script        lifecycletest.Script
-	}{
-		"in a hook": {main: sleep(40), script: lifecycletest.Script{IgnoreTerm: true}},
-		"in a wait": {sidecar: sleep(1), script: lifecycletest.Script{IgnoreTerm: true}},
-		"in a stop": {script: lifecycletest.Script{IgnoreTerm: true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, 60, func(b *bed) {
-				b.sidecar("proxy", test.sidecar, test.script)
-				b.main("app", test.main, test.script)
-				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-				<-time.After(10 * time.Second)
-				require.True(b, termination.Shorten(3))
-				require.Equal(b, 13*time.Second, termination.Deadline().Sub(b.start))
-				require.False(b, termination.Shorten(3))
-				<-termination.Done()
-				require.LessOrEqual(b, b.at(), 15*time.Second)
-				require.False(b, termination.Shorten(1))
-				require.EqualValues(b, 3, termination.Result().GracePeriodSeconds)
-			})
-		})
-	}
-}
-
 func TestTwoCallersShareOneTermination(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -165,86 +80,56 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 	})
 }
 
-func TestACallersContextEndsItsWaitingOnly(t *testing.T) {
+func TestOptionsThatAreWrong(t *testing.T) {
+	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{HookTiming: "never", StopSlack: -time.Second})
+	require.ErrorContains(t, err, "Runtime: must be set")
+	require.ErrorContains(t, err, `HookTiming: unknown value "never"`)
+	require.ErrorContains(t, err, "StopSlack: must not be negative, is -1s")
+}
+
+func TestAPodWithoutContainersIsGoneAtOnce(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.ErrorContains(b, err, "ns/pod/app")
-		require.Equal(b, lifecycle.PhaseStopping, result.Containers[0].Phase)
-		b.kill()
-		require.Equal(b, 30*time.Second, b.at())
-	})
-}
-
-func TestCloseLeavesEverythingRunning(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", sleep(40), lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		<-time.After(10 * time.Second)
-		require.NoError(b, b.Close(b.Context()))
-		<-termination.Done()
-		require.Equal(b, 10*time.Second, b.at())
-		for _, c := range termination.Result().Containers {
-			require.Equal(b, lifecycle.LeftRunning, c.Outcome)
-			require.ErrorIs(b, c.Err, lifecycle.AgentStopping)
-		}
-		require.Equal(b, lifecycle.AgentStopping, termination.Result().Containers[0].Hook.Cause)
-
-		b.Forget(b.pod.UID)
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
-		require.Len(b, b.rt.Stops(), 1)
-	})
-}
-
-func TestASleepEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		result := b.kill()
-		require.Equal(b, 7*time.Second, b.at())
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, result.Containers[0].Hook)
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
-		b.requireEvents("Killing")
-	})
-}
-
-func TestAFailedStopIsForced(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{FailStops: 1})
-		result := b.kill()
-		require.Equal(b, lifecycle.Forced, result.Containers[0].Outcome)
-		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
 		require.Zero(b, b.at())
 	})
 }
 
-func TestASilentRuntimeIsBounded(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(10))})
-		require.ErrorContains(b, err, "silent")
-		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, 20*time.Second, b.at())
-		require.Len(b, b.rt.Stops(), 3)
+func TestTheMessageOfTheKillingEvent(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Message: "Preempted by a better pod"})
+		require.NoError(b, err)
+		require.Equal(b, "Preempted by a better pod", b.events.All()[0].Message)
 	})
 }
 
-func TestAHookThatIgnoresItsEndIsAbandoned(t *testing.T) {
-	deaf := make(chan struct{})
-	inBubble(t, 5, func(b *bed) {
-		deaf = make(chan struct{})
-		b.main("app", exec(), lifecycletest.Script{})
-		result := b.kill()
-		b.requireStop("app", 2, 5*time.Second)
-		require.Equal(b, 6*time.Second, b.at())
-		require.Equal(b, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
-		close(deaf)
-	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+func TestNothingOfTheCallersIsChanged(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.sidecar("proxy", sleep(1), lifecycletest.Script{})
+		b.main("app", sleep(60), lifecycletest.Script{})
+		pod := b.pod.DeepCopy()
+		containers := []lifecycle.Container{named("app"), named("proxy")}
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: new(int64(5))})
+		require.NoError(b, err)
+		require.Equal(b, pod, b.pod)
+		require.Equal(b, []lifecycle.Container{named("app"), named("proxy")}, containers)
+	})
+}
+
+// The view of a termination under way follows its containers.
+func TestPhases(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.main("app", sleep(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.Equal(b, lifecycle.Outcome(""), termination.Result().Outcome())
+		for _, want := range [][2]lifecycle.Phase{
+			{lifecycle.PhaseHook, lifecycle.PhaseWaiting}, {lifecycle.PhaseStopping, lifecycle.PhaseWaiting}, {lifecycle.PhaseEnded, lifecycle.PhaseStopping},
+		} {
+			<-time.After(3 * time.Second)
+			containers := termination.Result().Containers
+			require.Equal(b, want, [2]lifecycle.Phase{containers[0].Phase, containers[1].Phase}, "after %v", b.at())
+		}
+	})
 }

@@ -1,0 +1,104 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestCloseLeavesEverythingRunning(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", sleep(40), lifecycletest.Script{})
+		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(10 * time.Second)
+		require.NoError(b, b.Close(b.Context()))
+		<-termination.Done()
+		require.Equal(b, 10*time.Second, b.at())
+		for _, c := range termination.Result().Containers {
+			require.Equal(b, lifecycle.LeftRunning, c.Outcome)
+			require.ErrorIs(b, c.Err, lifecycle.AgentStopping)
+		}
+		require.Equal(b, lifecycle.AgentStopping, termination.Result().Containers[0].Hook.Cause)
+
+		b.Forget(b.pod.UID)
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+func TestACallersContextEndsItsWaitingOnly(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorContains(b, err, "ns/pod/app")
+		require.Equal(b, lifecycle.PhaseStopping, result.Containers[0].Phase)
+		b.kill()
+		require.Equal(b, 30*time.Second, b.at())
+	})
+}
+
+func TestCloseInTheMiddleOfEverything(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second} {
+		inBubble(t, 10, func(b *bed) {
+			b.sidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
+			b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second), IgnoreTerm: true})
+			b.main("web", nil, lifecycletest.Script{HangStops: -1})
+			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+			<-time.After(after)
+			require.NoError(b, b.Close(b.Context()))
+			require.NoError(b, b.Close(b.Context()))
+			<-termination.Done()
+			require.Equal(b, after, b.at())
+			require.Error(b, termination.Result().Err())
+			require.False(b, termination.Shorten(1))
+		})
+	}
+}
+
+func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", sleep(5), lifecycletest.Script{})
+		type key struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(b.Context(), key{}, "a value"))
+		termination := b.Terminate(ctx, b.pod, lifecycle.Request{})
+		cancel()
+		<-termination.Done()
+		require.Equal(b, 5*time.Second, b.at())
+		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+	})
+}
+
+func TestForgetLeavesATerminationToItsEnd(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.Forget(b.pod.UID)
+		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
+		require.NoError(b, b.Close(b.Context()))
+		require.Equal(b, lifecycle.LeftRunning, first.Result().Outcome())
+	})
+}
+
+func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.pod.UID = ""
+		other := b.pod.DeepCopy()
+		other.Name = "other"
+		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.Same(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
+		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
+		b.Forget("ns/pod")
+		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
+	})
+}

@@ -1,0 +1,188 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestShortenTakesEffectAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		main, sidecar *v1.LifecycleHandler
+		script        lifecycletest.Script
+	}{
+		"in a hook": {main: sleep(40), script: lifecycletest.Script{IgnoreTerm: true}},
+		"in a wait": {sidecar: sleep(1), script: lifecycletest.Script{IgnoreTerm: true}},
+		"in a stop": {script: lifecycletest.Script{IgnoreTerm: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 60, func(b *bed) {
+				b.sidecar("proxy", test.sidecar, test.script)
+				b.main("app", test.main, test.script)
+				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+				<-time.After(10 * time.Second)
+				require.True(b, termination.Shorten(3))
+				require.Equal(b, 13*time.Second, termination.Deadline().Sub(b.start))
+				require.False(b, termination.Shorten(3))
+				<-termination.Done()
+				require.LessOrEqual(b, b.at(), 15*time.Second)
+				require.False(b, termination.Shorten(1))
+				require.EqualValues(b, 3, termination.Result().GracePeriodSeconds)
+			})
+		})
+	}
+}
+
+func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(1700 * time.Millisecond)})
+		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(900 * time.Millisecond)})
+		b.pod.Spec.Containers[0].Lifecycle.PreStop = exec()
+		b.kill()
+		b.requireStop("app", 9, 1700*time.Millisecond)
+		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet truncates 0.9 and 0.8 each, and asks for 10
+	})
+}
+
+func TestALongerPeriodIsRefused(t *testing.T) {
+	inBubble(t, 20, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(5 * time.Second)
+		for _, longer := range []int64{15, 16, 60, 1 << 62} {
+			require.False(b, termination.Shorten(longer))
+		}
+		require.Equal(b, 20*time.Second, termination.Deadline().Sub(b.start))
+		require.True(b, termination.Shorten(14))
+		<-termination.Done()
+		require.Equal(b, 19*time.Second, b.at())
+	})
+}
+
+func TestZeroAndLessShortenToASecond(t *testing.T) {
+	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
+		inBubble(t, 60, func(b *bed) {
+			b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+			require.True(b, termination.Shorten(seconds))
+			<-termination.Done()
+			b.requireStop("app", 2, time.Second)
+			require.Equal(b, 3*time.Second, b.at())
+		})
+	}
+}
+
+func TestWhatEndsBeforeTheNewDeadlineIsLeftAlone(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(12), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(10 * time.Second)
+		require.True(b, termination.Shorten(5))
+		<-termination.Done()
+		require.Equal(b, lifecycle.HookCompleted, termination.Result().Containers[0].Hook.Outcome)
+		b.requireStop("app", 3, 12*time.Second)
+		b.requireStop("proxy", 2, 13*time.Second)
+	})
+}
+
+func TestAStopInFlightIsOvertaken(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(1500 * time.Millisecond)
+		require.True(b, termination.Shorten(10))
+		require.True(b, termination.Shorten(4))
+		<-termination.Done()
+		require.Equal(b, 5500*time.Millisecond, b.at())
+		var asked []int64
+		for _, stop := range b.rt.Stops() {
+			asked = append(asked, stop.TimeoutSeconds)
+		}
+		require.ElementsMatch(b, []int64{60, 10, 4}, asked)
+		require.Equal(b, lifecycle.GraceExceeded, termination.Result().Outcome())
+	})
+}
+
+func TestAStopThatEndsSoonerIsNotOvertaken(t *testing.T) {
+	inBubble(t, 3, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(1500 * time.Millisecond)
+		require.True(b, termination.Shorten(1)) // the floor of a second stop would be later than the first one's kill
+		<-termination.Done()
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+// A second shortening comes in a hook, and hooks run once.
+func TestNoHookRunsTwice(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Hour)})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		for _, seconds := range []int64{50, 40, 30, 2} {
+			<-time.After(time.Second)
+			require.True(b, termination.Shorten(seconds))
+			b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		}
+		<-termination.Done()
+		require.Len(b, b.rt.Execs(), 1)
+		require.Equal(b, lifecycle.Shortened, termination.Result().Containers[0].Hook.Cause)
+	})
+}
+
+func TestASmallerDeletionGraceShortens(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		deleted := b.pod.DeepCopy()
+		deleted.DeletionGracePeriodSeconds = new(int64(5))
+		b.Terminate(b.Context(), deleted, lifecycle.Request{})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(300))})
+		<-termination.Done()
+		require.Equal(b, 6*time.Second, b.at())
+		require.EqualValues(b, 5, termination.Result().GracePeriodSeconds)
+	})
+}
+
+func TestAGraceBeyondAllTimeIsHarmless(t *testing.T) {
+	inBubble(t, 1<<63-1, func(b *bed) {
+		b.main("app", sleep(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Hour)
+		require.True(b, termination.Deadline().After(time.Now()))
+		require.True(b, termination.Shorten(5))
+		<-termination.Done()
+		require.Equal(b, time.Hour+7*time.Second, b.at())
+	})
+	inBubble(t, 1<<63-1, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Hour})
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+	})
+}
+
+func TestARestartedAgentGoesOnWithWhatIsLeft(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		b.pod.DeletionGracePeriodSeconds = new(int64(30))
+		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s are gone
+		b.pod.DeletionTimestamp = &deleted
+		left := graceperiod.LeftOfDeletion(b.pod, time.Now())
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{
+			GracePeriodSeconds: &left,
+			Containers:         []lifecycle.Container{{Name: "app", ID: "app", PreStopDone: true}},
+		})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
+		require.Empty(b, b.rt.Execs())
+		b.requireStop("app", 12, 0)
+	})
+}

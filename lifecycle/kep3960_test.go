@@ -1,0 +1,62 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// The cases of KEP-3960's end-to-end tests, whose nginx takes no time to end.
+func TestKEP3960(t *testing.T) {
+	for name, test := range map[string]struct {
+		sleep, grace int64
+		script       lifecycletest.Script
+		reduceTo     int64 // after 2 s; 0: not
+		gone         time.Duration
+		hook         lifecycle.HookOutcome
+		cause        lifecycle.Cause
+	}{
+		"duration":                {sleep: 5, grace: 30, gone: 5 * time.Second, hook: lifecycle.HookCompleted},
+		"boundary: no sleep":      {sleep: 0, grace: 30, gone: 0, hook: lifecycle.HookCompleted},
+		"boundary: a second":      {sleep: 1, grace: 30, gone: time.Second, hook: lifecycle.HookCompleted},
+		"boundary: a second left": {sleep: 29, grace: 30, gone: 29 * time.Second, hook: lifecycle.HookCompleted},
+		"the container exits":     {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.ContainerExited},
+		"grace greater":           {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
+		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.GraceSpent},
+		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: 17 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.Shortened},
+		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, test.grace, func(b *bed) {
+				b.main("nginx", sleep(test.sleep), test.script)
+				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+				if test.reduceTo > 0 {
+					<-time.After(2 * time.Second)
+					b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: &test.reduceTo})
+				}
+				<-termination.Done()
+				hook := termination.Result().Containers[0].Hook
+				require.Equal(b, test.gone, b.at())
+				require.Equal(b, test.hook, hook.Outcome)
+				require.Equal(b, test.cause, hook.Cause)
+				b.requireEvents("Killing")
+			})
+		})
+	}
+}
+
+// A sleep as long as the grace may be cut in its last moment or not: the pod is gone
+// when it ends, and no failure is reported.
+func TestKEP3960GraceEqual(t *testing.T) {
+	inBubble(t, 20, func(b *bed) {
+		b.main("nginx", sleep(20), lifecycletest.Script{})
+		b.kill()
+		b.requireStop("nginx", 2, 20*time.Second)
+		require.Equal(b, 20*time.Second, b.at())
+		b.requireEvents("Killing")
+	})
+}

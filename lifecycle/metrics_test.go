@@ -1,0 +1,74 @@
+package lifecycle_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+func TestWhatIsCounted(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
+	require.NoError(t, err)
+	counted := func(o *lifecycle.TerminatorOptions) {
+		o.Metrics = handle
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
+	}
+	inBubble(t, 10, func(b *bed) { // killed after its grace, its sleep cut
+		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.kill()
+	}, counted)
+	inBubble(t, 10, func(b *bed) { // the container exits in its sleep
+		b.main("app", sleep(5), lifecycletest.Script{ExitAfter: time.Second})
+		b.kill()
+	}, counted)
+	inBubble(t, 10, func(b *bed) { // a kill of one container is no termination of a pod
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.NoError(b, err)
+	}, counted)
+	var deaf chan struct{}
+	inBubble(t, 3, func(b *bed) {
+		deaf = make(chan struct{})
+		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-deaf; return nil, nil }})
+		b.kill()
+		close(deaf)
+	}, counted)
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# TYPE kubelet_containers_killed_after_grace_total counter
+kubelet_containers_killed_after_grace_total 3
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# TYPE kubelet_pod_termination_grace_period_exceeded_total counter
+kubelet_pod_termination_grace_period_exceeded_total 1
+# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that went on after they were cancelled and were not waited for.
+# TYPE kubelet_prestop_hooks_abandoned_total counter
+kubelet_prestop_hooks_abandoned_total 1
+# HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.
+# TYPE kubelet_sleep_action_ended_by_container_exit_total counter
+kubelet_sleep_action_ended_by_container_exit_total 1
+# HELP kubelet_sleep_action_terminated_early_total The number of times lifecycle sleep handler got terminated before it finishes
+# TYPE kubelet_sleep_action_terminated_early_total counter
+kubelet_sleep_action_terminated_early_total 1
+`), "kubelet_containers_killed_after_grace_total", "kubelet_pod_termination_grace_period_exceeded_total",
+		"kubelet_prestop_hooks_abandoned_total", "kubelet_sleep_action_ended_by_container_exit_total",
+		"kubelet_sleep_action_terminated_early_total"))
+
+	hooks, err := testutil.GatherAndCount(registry, "kubelet_prestop_hook_duration_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 2, hooks) // sleep Cut twice, exec Abandoned
+	pods, err := testutil.GatherAndCount(registry, "kubelet_pod_termination_duration_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
+}

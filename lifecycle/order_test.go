@@ -1,0 +1,168 @@
+package lifecycle_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.sidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.main("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		result := b.kill()
+		b.requireStop("app", 30, 0)
+		b.requireStop("batch", 30, 0)
+		b.requireStop("logs", 25, 5*time.Second)
+		b.requireStop("proxy", 24, 6*time.Second)
+		require.Equal(b, 6*time.Second, result.Containers[2].Waited)
+		require.Equal(b, 7*time.Second, b.at())
+	})
+}
+
+func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.kill()
+		b.requireStop("proxy", 2, 5*time.Second)
+	})
+}
+
+// orderingCase is one of Kubernetes' own cases.
+type orderingCase struct {
+	Test  string `json:"test"`
+	Basis string `json:"basis"`
+	In    struct {
+		Sidecars      []string         `json:"sidecars"`
+		Main          []string         `json:"main"`
+		Waits         map[string]int64 `json:"waits"`
+		MainExitAfter float64          `json:"main_exit_after"`
+		Grace         int64            `json:"grace_each"`
+		ExitAfter     float64          `json:"each_exits_after_its_turn"`
+	} `json:"in"`
+	Want map[string]int64 `json:"want"`
+}
+
+func TestVectorsTerminationOrdering(t *testing.T) {
+	data, err := os.ReadFile("testdata/ordering.yaml")
+	require.NoError(t, err)
+	var vectors struct {
+		Cases []orderingCase `json:"termination_ordering"`
+	}
+	require.NoError(t, yaml.UnmarshalStrict(data, &vectors))
+	require.Len(t, vectors.Cases, 3)
+	for _, c := range vectors.Cases {
+		t.Run(c.Test, func(t *testing.T) { c.run(t) })
+	}
+}
+
+func (c orderingCase) run(t *testing.T) {
+	grace := max(c.In.Grace, c.In.Waits["init"])
+	inBubble(t, grace, func(b *bed) {
+		script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
+		for _, name := range c.In.Sidecars {
+			b.sidecar(name, nil, script)
+		}
+		for _, name := range c.In.Main {
+			b.main(name, nil, script)
+		}
+		got := map[string]int64{}
+		for _, container := range b.kill().Containers {
+			got[container.Name] = int64(container.Waited.Seconds())
+		}
+		require.Equal(b, c.Want, got)
+	})
+}
+
+// k/k#125880: containers that never started, or have exited, hold nobody up.
+func TestAContainerThatDoesNotRunIsWaitedForByNone(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.sidecar("logs", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{})
+		b.declare("never")
+		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{} // logs has exited
+		b.kill()
+		require.Zero(b, b.at())
+		require.Len(b, b.rt.Stops(), 2)
+	})
+	inBubble(t, 60, func(b *bed) { // a status from before the exit
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.rt.Exit("app")
+		b.kill()
+		require.Zero(b, b.at())
+	})
+}
+
+func TestReverseOrderHoldsOverAGap(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("first", nil, lifecycletest.Script{})
+		b.sidecar("second", nil, lifecycletest.Script{})
+		b.sidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
+		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{}
+		b.kill()
+		b.requireStop("first", 56, 4*time.Second)
+	})
+}
+
+func TestWhoIsOutOfOrder(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, container("init", nil))
+		b.run(&b.pod.Status.InitContainerStatuses, "init", lifecycletest.Script{IgnoreTerm: true})
+		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+		b.run(&b.pod.Status.EphemeralContainerStatuses, "debug", lifecycletest.Script{IgnoreTerm: true})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.kill()
+		b.requireStop("init", 60, 0)
+		b.requireStop("debug", 60, 0)
+		b.requireStop("proxy", 57, 3*time.Second)
+		fields := map[string]string{}
+		for _, event := range b.events.All() {
+			fields[event.Message] = event.Object.(*v1.ObjectReference).FieldPath
+		}
+		require.Equal(b, map[string]string{
+			"Stopping container app":   "spec.containers{app}",
+			"Stopping container init":  "spec.initContainers{init}",
+			"Stopping container proxy": "spec.initContainers{proxy}",
+			"Stopping container debug": "spec.ephemeralContainers{debug}",
+		}, fields)
+	})
+}
+
+// Hooks of sidecars run from the start, as the kubelet has it, or at their turn.
+func TestHookTiming(t *testing.T) {
+	scene := func(b *bed) {
+		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(2 * time.Second)})
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.kill()
+	}
+	inBubble(t, 30, func(b *bed) {
+		scene(b)
+		require.Zero(b, b.rt.Execs()[0].At.Sub(b.start))
+		b.requireStop("proxy", 25, 5*time.Second)
+	})
+	atTurn := func(o *lifecycle.TerminatorOptions) { o.HookTiming = lifecycle.HooksAtTurn }
+	inBubble(t, 30, func(b *bed) {
+		scene(b)
+		require.Equal(b, 5*time.Second, b.rt.Execs()[0].At.Sub(b.start))
+		require.Equal(b, 25*time.Second, b.rt.Execs()[0].Timeout)
+		b.requireStop("proxy", 23, 7*time.Second)
+	}, atTurn)
+	inBubble(t, 4, func(b *bed) { // the turn comes when the time is over
+		scene(b)
+		require.Empty(b, b.rt.Execs())
+		b.requireStop("proxy", 2, 4*time.Second)
+	}, atTurn)
+}

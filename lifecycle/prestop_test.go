@@ -1,0 +1,193 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestAHookComesOutOfTheGrace(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		result := b.kill()
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 10 * time.Second}, result.Containers[0].Hook)
+		b.requireStop("app", 20, 10*time.Second)
+		require.Equal(b, 13*time.Second, b.at())
+	})
+}
+
+func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		result := b.kill()
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
+		b.requireStop("app", 2, 10*time.Second)
+		require.Equal(b, 12*time.Second, b.at())
+		b.requireEvents("Killing")
+	})
+}
+
+func TestASleepEndsWithItsContainer(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		result := b.kill()
+		require.Equal(b, 7*time.Second, b.at())
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, result.Containers[0].Hook)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		b.requireEvents("Killing")
+	})
+}
+
+func TestAHookThatIgnoresItsEndIsAbandoned(t *testing.T) {
+	deaf := make(chan struct{})
+	inBubble(t, 5, func(b *bed) {
+		deaf = make(chan struct{})
+		b.main("app", exec(), lifecycletest.Script{})
+		result := b.kill()
+		b.requireStop("app", 2, 5*time.Second)
+		require.Equal(b, 6*time.Second, b.at())
+		require.Equal(b, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
+		close(deaf)
+	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+}
+
+func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Hour), IgnoreTerm: true})
+		result := b.kill()
+		require.Equal(b, 10*time.Second, b.rt.Execs()[0].Timeout)
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
+		b.requireEvents("Killing")
+	})
+}
+
+func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+			return []byte("password=secret"), lifecycletest.ErrScripted
+		}})
+		result := b.kill()
+		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
+		require.ErrorIs(b, result.Containers[0].Hook.Err, lifecycletest.ErrScripted)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		b.requireEvents("Killing", "FailedPreStopHook")
+		event := b.events.All()[1]
+		require.Equal(b, v1.EventTypeWarning, event.Type)
+		require.Equal(b, "PreStopHook failed", event.Message)
+	})
+}
+
+func TestAPanickingHookHasFailed(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{})
+		result := b.kill()
+		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
+		require.ErrorContains(b, result.Containers[0].Hook.Err, "the hook panicked: boom")
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		b.requireEvents("Killing", "FailedPreStopHook")
+	}, withHooks(func(context.Context) error { panic("boom") }))
+}
+
+// The stop comes at the deadline, whatever the hook does; only the end of the
+// termination waits a moment to know what became of it.
+func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
+	var deaf chan struct{}
+	inBubble(t, 5, func(b *bed) {
+		deaf = make(chan struct{})
+		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		require.Equal(b, lifecycle.HookAbandoned, b.kill().Containers[0].Hook.Outcome)
+		require.Equal(b, 7*time.Second, b.at())
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		err := b.Close(ctx)
+		require.ErrorContains(b, err, "ns/pod/app")
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		close(deaf)
+	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+}
+
+func TestASlowGoodbyeIsNoAbandonment(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{})
+		result := b.kill()
+		b.requireStop("app", 2, 5*time.Second)
+		require.Equal(b, lifecycle.HookCut, result.Containers[0].Hook.Outcome)
+		require.Equal(b, 5600*time.Millisecond, result.Containers[0].Hook.Took)
+	}, withHooks(func(ctx context.Context) error {
+		<-ctx.Done()
+		<-time.After(600 * time.Millisecond)
+		return ctx.Err()
+	}))
+}
+
+func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{})
+		b.rt.Exit("app")
+		result := b.kill()
+		require.Zero(b, b.at())
+		require.Equal(b, lifecycle.ContainerExited, result.Containers[0].Hook.Cause)
+		b.requireEvents("Killing")
+	})
+}
+
+func TestOnlySleepsAreCutByAnExit(t *testing.T) {
+	for name, hook := range map[string]*v1.LifecycleHandler{
+		"exec":    exec(),
+		"httpGet": {HTTPGet: &v1.HTTPGetAction{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 60, func(b *bed) {
+				b.main("app", hook, lifecycletest.Script{ExitAfter: time.Second})
+				require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
+				require.Equal(b, 20*time.Second, b.at())
+			}, withHooks(func(ctx context.Context) error { _, err := takes(20*time.Second)(ctx, nil); return err }))
+		})
+	}
+}
+
+func TestASleepIsSkippedWithoutItsGate(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{})
+		require.Equal(b, lifecycle.HookSkipped, b.kill().Containers[0].Hook.Outcome)
+		require.Zero(b, b.at())
+		b.requireEvents("Killing")
+	}, func(o *lifecycle.TerminatorOptions) { o.Gates = off(lifecycle.PodLifecycleSleepAction) })
+}
+
+func TestAHookHasOneCauseForItsEnd(t *testing.T) {
+	var cause error
+	var deadline time.Time
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Equal(b, 60*time.Second, deadline.Sub(b.start))
+		termination.Shorten(3)
+		<-termination.Done()
+		require.Equal(b, lifecycle.Shortened, cause)
+	}, withHooks(func(ctx context.Context) error {
+		deadline, _ = ctx.Deadline()
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return cause
+	}))
+}
+
+func TestWithoutARunnerTheDefaultOneRunsHooks(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", sleep(3), lifecycletest.Script{})
+		b.main("web", exec(), lifecycletest.Script{})
+		result := b.kill()
+		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+		require.ErrorContains(b, result.Containers[1].Hook.Err, "no command runner")
+	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
+}

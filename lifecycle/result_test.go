@@ -1,0 +1,34 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
+	order := []lifecycle.Outcome{lifecycle.Graceful, lifecycle.NotFound, lifecycle.GraceExceeded,
+		lifecycle.Forced, lifecycle.RuntimeStuck, lifecycle.LeftRunning, ""}
+	require.Equal(t, lifecycle.Graceful, lifecycle.Result{}.Outcome())
+	for i, worse := range order {
+		for _, better := range order[:i+1] {
+			result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: better}, {Outcome: worse}, {Outcome: better}}}
+			require.Equal(t, worse, result.Outcome())
+		}
+	}
+}
+
+func TestTheErrorOfAPodIsOfThoseThatMayRun(t *testing.T) {
+	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
+	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
+		{Outcome: lifecycle.Forced, Err: forced}, {Outcome: lifecycle.RuntimeStuck, Err: stuck},
+		{Outcome: lifecycle.LeftRunning, Err: left}, {Outcome: lifecycle.Graceful},
+	}}
+	require.ErrorIs(t, result.Err(), stuck)
+	require.ErrorIs(t, result.Err(), left)
+	require.NotErrorIs(t, result.Err(), forced)
+	require.NoError(t, lifecycle.Result{}.Err())
+}
