@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -15,6 +16,10 @@ const (
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
 )
+
+// replyTimeout bounds whatever is asked of the bus, where the caller's context
+// does not: a process that is stopped answers nothing. It is half of libdbus's.
+const replyTimeout = 12 * time.Second
 
 // conn is a private connection to the bus on which logind is.
 type conn struct {
@@ -62,6 +67,8 @@ func connect(life context.Context, address string) (bus *dbus.Conn, err error) {
 // those that change are announced as constant (InhibitDelayMaxUSec). The sequence
 // tells which signals came before the answer.
 func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
 	var value dbus.Variant
 	call := c.manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, login1Manager, name)
 	err := call.Store(&value)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,19 @@ func TestLockOutlivesItsSession(t *testing.T) {
 	held(t, seen)
 	require.NoError(t, lock.Close())
 	released(t, seen)
+}
+
+func TestChildrenDoNotInheritTheLock(t *testing.T) {
+	h := newHost(t)
+	lock, seen := h.inhibit(t, h.connect(t))
+	child := exec.CommandContext(t.Context(), "cat")
+	in, err := child.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	require.NoError(t, lock.Close())
+	released(t, seen)
+	require.NoError(t, in.Close())
+	require.NoError(t, child.Wait())
 }
 
 func TestInhibitRefusedThenGranted(t *testing.T) {

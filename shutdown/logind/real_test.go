@@ -36,6 +36,8 @@ func TestRealLogind(t *testing.T) {
 		"started in a shutdown":    testRealStartedInAShutdown,
 		"restarted while idle":     testRealRestartedWhileIdle,
 		"restarted while draining": testRealRestartedWhileDraining,
+		"agent killed":             testRealAgentKilled,
+		"agent killed, lock kept":  testRealAgentKilledLockKept,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
 	}
@@ -247,4 +249,26 @@ func testRealRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	require.Nil(t, pending, "a logind that was killed forgets the shutdown")
 	require.NoError(t, lock.Close())
 	delayed(t, host, 100*time.Millisecond)
+}
+
+func testRealAgentKilled(t *testing.T, host *bustest.Host) {
+	a := startAgent(t, bustest.StartFDStore(t, 0), nil)
+	host.PowerOff()
+	delayed(t, host, 100*time.Millisecond)
+	a.kill()
+	started(t, host) // at once: a dead agent holds nothing
+}
+
+func testRealAgentKilledLockKept(t *testing.T, host *bustest.Host) {
+	store := bustest.StartFDStore(t, 4)
+	first := startAgent(t, store, nil)
+	stores(t, store, "inhibitor")
+	host.PowerOff()
+	first.kill()
+	delayed(t, host, 100*time.Millisecond)
+	second := startAgent(t, store, nil)
+	require.Equal(t, "pending=true locked=true names=taken", second.found)
+	delayed(t, host, 100*time.Millisecond)
+	second.tell("release")
+	started(t, host)
 }

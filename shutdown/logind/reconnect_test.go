@@ -3,6 +3,7 @@
 package logind_test
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"testing"
@@ -60,6 +61,26 @@ func TestConnectThatFailsLeavesNothing(t *testing.T) {
 			flat(t, descriptors, goroutines)
 		})
 	}
+}
+
+func TestABusThatDoesNotAnswer(t *testing.T) {
+	h := newHost(t)
+	source := h.source(t)
+	session := connect(t, source)
+	h.bus.Pause()
+	for name, call := range map[string]func(context.Context) error{
+		"Available":    source.Available,
+		"Connect":      func(ctx context.Context) error { _, err := source.Connect(ctx); return err },
+		"Pending":      func(ctx context.Context) error { _, err := session.Pending(ctx); return err },
+		"RequestDelay": func(ctx context.Context) error { _, err := session.RequestDelay(ctx, time.Minute); return err },
+		"Inhibit":      func(ctx context.Context) error { _, err := session.Inhibit(ctx); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		require.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
+		cancel()
+	}
+	h.bus.Stop()
+	ended(t, session)
 }
 
 // flat waits until there are no more descriptors and goroutines than before:

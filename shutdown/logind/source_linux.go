@@ -56,6 +56,8 @@ func (s *Source) Available(ctx context.Context) (err error) {
 // Connect opens a connection of its own, and subscribes. ctx bounds the
 // connecting and gives the session its logger; it does not end the session.
 func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
 	c, err := dial(ctx, s.options.Address)
 	if err != nil {
 		return nil, err

@@ -86,6 +86,12 @@ func (b *Bus) Stop() {
 	_ = os.Remove(b.socket) // a daemon that was killed leaves it
 }
 
+// Pause lets the daemon answer nothing any more; Stop ends that too.
+func (b *Bus) Pause() {
+	b.t.Helper()
+	require.NoError(b.t, b.daemon.Process.Signal(syscall.SIGSTOP))
+}
+
 // Connect gives a connection that is closed when the test ends.
 func (b *Bus) Connect() *dbus.Conn {
 	b.t.Helper()
