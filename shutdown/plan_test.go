@@ -130,10 +130,13 @@ func TestNewPlanOfOddInput(t *testing.T) {
 	plan = shutdown.NewPlan(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), shutdown.PlanOptions{})
 	require.Equal(t, []shutdown.PlannedPod{{Pod: plan.Buckets[0].Pods[0].Pod}}, plan.Buckets[0].Pods, "nil pods are left out, and less than none is none")
 
-	plan = shutdown.NewPlan(shutdown.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}},
-		list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64))), shutdown.PlanOptions{})
-	require.Equal(t, math.MaxInt64/int64(time.Second), granted(plan)["a"], "the longest time there is")
-	require.Zero(t, granted(plan)["b"], "none is left after it")
+	huge := shutdown.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}}
+	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))
+	for _, noRollOver := range []bool{false, true} {
+		plan = shutdown.NewPlan(huge, greedy, shutdown.PlanOptions{NoRollOver: noRollOver})
+		require.Equal(t, math.MaxInt64/int64(time.Second), granted(plan)["a"], "the longest time there is")
+		require.Zero(t, granted(plan)["b"], "none is left after it")
+	}
 }
 
 // pickPods draws pods with every mix of fields that a plan reads.

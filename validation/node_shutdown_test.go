@@ -46,6 +46,7 @@ func TestWhatTheKubeletForgets(t *testing.T) {
 		list + "[2].priority 7 is that of shutdownGracePeriodByPodPriority[0] already\n" +
 			list + "[3].priority 7 is that of shutdownGracePeriodByPodPriority[0] already": byPriority([2]int64{7, 3}, [2]int64{1, 3}, [2]int64{7, 4}, [2]int64{7, 5}),
 		list + "[1].shutdownGracePeriodSeconds 1 brings the sum above 9223372036, the most that a duration holds":                   byPriority([2]int64{0, most}, [2]int64{1, 1}, [2]int64{2, 1}),
+		list + "[1].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds": byPriority([2]int64{0, 1}, [2]int64{1, math.MaxInt64}),
 		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds": byPriority([2]int64{0, math.MaxInt64}),
 	} {
 		require.NoError(t, cfg.Validate(nil), "the kubelet lets it pass")
