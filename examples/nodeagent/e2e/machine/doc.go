@@ -28,8 +28,9 @@
 //
 // A machine that does not boot, or a unit that fails, ends the test, with what the
 // machine printed. A machine that still runs at the end of its test, or when the test
-// binary is killed, is killed; its mounts go with its namespace. Commands are only run
-// in a leader that is seen to be in another namespace than the host.
+// binary is killed, is killed, and its mounts go with its namespace; in the second
+// case its disk and its empty cgroups are left. Commands are only run in a process
+// that is seen to be in the machine.
 //
 // # Testing
 //

@@ -2,15 +2,18 @@ package machine
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/need"
@@ -19,6 +22,9 @@ import (
 // powerOffTimeout is how long a machine may take to power off: longer than any limit
 // that a test gives to logind.
 const powerOffTimeout = 2 * time.Minute
+
+// killTimeout is how long the processes of a machine that was killed may be seen.
+const killTimeout = 20 * time.Second
 
 // Machine is one machine, with a disk of its own. It may be booted again after it has
 // powered off.
@@ -40,7 +46,7 @@ func New(t testing.TB) *Machine {
 	need.Program(t, "nsenter", "util-linux")
 	need.Program(t, "journalctl", "systemd")
 	m := &Machine{base: baseTree(t), folder: t.TempDir(), ended: make(chan struct{})}
-	m.name = fmt.Sprintf("kubegrace-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(m.folder)))
+	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
 	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
@@ -81,13 +87,19 @@ func (m *Machine) Bind(host, inside string) { m.binds = append(m.binds, "--bind=
 // Boot starts the machine and returns at once; see [Machine.AwaitActive].
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	// /run is the machine's own, so that nspawn leaves nothing on the host.
-	const script = `mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
+	// nspawn is the first process of a namespace of processes: when it is killed, the
+	// kernel ends the machine too. /run is its own, so that it leaves nothing there.
+	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
+mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
+	groups, err := makeCgroups(m.name)
+	t.Cleanup(func() { m.removeCgroups(t, groups) })
+	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
 	args := append([]string{"-c", script, overlay, m.root(), "systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(),
 		"--machine=" + m.name, "--register=no", "--keep-unit", "--private-network", "--console=pipe"}, m.binds...)
 	m.nspawn = exec.Command("/bin/sh", args...)
-	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
+	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	console, err := os.Create(m.console())
 	require.NoError(t, err)
 	m.nspawn.Stdout, m.nspawn.Stderr = console, console
@@ -111,6 +123,17 @@ func (m *Machine) wait(t testing.TB) {
 			t.Logf("console of the machine:\n%s", m.printed())
 		}
 	})
+}
+
+// removeCgroups waits for the last processes of a machine that was killed.
+func (m *Machine) removeCgroups(t testing.TB, groups []string) {
+	var failed error
+	if !assert.Eventually(t, func() bool {
+		failed = removeCgroups(groups)
+		return failed == nil
+	}, killTimeout, askEvery) {
+		t.Log(failed)
+	}
 }
 
 // printed is what came out of the console, without what a terminal would need.

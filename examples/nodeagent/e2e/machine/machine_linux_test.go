@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,4 +80,21 @@ func TestPowerOffDoesNotWaitForALockForEver(t *testing.T) {
 	shutdown := when(t, entries, "shutdown", isShuttingDown)
 	require.InDelta(t, 5, shutdown.Sub(announced).Seconds(), 2)
 	require.True(t, slices.ContainsFunc(entries, isMessage("Delay lock is active")), "a lock that is left is to be seen")
+}
+
+// That no process is left is seen by its cgroups, whose removal the end of the test
+// insists on.
+func TestAMachineThatIsLeftRunningIsKilled(t *testing.T) {
+	var folder string
+	t.Run("machine", func(t *testing.T) {
+		m := machine.New(t)
+		m.Boot(t)
+		m.AwaitActive(t, "multi-user.target")
+		require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running"))
+		folder = t.TempDir()
+	})
+	require.NoDirExists(t, folder)
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	require.NotContains(t, string(mounts), "TestAMachineThatIsLeftRunning")
 }

@@ -2,9 +2,12 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,31 +45,34 @@ func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// leader gives the process ID, on the host, of the machine's first process: the only
-// child of nspawn once it has left the host's namespace. What is run in it could be a
-// power off, so a process that is still in the namespace of the host is refused.
+// leader gives the process ID, on the host, of the machine's first process: the child
+// of nspawn that has left nspawn's namespace. What is run there could be a power off,
+// so a process that is still outside of the machine does not count.
 func (m *Machine) leader() (string, error) {
-	pid := m.nspawn.Process.Pid
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	pid := strconv.Itoa(m.nspawn.Process.Pid)
+	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
 	if err != nil {
 		return "", fmt.Errorf("failed to look for the machine: %w", err)
 	}
-	found := strings.Fields(string(children))
-	if len(found) != 1 {
-		return "", fmt.Errorf("nspawn has %d children, not one", len(found))
-	}
-	ours, err := os.Readlink("/proc/self/ns/pid")
+	outside, err := namespaceOf(pid)
 	if err != nil {
-		return "", fmt.Errorf("failed to read the namespace of the host: %w", err)
+		return "", err
 	}
-	theirs, err := os.Readlink("/proc/" + found[0] + "/ns/pid")
+	for _, child := range strings.Fields(string(children)) {
+		if inside, err := namespaceOf(child); err == nil && inside != outside {
+			return child, nil
+		}
+	}
+	return "", errors.New("the machine has no process yet")
+}
+
+// namespaceOf names the namespace of processes that a process is in.
+func namespaceOf(pid string) (string, error) {
+	name, err := os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
 	if err != nil {
-		return "", fmt.Errorf("failed to read the namespace of the machine: %w", err)
+		return "", fmt.Errorf("failed to read the namespace of process %s: %w", pid, err)
 	}
-	if ours == theirs {
-		return "", fmt.Errorf("process %s is still in the namespace of the host", found[0])
-	}
-	return found[0], nil
+	return name, nil
 }
 
 // AwaitActive waits until a unit is active, which for one of Type=notify means that
