@@ -214,21 +214,18 @@ func (d *drain) inFlight(key types.UID) (*kill, time.Time) {
 	return nil, time.Time{}
 }
 
-// newKill works out what a pod is granted in a share of a bucket.
-func newKill(pod *v1.Pod, priority int32, bucket Bucket, s share, now time.Time) *kill {
-	seconds := grant(pod, s.left, s.own)
-	return &kill{
-		pod:     pod,
-		seconds: seconds,
-		until:   now.Add(graceperiod.Duration(seconds)),
-		report: PodReport{
-			Namespace:      pod.Namespace,
-			Name:           pod.Name,
-			UID:            pod.UID,
-			Priority:       priority,
-			Bucket:         bucket.Priority,
-			GrantedSeconds: seconds,
-			Unflushed:      true,
-		},
+// init works out what a pod is granted in a share of a bucket.
+func (k *kill) init(pod PlannedPod, bucket Bucket, s share, now time.Time) {
+	k.pod = pod.Pod
+	k.seconds = grant(pod.Pod, s.left, s.own)
+	k.until = now.Add(graceperiod.Duration(k.seconds))
+	k.report = PodReport{
+		Namespace:      pod.Pod.Namespace,
+		Name:           pod.Pod.Name,
+		UID:            pod.Pod.UID,
+		Priority:       pod.Priority,
+		Bucket:         bucket.Priority,
+		GrantedSeconds: k.seconds,
+		Unflushed:      true,
 	}
 }

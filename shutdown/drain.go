@@ -23,6 +23,9 @@ var (
 	errNotDelayed = errors.New("the host did not wait: no lock was held")
 )
 
+// podsStoredAtOnce is how many pods' reports are stored before the host is let go.
+const podsStoredAtOnce = 1000
+
 // drain goes through the buckets of one shutdown in a goroutine of its own.
 // What it shares with others is below its mutex.
 type drain struct {
@@ -54,6 +57,8 @@ type drain struct {
 	resumed *progress // of a former agent; nil: none
 	writes  []*entry  // beside the drain
 	final   Report    // read once over is closed
+
+	straggled bool // pods have outlived the shutdown
 
 	mu    sync.Mutex // guards known
 	known map[types.UID]*kill
@@ -106,8 +111,9 @@ func (d *drain) outlasts(event Event) bool {
 // run is the drain, from the event until every pod that was signalled has ended.
 func (d *drain) run() {
 	defer close(d.over)
-	d.showTimes(time.Time{})
+	d.saveTimes(time.Time{})
 	pods := d.m.opts.Pods()
+	d.expect(len(pods))
 	d.plan(pods)
 	var release context.CancelFunc
 	d.kills, release = context.WithDeadlineCause(d.ctx, d.timing.end, errHostsEnd)
@@ -117,11 +123,7 @@ func (d *drain) run() {
 	d.buckets()
 	ended := d.finish()
 	d.work.Wait() // for stragglers, which the report names with their end
-	for _, write := range d.writes {
-		d.note(write.err)
-	}
-	d.final = d.result(ended)()
-	d.m.setReport(d.final)
+	d.conclude(ended)
 }
 
 // buckets goes through the buckets that are not done. One that is halted in its
@@ -175,16 +177,14 @@ func ownGrace(pods []*v1.Pod) Schedule {
 	return Schedule{{Seconds: seconds}}
 }
 
-// prepare waits, for a bounded time, until the node's state is published and the
-// start is stored.
+// prepare waits, for a bounded time, until the node's state is published. The
+// start is stored beside it: a slow disk costs the pods nothing.
 func (d *drain) prepare(pods []*v1.Pod) {
-	stored := d.save(d.result(time.Time{}))
+	d.saveBeside()
 	d.hold()
-	until := d.received.Add(d.publishTime(pods))
 	if d.said != nil && d.m.opts.Reporter != nil {
-		d.settled(d.said.settled, &d.said.err, until, "publish the node state")
+		d.settled(d.said.settled, &d.said.err, d.received.Add(d.publishTime(pods)), "publish the node state")
 	}
-	d.settled(stored.done, &stored.err, until, "store the start")
 }
 
 // startLate lets the pods work on until the schedule just fits before the host's
@@ -222,26 +222,34 @@ func (d *drain) settled(done <-chan struct{}, err *error, until time.Time, what 
 	d.note(fmt.Errorf("failed to %s: %w", what, errTimeSpent))
 }
 
-// showTimes shows the start and the end of a shutdown of the node.
-func (d *drain) showTimes(ended time.Time) {
-	if !d.local {
-		d.m.opts.Metrics.Times(d.began, ended)
-	}
+// saveBeside stores how far the drain has come while it goes on.
+func (d *drain) saveBeside() {
+	d.writes = append(d.writes, d.save(storeLag, d.result(time.Time{})))
 }
 
-// saveBeside stores how far the drain has come while it goes on.
-func (d *drain) saveBeside() { d.writes = append(d.writes, d.save(d.result(time.Time{}))) }
-
 // save stores how far the drain has come.
-func (d *drain) save(report func() Report) *entry {
+func (d *drain) save(lag time.Duration, report func() Report) *entry {
 	if d.local {
 		return noEntry()
 	}
 	start, end := d.m.ledger.sinceBoot(d.timing.start), d.m.ledger.sinceBoot(d.timing.end)
 	schedule, done := d.timing.schedule, d.done
-	return d.m.ledger.write(&d.work, d.number, func() progress {
+	return d.m.ledger.writeProgress(d.writing(lag), func() progress {
 		return progress{Start: start, HostEnd: end, Schedule: schedule, Done: done, Report: report()}
 	})
+}
+
+// saveTimes stores the start and the end of a shutdown of the node, and shows them.
+func (d *drain) saveTimes(ended time.Time) {
+	if d.local {
+		return
+	}
+	d.m.opts.Metrics.Times(d.began, ended)
+	d.writes = append(d.writes, d.m.ledger.writeTimes(d.writing(storeLag), times{StartTime: d.began, EndTime: ended}))
+}
+
+func (d *drain) writing(lag time.Duration) writing {
+	return writing{ctx: d.ctx, work: &d.work, shutdown: d.number, lag: lag}
 }
 
 // publishTime is what the publishing may cost: a quarter of the first bucket that
@@ -280,22 +288,49 @@ func (d *drain) bucket(i int) {
 	d.m.opts.Metrics.Bucket(time.Since(began))
 }
 
+// expect makes room for so many pods.
+func (d *drain) expect(pods int) {
+	d.order = make([]*kill, 0, pods)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = make(map[types.UID]*kill, pods)
+}
+
 // due gives the pods that bucket i has to kill: those that are not above it and
-// have not been signalled.
+// have not been signalled. The drain alone writes what is known, so that it reads
+// it without the lock.
 func (d *drain) due(i int, s share, now time.Time) []*kill {
-	schedule := d.timing.schedule
-	var kills []*kill
+	var pods []PlannedPod
 	for _, pod := range d.m.opts.Pods() {
 		if pod == nil {
 			continue
 		}
 		priority := d.timing.plan.Priority(pod)
-		if schedule.Index(priority) > i || d.find(podKey(pod)) != nil {
-			continue
+		if d.timing.schedule.Index(priority) <= i && d.known[podKey(pod)] == nil {
+			pods = append(pods, PlannedPod{Pod: pod, Priority: priority})
 		}
-		kills = append(kills, d.add(newKill(pod, priority, schedule[i], s, now)))
 	}
-	return kills
+	kills := make([]kill, len(pods))
+	for n, pod := range pods {
+		kills[n].init(pod, d.timing.schedule[i], s, now)
+	}
+	return d.add(kills)
+}
+
+// add makes kills known, those of a pod that is listed twice once, and gives them
+// as they are ordered.
+func (d *drain) add(kills []kill) []*kill {
+	before := len(d.order)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range kills {
+		key := podKey(kills[i].pod)
+		if d.known[key] == nil {
+			d.known[key] = &kills[i]
+			d.order = append(d.order, &kills[i])
+		}
+	}
+	return d.order[before:len(d.order):len(d.order)]
 }
 
 // find gives what was asked for a pod; nil: nothing was.
@@ -303,14 +338,6 @@ func (d *drain) find(key types.UID) *kill {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.known[key]
-}
-
-func (d *drain) add(k *kill) *kill {
-	d.order = append(d.order, k)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[podKey(k.pod)] = k
-	return k
 }
 
 // await waits for done until a time or the end of Run, and tells whether it is.
@@ -344,7 +371,7 @@ func (d *drain) note(err error) {
 func (d *drain) finish() (ended time.Time) {
 	_, flush := d.timing.plan.reserves(time.Until(d.timing.end))
 	for _, b := range d.batches {
-		d.await(b.done, d.timing.end.Add(-flush))
+		d.straggled = !d.await(b.done, d.timing.end.Add(-flush)) || d.straggled
 	}
 	d.flush(d.order, d.timing.end)
 	if d.interrupted() {
@@ -357,12 +384,50 @@ func (d *drain) finish() (ended time.Time) {
 	ended = time.Now()
 	report := d.result(ended)
 	d.m.last.set(d.began, report)
-	d.showTimes(ended)
-	stored := d.save(report)
-	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
+	d.saveTimes(ended)
+	d.store(ended, report)
 	d.releasing()
 	d.note(d.m.lock.release(d.epoch))
+	if d.storesLater() {
+		d.writes = append(d.writes, d.save(0, report))
+	}
 	return ended
+}
+
+// store stores the report before the host is let go. Of very many pods only the
+// outline is: theirs is stored beside the release, for they would hold the host
+// for longer than they took to end.
+func (d *drain) store(ended time.Time, report func() Report) {
+	if d.storesLater() {
+		outline := d.outline(ended)
+		report = func() Report { return outline }
+	}
+	stored := d.save(0, report)
+	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
+}
+
+// storesLater tells whether the pods' reports are stored beside the release.
+func (d *drain) storesLater() bool { return len(d.order) > podsStoredAtOnce }
+
+// conclude makes the report of a drain whose pods have all ended, and stores it
+// if it says more than what is stored.
+func (d *drain) conclude(ended time.Time) {
+	for _, write := range d.writes {
+		d.note(write.err)
+	}
+	report := d.result(ended)
+	d.final = report()
+	d.m.setReport(d.final)
+	if d.interrupted() || !d.straggled {
+		return
+	}
+	stored := d.save(0, func() Report { return d.final })
+	<-stored.done
+	if stored.err != nil {
+		d.note(stored.err)
+		d.final.Errors = texts(d.errs)
+		d.m.setReport(d.final)
+	}
 }
 
 // halted tells whether no further pod is to be signalled. The end of Run reaches

@@ -1,48 +1,33 @@
 package shutdown
 
 import (
-	"errors"
-	"sync"
 	"time"
 )
 
-// ledger stores how far a shutdown has come, one write after the other, each in a
-// goroutine of the drain that asks for it: a disk that hangs holds nobody but
-// those who want to wait.
+// ledger stores how far a shutdown has come: our file, and the kubelet's beside it.
 type ledger struct {
-	dir        string // "": nothing is stored
-	keepsTimes bool   // the kubelet's file is written too
-	bootID     string // "": not known, and then progress is not stored
-	before     time.Duration
-	at         time.Time // the moment before is of
-
-	mu     sync.Mutex // guards all below; never held while a file is written
-	last   *entry     // the newest write; nil: none yet
-	writer uint64     // the number of the newest shutdown that has written
-}
-
-// entry is one write.
-type entry struct {
-	done chan struct{}
-	err  error // read once done is closed
-}
-
-// noEntry is a write of nothing.
-func noEntry() *entry {
-	e := &entry{done: make(chan struct{})}
-	close(e.done)
-	return e
+	dir      string   // "": nothing is stored
+	progress *journal // nil: nor is this, for want of a directory or a boot id
+	times    *journal // nil: the kubelet's file is not kept
+	bootID   string
+	before   time.Duration // since the boot
+	at       time.Time     // the moment that before is of
 }
 
 // newLedger looks at the boot once. On a host where that cannot be done nothing
 // can be resumed, and the error says so.
 func newLedger(dir string, keepsTimes bool, boot func() (string, time.Duration, error)) (*ledger, error) {
-	l := &ledger{dir: dir, keepsTimes: keepsTimes, at: time.Now()}
+	l := &ledger{dir: dir, at: time.Now()}
 	if dir == "" {
 		return l, nil
 	}
+	if keepsTimes {
+		l.times = &journal{}
+	}
 	var err error
-	l.bootID, l.before, err = boot()
+	if l.bootID, l.before, err = boot(); err == nil {
+		l.progress = &journal{}
+	}
 	return l, err
 }
 
@@ -52,55 +37,16 @@ func (l *ledger) sinceBoot(t time.Time) time.Duration { return l.before + t.Sub(
 // moment is the inverse of sinceBoot.
 func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }
 
-// write stores what is known of a shutdown, after all that is being stored
-// already. What a later write replaces before its turn is not written at all, and
-// neither is what an earlier shutdown has to say. state is called when it is this
-// write's turn.
-func (l *ledger) write(work *sync.WaitGroup, shutdown uint64, state func() progress) *entry {
-	e := &entry{done: make(chan struct{})}
-	before, ok := l.enter(e, shutdown)
-	if !ok {
-		return noEntry()
-	}
-	work.Go(func() {
-		defer close(e.done)
-		if before != nil {
-			<-before.done
-		}
-		if l.isLast(e) {
-			e.err = l.store(state())
-		}
+// writeProgress stores our file. p is called when it is this write's turn.
+func (l *ledger) writeProgress(w writing, p func() progress) *entry {
+	return l.progress.write(w, func() error {
+		p := p()
+		p.BootID = l.bootID
+		return writeProgress(l.dir, p)
 	})
-	return e
 }
 
-// enter makes e the newest write and gives the one before it; false: there is
-// nothing to write.
-func (l *ledger) enter(e *entry, shutdown uint64) (before *entry, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dir == "" || shutdown < l.writer {
-		return nil, false
-	}
-	before = l.last
-	l.last, l.writer = e, shutdown
-	return before, true
-}
-
-func (l *ledger) isLast(e *entry) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last == e
-}
-
-// store writes both files.
-func (l *ledger) store(p progress) error {
-	var errs []error
-	if p.BootID = l.bootID; p.BootID != "" {
-		errs = append(errs, writeProgress(l.dir, p))
-	}
-	if l.keepsTimes {
-		errs = append(errs, writeTimes(l.dir, times{StartTime: p.Report.Started, EndTime: p.Report.Ended}))
-	}
-	return errors.Join(errs...)
+// writeTimes stores the kubelet's file.
+func (l *ledger) writeTimes(w writing, t times) *entry {
+	return l.times.write(w, func() error { return writeTimes(l.dir, t) })
 }

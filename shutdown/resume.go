@@ -29,7 +29,7 @@ func (m *Manager) remember() remembered {
 			r.trouble = append(r.trouble, err)
 		}
 	}
-	if r.times == (times{}) && r.progress != nil {
+	if r.progress != nil { // it is written before the host goes on, the times beside it
 		r.times = times{StartTime: r.progress.Report.Started, EndTime: r.progress.Report.Ended}
 	}
 	return r
@@ -92,7 +92,7 @@ func (l *loop) forgo() {
 	p.Report.Cancelled, p.Report.Ended = true, time.Now()
 	l.m.setReport(p.Report)
 	l.numbers++
-	l.m.ledger.write(l.work, l.numbers, func() progress { return *p })
+	l.m.ledger.writeProgress(writing{ctx: l.ctx, work: l.work, shutdown: l.numbers}, func() progress { return *p })
 	l.m.shuttingDown.Store(false)
 	l.announcer.cancelled(NodeState{})
 }

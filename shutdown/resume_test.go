@@ -295,6 +295,7 @@ func TestStoredTimes(t *testing.T) {
 		n.runOn(&boot{id: "one", began: time.Now()})
 		began := time.Now()
 		n.announce()
+		n.pass(time.Second)
 		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, dir))
 		n.pass(time.Minute)
 		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, dir))

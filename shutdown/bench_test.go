@@ -1,0 +1,173 @@
+package shutdown_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// instant is a killer whose pods end at once. The status is written, as the
+// kubelet's killer does.
+func instant(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	status := pod.Status
+	req.SetStatus(&status)
+	return shutdown.KillResult{Outcome: "Graceful"}, nil
+}
+
+// stopping is a killer whose pods take a moment.
+func stopping(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return instant(ctx, pod, req)
+}
+
+// benchHost is a source with one session, whose lock tells of its release.
+type benchHost struct {
+	events   chan shutdown.Event
+	released chan struct{}
+}
+
+func newBenchHost() *benchHost {
+	return &benchHost{events: make(chan shutdown.Event), released: make(chan struct{})}
+}
+
+func (h *benchHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
+func (h *benchHost) Events() <-chan shutdown.Event                     { return h.events }
+func (h *benchHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
+func (h *benchHost) Inhibit(context.Context) (io.Closer, error)        { return release(h.released), nil }
+func (h *benchHost) Close() error                                      { close(h.events); return nil }
+func (h *benchHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
+	return wish, nil
+}
+
+type release chan struct{}
+
+func (r release) Close() error { close(r); return nil }
+
+// benchPods are pods of which one in ten is critical.
+func benchPods(n int) []*v1.Pod {
+	pods := make([]*v1.Pod, n)
+	for i := range pods {
+		priority := int32(0)
+		if i%10 == 0 {
+			priority = topPriority
+		}
+		pods[i] = shutdowntest.Pod(fmt.Sprintf("pod-%d", i), priority, 30)
+	}
+	return pods
+}
+
+// BenchmarkSignalToRelease is the time from the host's signal to the release of
+// its lock, with the state on the disk: what a shutdown costs beside the pods' own
+// time. "plain" is the kubelet's way: a goroutine for each pod, and its own small
+// state file.
+func BenchmarkSignalToRelease(b *testing.B) {
+	for _, n := range []int{110, 10_000, 50_000} {
+		pods := benchPods(n)
+		for name, killer := range map[string]shutdown.PodKillerFunc{"instant": instant, "100ms": stopping} {
+			b.Run(fmt.Sprintf("pods=%d/%s/kubegrace", n, name), func(b *testing.B) { benchManager(b, pods, killer) })
+			b.Run(fmt.Sprintf("pods=%d/%s/plain", n, name), func(b *testing.B) { benchPlain(b, pods, killer) })
+		}
+	}
+}
+
+func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		host := newBenchHost()
+		m, err := shutdown.NewManager(shutdown.Options{
+			Config:   config(30*time.Second, 10*time.Second),
+			Pods:     func() []*v1.Pod { return pods },
+			Killer:   killer,
+			Source:   host,
+			StateDir: b.TempDir(),
+		})
+		require.NoError(b, err)
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		<-m.Ready()
+		b.StartTimer()
+
+		host.events <- shutdown.Event{}
+		<-host.released
+
+		b.StopTimer()
+		cancel()
+		require.NoError(b, <-ended)
+		b.StartTimer()
+	}
+}
+
+func benchPlain(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
+	b.ReportAllocs()
+	state := filepath.Join(b.TempDir(), timesFile)
+	for b.Loop() {
+		plainShutdown(b.Context(), state, pods, killer)
+	}
+	require.FileExists(b, state)
+}
+
+// plainShutdown groups the pods and kills each in a goroutine.
+func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shutdown.PodKiller) {
+	began := time.Now()
+	storePlain(state, began, time.Time{})
+	var groups [2][]*v1.Pod
+	for _, pod := range pods {
+		group := 0
+		if *pod.Spec.Priority >= topPriority {
+			group = 1
+		}
+		groups[group] = append(groups[group], pod)
+	}
+	for _, group := range groups {
+		killPlain(ctx, group, killer)
+	}
+	storePlain(state, began, time.Now())
+}
+
+func killPlain(ctx context.Context, pods []*v1.Pod, killer shutdown.PodKiller) {
+	var wg sync.WaitGroup
+	for _, pod := range pods {
+		wg.Go(func() {
+			grace := min(*pod.Spec.TerminationGracePeriodSeconds, 20)
+			_, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: grace, SetStatus: func(status *v1.PodStatus) {
+				status.Phase, status.Reason = v1.PodFailed, shutdown.TerminatedReason
+				status.Conditions = append(status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget})
+			}})
+			if err != nil {
+				panic(err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+	}
+}
+
+func storePlain(path string, start, end time.Time) {
+	data := fmt.Appendf(nil, `{"startTime":%q,"endTime":%q}`, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano))
+	if err := atomicfile.Write(path, data); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}

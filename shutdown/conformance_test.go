@@ -1,0 +1,152 @@
+package shutdown_test
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// managerVectors is testdata/manager.yaml. The pods of its list are described as
+// "prio 0" and "tgps nil".
+type managerVectors struct {
+	Pods        map[string][]string
+	BeforeEvent struct {
+		ShutdownStatus *string
+		Admit          bool
+		Inhibited      bool
+	} `json:"before_event"`
+	AfterEvent struct {
+		ShutdownStatus  string
+		Admit           bool
+		Reason, Message string
+	} `json:"after_event"`
+	Cases []managerCase
+}
+
+type managerCase struct {
+	Desc            string
+	Pods            any // names, or the phases of pods by name
+	Total, Critical int64
+	Delay, After    int64
+	Overrode        bool
+	Kills           map[string]int64
+	Status          map[string]v1.PodPhase
+	StatusCommon    statusCommon `json:"status_common"`
+}
+
+type statusCommon struct {
+	Reason, Message string
+	Condition       v1.PodCondition
+}
+
+func loadManagerVectors(t *testing.T) managerVectors {
+	t.Helper()
+	data, err := os.ReadFile("testdata/manager.yaml")
+	require.NoError(t, err)
+	var groups map[string]managerVectors
+	require.NoError(t, yaml.Unmarshal(data, &groups))
+	vectors, ok := groups["nodeshutdown_manager"]
+	require.True(t, ok)
+	require.NotEmpty(t, vectors.Cases)
+	return vectors
+}
+
+// podsOf makes the pods of a case.
+func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
+	t.Helper()
+	var pods []*v1.Pod
+	switch given := c.Pods.(type) {
+	case []any:
+		for _, name := range given {
+			pods = append(pods, described(t, name.(string), v.Pods[name.(string)]))
+		}
+	case map[string]any:
+		for name, phase := range given {
+			pod := shutdowntest.Pod(name, 0, -1)
+			pod.Status.Phase = v1.PodPhase(phase.(string))
+			pods = append(pods, pod)
+		}
+	default:
+		t.Fatalf("pods of %q are %T", c.Desc, c.Pods)
+	}
+	return pods
+}
+
+// described makes a pod from its description.
+func described(t *testing.T, name string, description []string) *v1.Pod {
+	t.Helper()
+	require.NotEmpty(t, description, name)
+	pod := shutdowntest.Pod(name, 0, -1)
+	for _, text := range description {
+		what, value, _ := strings.Cut(text, " ")
+		if value == "nil" {
+			continue
+		}
+		number, err := strconv.ParseInt(value, 10, 64)
+		require.NoError(t, err)
+		switch what {
+		case "prio":
+			pod.Spec.Priority = new(int32(number))
+		case "tgps":
+			pod.Spec.TerminationGracePeriodSeconds = &number
+		default:
+			t.Fatalf("pod %s: %q is not known", name, text)
+		}
+	}
+	return pod
+}
+
+// The cases of the kubelet's own manager, with roll-over off and no hook set.
+func TestConformanceManager(t *testing.T) {
+	vectors := loadManagerVectors(t)
+	for _, c := range vectors.Cases {
+		t.Run(c.Desc, func(t *testing.T) {
+			bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) { vectors.check(t, n, c) })
+		})
+	}
+}
+
+func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
+	t.Helper()
+	n.opts.Config = config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second)
+	n.opts.Plan.NoRollOver = true
+	n.host.Limit = time.Duration(c.After) * time.Second // what the host can be brought to
+	n.run()
+	require.Nil(t, v.BeforeEvent.ShutdownStatus)
+	require.NoError(t, n.m.ShutdownStatus())
+	require.Equal(t, v.BeforeEvent.Admit, n.m.Admit(nil).Admit)
+	require.Equal(t, v.BeforeEvent.Inhibited, n.m.Inhibitor().Held)
+	require.GreaterOrEqual(t, n.m.Inhibitor().Granted, time.Duration(c.Total)*time.Second)
+
+	n.announce()
+	require.EqualError(t, n.m.ShutdownStatus(), v.AfterEvent.ShutdownStatus)
+	want := shutdown.Admission{Admit: v.AfterEvent.Admit, Reason: v.AfterEvent.Reason, Message: v.AfterEvent.Message}
+	require.Equal(t, want, n.m.Admit(nil))
+	n.pass(time.Minute)
+	require.Equal(t, c.Kills, n.granted())
+	for name, phase := range c.Status {
+		kill, _ := n.killer.Kill(name)
+		c.StatusCommon.check(t, kill.Status, phase)
+	}
+}
+
+func (s statusCommon) check(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
+	t.Helper()
+	require.Equal(t, phase, status.Phase)
+	require.Equal(t, s.Reason, status.Reason)
+	require.Equal(t, s.Message, status.Message)
+	require.True(t, slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
+		c.LastTransitionTime = s.Condition.LastTransitionTime
+		return c == s.Condition
+	}))
+}
