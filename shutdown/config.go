@@ -18,10 +18,10 @@ import (
 type Config struct {
 	// ShutdownGracePeriod is the time of all pods together; 0: off. Fractions of
 	// a second are cut off.
-	ShutdownGracePeriod metav1.Duration `json:"shutdownGracePeriod,omitempty"`
+	ShutdownGracePeriod metav1.Duration `json:"shutdownGracePeriod,omitzero"`
 	// ShutdownGracePeriodCriticalPods is the part of it, at its end, that is kept
 	// for pods of priority 2000000000 and above; 0: they are killed at once.
-	ShutdownGracePeriodCriticalPods metav1.Duration `json:"shutdownGracePeriodCriticalPods,omitempty"`
+	ShutdownGracePeriodCriticalPods metav1.Duration `json:"shutdownGracePeriodCriticalPods,omitzero"`
 	// ShutdownGracePeriodByPodPriority is the other form, in any order; nil or
 	// empty: not used (KEP-2712).
 	ShutdownGracePeriodByPodPriority []PodPriorityGracePeriod `json:"shutdownGracePeriodByPodPriority,omitempty"`

@@ -184,7 +184,8 @@ func FuzzDecodedSpec(f *testing.F) {
 		if json.Unmarshal(data, s) != nil {
 			return
 		}
-		validation.ValidatePodTerminationUpdate(s, s, validation.Options{}, nil).ToAggregate()
+		errs := validation.ValidatePodTerminationUpdate(s, s, validation.Options{}, nil)
+		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil)
 		validation.WarnPodTermination(s, nil)
 		validation.DropDisabledFields(gates{}, s, nil)
 		require.Equal(t, validation.Options{}, validation.OptionsFor(gates{}, s))

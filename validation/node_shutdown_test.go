@@ -22,8 +22,8 @@ func byPriority(pairs ...[2]int64) (cfg shutdown.Config) {
 	return cfg
 }
 
-func total(seconds time.Duration) shutdown.Config {
-	return shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: seconds * time.Second}}
+func total(period time.Duration) shutdown.Config {
+	return shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
 const most = math.MaxInt64 / int64(time.Second)
@@ -31,7 +31,7 @@ const most = math.MaxInt64 / int64(time.Second)
 func TestNodeShutdownThatIsRight(t *testing.T) {
 	for name, cfg := range map[string]shutdown.Config{
 		"off":              {},
-		"total":            total(30),
+		"total":            total(30*time.Second),
 		"list":             byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
 		"as much as holds": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
 	} {
@@ -80,7 +80,7 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := node("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = new(int32(2_000_001_000))
 	pods := []*v1.Pod{admitted, node("plain", "", 30), nil}
-	require.Empty(t, validation.WarnNodeShutdown(total(30), 30*time.Second, []*v1.Pod{node("plain", "", 30)}))
+	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), 30*time.Second, []*v1.Pod{node("plain", "", 30)}))
 	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), 0, pods))
 	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), -time.Second, pods), "a limit that is not known")
 	require.Empty(t, validation.WarnNodeShutdown(shutdown.Config{}, time.Second, pods), "nothing is drained")
