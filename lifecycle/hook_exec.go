@@ -20,17 +20,17 @@ type execHook struct {
 
 // run runs the command with what is left until ctx's deadline as its timeout;
 // the kubelet gives it none. The output is in the message, never in the error.
-func (h execHook) run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, action *v1.ExecAction) (string, error) {
+func (h *execHook) run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, action *v1.ExecAction) (string, error) {
 	output, err := h.command(ctx, containerID, action.Command)
 	if err == nil {
 		return "", nil
 	}
-	hook := fmt.Sprintf("Exec lifecycle hook (%v)", action.Command)
-	return hookFailed(hook, pod, container, err) + fmt.Sprintf(", message: %q", output), err
+	message := hookFailed("Exec", fmt.Sprint(action.Command), pod, container, err)
+	return message + fmt.Sprintf(", message: %q", output), err
 }
 
 // command runs cmd unless there is nothing to run it with or no time.
-func (h execHook) command(ctx context.Context, containerID string, cmd []string) ([]byte, error) {
+func (h *execHook) command(ctx context.Context, containerID string, cmd []string) ([]byte, error) {
 	if h.commands == nil {
 		return nil, errNoCommands
 	}

@@ -47,35 +47,35 @@ func newHTTPHook(opts HandlerRunnerOptions) httpHook {
 }
 
 // run sends the request under ctx and reads its answer.
-func (h httpHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (string, error) {
+func (h *httpHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (string, error) {
 	err := h.get(ctx, pod, container, action)
 	if err == nil {
 		return "", nil
 	}
-	return hookFailed(fmt.Sprintf("HTTP lifecycle hook (%s)", action.Path), pod, container, err), err
+	return hookFailed("HTTP", action.Path, pod, container, err), err
 }
 
 // get is the hook without its message. Any answer is a success, as in the
 // kubelet, unless the options ask for one of 2xx.
-func (h httpHook) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
+func (h *httpHook) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	req, err := h.request(ctx, pod, container, action)
 	if err != nil {
 		return err
 	}
 	resp, err := h.sender.send(req, pod)
-	if err != nil {
+	if err != nil || resp == nil { // no error and no response: a doer of a test, in the kubelet a success too
 		return err
 	}
 	discard(resp)
-	if h.failOnStatus && (resp.StatusCode < 200 || resp.StatusCode > 299) {
-		return fmt.Errorf("unexpected HTTP status: %s", resp.Status)
+	if h.failOnStatus && resp.StatusCode/100 != 2 {
+		return fmt.Errorf("unexpected HTTP status: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return nil
 }
 
 // request is the kubelet's for the action. Its URL is not written out and
 // parsed again, so that what url.Parse would refuse is sent as it is.
-func (h httpHook) request(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
+func (h *httpHook) request(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	host, err := h.host(ctx, pod, action.Host)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (h httpHook) request(ctx context.Context, pod *v1.Pod, container *v1.Contai
 }
 
 // host is the one that the action names, else the pod's address.
-func (h httpHook) host(ctx context.Context, pod *v1.Pod, named string) (string, error) {
+func (h *httpHook) host(ctx context.Context, pod *v1.Pod, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
@@ -168,7 +168,7 @@ func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 
 // headers are those of the action, repeated ones included. An Accept that is
 // listed as empty is not sent at all.
-func (h httpHook) headers(listed []v1.HTTPHeader) http.Header {
+func (h *httpHook) headers(listed []v1.HTTPHeader) http.Header {
 	headers := http.Header{}
 	for _, header := range listed {
 		headers.Add(header.Name, header.Value)
@@ -188,7 +188,7 @@ func (h httpHook) headers(listed []v1.HTTPHeader) http.Header {
 // the middle of it, and closes it. The answer has come already: what goes wrong
 // in its body is no failure of the hook.
 func discard(resp *http.Response) {
-	if resp == nil || resp.Body == nil {
+	if resp.Body == nil {
 		return // not from net/http
 	}
 	if resp.ContentLength <= mostDrained {

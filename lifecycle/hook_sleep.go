@@ -3,7 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/metrics"
 )
+
+// sleepTolerance is how much may lack of a sleep that counts as whole. A sleep may
+// be as long as the grace period (KEP-3960), whose deadline was set a moment
+// before the sleep began; in the kubelet such a sleep is not cut either.
+const sleepTolerance = 100 * time.Millisecond
 
 // sleepHook lets time pass (KEP-3960).
 type sleepHook struct {
@@ -28,16 +33,32 @@ func (e *sleepCutError) Unwrap() error { return e.cause }
 
 // run sleeps until the seconds are over or ctx is. Zero, a negative number and
 // a feature gate that is off sleep not at all and are no failure.
-func (h sleepHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
+func (h *sleepHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
 	if !h.on || sleep(ctx, action.Seconds) {
 		return "", nil
 	}
 	return h.cut(ctx, pod, container, action)
 }
 
+// sleep tells whether the seconds went by before ctx ended. Its frame is small:
+// what a sleeping hook takes in memory is, for the most part, its stack.
+func sleep(ctx context.Context, seconds int64) bool {
+	if seconds <= 0 {
+		return true
+	}
+	span := graceperiod.Duration(seconds)
+	began := time.Now()
+	select {
+	case <-time.After(span):
+		return true
+	case <-ctx.Done():
+		return time.Since(began) > span-sleepTolerance
+	}
+}
+
 // cut says why a sleep ended early. That its container has exited is no
 // failure: there is no one left to sleep for (k/k#134338).
-func (h sleepHook) cut(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
+func (h *sleepHook) cut(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ContainerExited) {
 		h.metrics.SleepEndedByExit()
@@ -45,20 +66,5 @@ func (h sleepHook) cut(ctx context.Context, pod *v1.Pod, container *v1.Container
 	}
 	h.metrics.SleepTerminatedEarly()
 	err := &sleepCutError{cause: cause}
-	return hookFailed(fmt.Sprintf("Sleep lifecycle hook (%d)", action.Seconds), pod, container, err), err
-}
-
-// sleep tells whether all seconds went by before ctx ended.
-func sleep(ctx context.Context, seconds int64) bool {
-	if seconds <= 0 {
-		return true
-	}
-	timer := time.NewTimer(graceperiod.Duration(seconds))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return hookFailed("Sleep", strconv.FormatInt(action.Seconds, 10), pod, container, err), err
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -119,14 +120,40 @@ func invalidHandler(handler *v1.LifecycleHandler) (string, error) {
 	return fmt.Sprintf("Cannot run handler: %v", err), err
 }
 
-// hookFailed is the part that the kubelet's messages have in common, after what
-// names the hook.
-func hookFailed(hook string, pod *v1.Pod, container *v1.Container, err error) string {
-	name := ""
-	if container != nil {
-		name = container.Name
+// hookFailed is the kubelet's message for a hook that failed: what kind of hook,
+// and what it was to do. The usual names need no escaping, and then neither fmt
+// nor strconv has a hand in it: their depth of calls would make each of a hundred
+// thousand sleeps that are cancelled at once grow its stack first.
+func hookFailed(kind, action string, pod *v1.Pod, container *v1.Container, err error) string {
+	name := containerName(container)
+	if pod == nil || !plain(name) || !plain(pod.Name) || !plain(pod.Namespace) || !plain(string(pod.UID)) {
+		return fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %v", kind, action, name, podText(pod), err)
 	}
-	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %v", hook, name, podText(pod), err)
+	reason := err.Error()
+	var b strings.Builder
+	b.Grow(len(kind) + len(action) + len(name) + len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(reason) + 64)
+	b.WriteString(kind)
+	b.WriteString(" lifecycle hook (")
+	b.WriteString(action)
+	b.WriteString(") for Container \"")
+	b.WriteString(name)
+	b.WriteString("\" in Pod \"")
+	b.WriteString(pod.Name)
+	b.WriteString("_")
+	b.WriteString(pod.Namespace)
+	b.WriteString("(")
+	b.WriteString(string(pod.UID))
+	b.WriteString(")\" failed - error: ")
+	b.WriteString(reason)
+	return b.String()
+}
+
+// containerName is "" for a nil container.
+func containerName(container *v1.Container) string {
+	if container == nil {
+		return ""
+	}
+	return container.Name
 }
 
 // podText is how the kubelet prints a pod: name_namespace(uid).
@@ -134,5 +161,15 @@ func podText(pod *v1.Pod) string {
 	if pod == nil {
 		return "<nil>"
 	}
-	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
+	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
+}
+
+// plain tells whether %q would print s as it is, between quotes.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

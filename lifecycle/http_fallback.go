@@ -27,7 +27,7 @@ type httpSender struct {
 
 // send returns the first answer it gets. A retry that fails leaves the first
 // error, which names the cause, and is only logged.
-func (s httpSender) send(req *http.Request, pod *v1.Pod) (*http.Response, error) {
+func (s *httpSender) send(req *http.Request, pod *v1.Pod) (*http.Response, error) {
 	resp, err := s.doer.Do(req)
 	if !answeredInHTTP(err) {
 		return resp, err
@@ -42,7 +42,7 @@ func (s httpSender) send(req *http.Request, pod *v1.Pod) (*http.Response, error)
 }
 
 // recordFallback counts a retry that succeeded and records its event.
-func (s httpSender) recordFallback(host string, pod *v1.Pod) {
+func (s *httpSender) recordFallback(host string, pod *v1.Pod) {
 	s.metrics.HTTPFallback()
 	if s.events != nil && pod != nil {
 		s.events.Event(pod, v1.EventTypeWarning, reasonHTTPFallback,

@@ -1,0 +1,143 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// sleeper sleeps in its goroutine until ctx ends.
+type sleeper func(ctx context.Context)
+
+// sleepers are what the figures are compared with, and what they are of: a
+// goroutine that only waits, which is the floor; a runner written plainly; ours.
+func sleepers() map[string]sleeper {
+	const hour = 3600
+	pod, container := hookPod()
+	handler := &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: hour}}
+	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
+	return map[string]sleeper{
+		"floor": func(ctx context.Context) { <-ctx.Done() },
+		"plain": func(ctx context.Context) { plainRun(ctx, pod, container, handler) },
+		"runner": func(ctx context.Context) {
+			if _, err := runner.Run(ctx, containerID, pod, container, handler); err == nil {
+				panic("an hour went by")
+			}
+		},
+	}
+}
+
+// plainRun is a runner as one writes it first, with time.After.
+func plainRun(ctx context.Context, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	switch {
+	case handler.Exec != nil, handler.HTTPGet != nil:
+		return "", errors.ErrUnsupported
+	default:
+		err := plainSleep(ctx, handler.Sleep.Seconds)
+		var msg string
+		if err != nil {
+			msg = fmt.Sprintf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %v",
+				handler.Sleep.Seconds, container.Name, fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), err)
+		}
+		return msg, err
+	}
+}
+
+func plainSleep(ctx context.Context, seconds int64) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("container terminated before sleep hook finished")
+	case <-time.After(time.Duration(seconds) * time.Second):
+		return nil
+	}
+}
+
+// announcing is a context that says when it is waited for.
+type announcing struct {
+	context.Context
+
+	waitedFor *sync.WaitGroup
+}
+
+func (a announcing) Done() <-chan struct{} {
+	a.waitedFor.Done()
+	return a.Context.Done()
+}
+
+// park starts n sleepers, and returns when all of them wait, with a function
+// that ends them and returns when all have ended.
+func park(parent context.Context, n int, sleep sleeper) (end func()) {
+	ctx, cancel := context.WithCancel(parent)
+	var ended, waiting sync.WaitGroup
+	waiting.Add(n)
+	var shared context.Context = announcing{ctx, &waiting}
+	for range n {
+		ended.Go(func() { sleep(shared) })
+	}
+	waiting.Wait()
+	return func() {
+		cancel()
+		ended.Wait()
+	}
+}
+
+// inUse is the memory of all that lives: objects and stacks, in bytes.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC() // the second one frees what the first has swept late
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc + stats.StackInuse)
+}
+
+// BenchmarkSleepingHookMemory reports what one sleeping hook takes. The runtime
+// keeps the descriptor of an ended goroutine for the next one, so that only the
+// first of several measurements would see it: all are made here beforehand, and
+// what they take is added to each.
+func BenchmarkSleepingHookMemory(b *testing.B) {
+	const hooks = 20_000
+	before := inUse()
+	park(b.Context(), hooks, sleepers()["floor"])()
+	descriptors := inUse() - before
+	for _, name := range []string{"floor", "plain", "runner"} {
+		b.Run(name, func(b *testing.B) {
+			sleep := sleepers()[name]
+			var took int64
+			rounds := 0
+			for b.Loop() {
+				before := inUse()
+				end := park(b.Context(), hooks, sleep)
+				took += inUse() - before
+				rounds++
+				end()
+			}
+			b.ReportMetric(float64(took)/float64(rounds*hooks)+float64(descriptors)/hooks, "B/hook")
+		})
+	}
+}
+
+// BenchmarkCancelSleepingHooks is the time from the cancellation of a context to
+// the return of the last of the hooks that sleep under it.
+func BenchmarkCancelSleepingHooks(b *testing.B) {
+	const hooks = 100_000
+	for _, name := range []string{"floor", "plain", "runner"} {
+		b.Run(name, func(b *testing.B) {
+			sleep := sleepers()[name]
+			for b.Loop() {
+				b.StopTimer()
+				end := park(b.Context(), hooks, sleep)
+				b.StartTimer()
+				end()
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/cancel")
+		})
+	}
+}
