@@ -13,7 +13,7 @@ import (
 // total gives an equal schedule. Seconds below 0 become 0. s is not changed.
 func (s Schedule) Fit(limit time.Duration) Schedule {
 	fitted := slices.Clone(s)
-	covered := limit >= s.Total()
+	covered := limit >= s.Total() // not summed up in seconds, which may overflow
 	left := int64(max(limit, 0) / time.Second)
 	for i := len(fitted) - 1; i >= 0; i-- {
 		own := max(fitted[i].Seconds, 0)

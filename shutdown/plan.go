@@ -8,23 +8,14 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-const (
-	// DefaultUnmountReserve is what a [Manager] with Volumes keeps of each bucket
-	// for their unmount, when [PlanOptions.UnmountReserve] is 0.
-	DefaultUnmountReserve = 2 * time.Second
-	// DefaultFlushReserve is what a [Manager] with a Reporter keeps of each bucket
-	// for the final statuses, when [PlanOptions.FlushReserve] is 0.
-	DefaultFlushReserve = time.Second
-)
-
 // PlanOptions shapes a plan. The zero value is the default.
 type PlanOptions struct {
 	// Limit is the time that there is for all buckets together; a longer schedule
 	// is fitted into it. 0: no limit. Negative: no time at all.
 	Limit time.Duration
 	// PriorityOf gives the value of a priority class that is not built in, for
-	// pods without an explicit priority; false: not known. It must not block. Nil:
-	// none is known.
+	// pods without an explicit priority; false: not known. It must not block, and
+	// may be called from several goroutines at once. Nil: none is known.
 	PriorityOf func(className string) (int32, bool)
 	// StaticPods is the priority of static pods that say nothing of it, and of
 	// their mirrors. Nil: that of system-node-critical, 2000001000. A pointer to 0
@@ -166,52 +157,5 @@ func (p *PlannedPod) grant(left, own time.Duration) {
 	p.WantedSeconds = p.GrantedSeconds
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)
-	}
-}
-
-// grant is the override, in seconds, that a pod is killed with. left is what its
-// bucket has now, own what the bucket has of its own, both less the reserves: a
-// pod that does not say how long it wants is not given what has rolled over.
-func grant(pod *v1.Pod, left, own time.Duration) int64 {
-	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		left = min(left, own)
-	}
-	return max(graceperiod.ForNodeShutdown(pod, int64(max(left, 0)/time.Second)), 0)
-}
-
-// reserves is what a bucket that has this much time keeps for the unmount and
-// for the flush: together at most half, cut in proportion.
-func (o PlanOptions) reserves(has time.Duration) (unmount, flush time.Duration) {
-	unmount, flush = max(o.UnmountReserve, 0), max(o.FlushReserve, 0)
-	half, sum := max(has, 0)/2, saturatingAdd(unmount, flush)
-	if sum <= half {
-		return unmount, flush
-	}
-	unmount = min(time.Duration(float64(half)*(float64(unmount)/float64(sum))), half)
-	return unmount, half - unmount
-}
-
-// lessReserves is what the reserves leave of a bucket's time to its pods.
-func (o PlanOptions) lessReserves(has time.Duration) time.Duration {
-	unmount, flush := o.reserves(has)
-	return has - unmount - flush
-}
-
-// forHooks fills in the default reserves of the hooks that are set, and drops
-// those of hooks that are not.
-func (o PlanOptions) forHooks(volumes, reporter bool) PlanOptions {
-	o.UnmountReserve = reserve(o.UnmountReserve, DefaultUnmountReserve, volumes)
-	o.FlushReserve = reserve(o.FlushReserve, DefaultFlushReserve, reporter)
-	return o
-}
-
-func reserve(asked, def time.Duration, used bool) time.Duration {
-	switch {
-	case !used || asked < 0:
-		return 0
-	case asked == 0:
-		return def
-	default:
-		return asked
 	}
 }

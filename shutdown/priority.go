@@ -58,7 +58,8 @@ func (o PlanOptions) classPriority(name string) (int32, bool) {
 }
 
 // isStatic tells whether a pod comes from a manifest of the node: it has the
-// annotation of its source, or is the mirror that stands for it in the API.
+// annotation of its source, or is the mirror that stands for it in the API. A pod
+// without either, as an agent may hand it in, counts as one of the API.
 func isStatic(pod *v1.Pod) bool {
 	source, known := pod.Annotations[configSourceAnnotation]
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]

@@ -6,7 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// unknownClasses counts the pods whose priority class nobody could resolve.
+// unknownClasses counts the pods whose priority class nobody could resolve. One
+// of them is enough to look for: a node has many pods and few classes.
 type unknownClasses struct {
 	pods  int
 	first *v1.Pod
@@ -20,7 +21,8 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 }
 
 // warnings says what is worth knowing about a plan, from the schedule as a whole
-// down to its pods.
+// down to its pods. However many pods there are, it is a few sentences per bucket:
+// each names the pod that is hit worst and counts the others.
 func (p *Plan) warnings(wanted Schedule, unknown unknownClasses) []string {
 	var texts []string
 	if total, fitted := wanted.Total(), p.Schedule.Total(); fitted < total {
@@ -30,12 +32,14 @@ func (p *Plan) warnings(wanted Schedule, unknown unknownClasses) []string {
 		texts = append(texts, p.Buckets[i].warnings()...)
 	}
 	if unknown.pods > 0 {
-		texts = append(texts, fmt.Sprintf("%s: value not known, counts as 0; pods: %d, among them %s",
-			describeClass(unknown.first), unknown.pods, describe(unknown.first)))
+		texts = append(texts, fmt.Sprintf("priority class %q: value not known, counts as 0; pods: %d, among them %s",
+			unknown.first.Spec.PriorityClassName, unknown.pods, describe(unknown.first)))
 	}
 	return texts
 }
 
+// warnings of a bucket without time says nothing of the single pods: all of them
+// get nothing.
 func (b *PlannedBucket) warnings() []string {
 	var texts []string
 	if b.Seconds < b.WantedSeconds {
@@ -66,8 +70,5 @@ func (b *PlannedBucket) truncated() (worst PlannedPod, n int) {
 	return worst, n
 }
 
+// describe names a pod as kubectl does.
 func describe(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
-func describeClass(pod *v1.Pod) string {
-	return fmt.Sprintf("priority class %q", pod.Spec.PriorityClassName)
-}

@@ -2,21 +2,41 @@
 // that decide how pods end: in a pod's spec as the API server says it, and in the
 // shutdown settings of a node as the kubelet does.
 //
-//	func admit(gate *featuregate.FeatureGate, pod, stored *v1.Pod) error {
-//		spec, path := &pod.Spec, field.NewPath("spec")
-//		if stored == nil {
-//			validation.DropDisabledFields(gate, spec, nil)
-//			return validation.ValidatePodTermination(spec, validation.OptionsFor(gate, nil), path).ToAggregate()
+//	func admit(gate featuregate.FeatureGate, pod, stored *v1.Pod) error {
+//		var old *v1.PodSpec // nil: a new pod
+//		if stored != nil {
+//			old = &stored.Spec
 //		}
-//		validation.DropDisabledFields(gate, spec, &stored.Spec)
-//		opts := validation.OptionsFor(gate, &stored.Spec)
-//		return validation.ValidatePodTerminationUpdate(spec, &stored.Spec, opts, path).ToAggregate()
+//		validation.DropDisabledFields(gate, &pod.Spec, old)
+//		opts := validation.OptionsFor(gate, old)
+//		return validation.ValidatePodTerminationUpdate(&pod.Spec, old, opts, field.NewPath("spec")).ToAggregate()
 //	}
 //
 // A spec is expected with the API server's defaults filled in: without them a
 // grace period, an HTTP path or a scheme that is not set is an error, as it is
 // there. Only the fields of the termination are looked at, not what else a pod or
 // a probe consists of.
+//
+// # What is checked
+//
+// The rules and their texts are the API server's and the kubelet's; these are the
+// ones that surprise:
+//
+//   - terminationGracePeriodSeconds: required, and let pass when it is negative. An
+//     update may change it from a negative value to 1, and in no other way.
+//   - Hooks of containers and sidecars: exactly one handler, of which exec, httpGet,
+//     tcpSocket and sleep come in this order. Other init containers and ephemeral
+//     ones have no lifecycle at all.
+//   - sleep: from 1, or from 0 with its gate, up to and with the grace period, in
+//     spite of the message (KEP-3960, KEP-4818).
+//   - stopSignal: only with spec.os.name; 65 names for linux, SIGKILL and SIGTERM
+//     for windows (KEP-4960).
+//   - Probes: a grace period above 0, for liveness and startup only (KEP-2238).
+//   - The node: the kubelet's six messages, then what it forgets.
+//
+// Feature gates act twice: [DropDisabledFields] takes out what is off,
+// [OptionsFor] allows what is on, and both leave a stored object what it has. To
+// validate without dropping refuses a field whose gate is off.
 //
 // # Concurrency properties
 //
@@ -29,7 +49,7 @@
 // Nothing panics: nil specs, nil fields and the extremes of int64 have a defined
 // result. An error list is nil if nothing is wrong and else holds everything that
 // is, in the order of the spec. Warnings refuse nothing; they are one sentence
-// each, and begin with the field or the pod that they are about.
+// each, and begin with what they are about.
 //
 // # Testing
 //

@@ -40,7 +40,7 @@ func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 		rest := **lifecycle
 		remove(&rest)
 		switch rest {
-		case **lifecycle:
+		case **lifecycle: // nothing was removed, not even from an empty one
 		case v1.Lifecycle{}:
 			*lifecycle = nil
 		default:
@@ -49,6 +49,7 @@ func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	}
 }
 
+// dropSleep takes the sleeps out of both hooks.
 func dropSleep(lifecycle *v1.Lifecycle) {
 	lifecycle.PreStop, lifecycle.PostStart = withoutSleep(lifecycle.PreStop), withoutSleep(lifecycle.PostStart)
 }

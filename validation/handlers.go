@@ -31,7 +31,8 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirst counts a handler, and refuses it if another one came before.
+// isFirst counts a handler, and refuses it if another one came before. Of one too
+// many nothing else is said: it has to go anyway.
 func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	*handlers++
 	if *handlers == 1 {
@@ -41,12 +42,16 @@ func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	return false
 }
 
+// exec wants a command, even one that is an empty word (validateExecAction).
 func (c *checker) exec(exec *v1.ExecAction, at place) {
 	if len(exec.Command) == 0 {
 		c.required(at.child("command"))
 	}
 }
 
+// httpGet checks a request, but not its host: whatever is written there is looked
+// up when the hook runs (validateHTTPGetAction). All its headers share one path,
+// which says nothing of their place.
 func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	if get.Path == "" {
 		c.required(at.child("path"))
@@ -63,7 +68,9 @@ func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	}
 }
 
-// port checks a port that is a number or the name of a container's port.
+// port checks a port that is a number or the name of a container's port, which
+// need not exist (ValidatePortNumOrName). A string of digits is no name, although
+// a kubelet would take it for a number.
 func (c *checker) port(port intstr.IntOrString, at place) {
 	switch port.Type {
 	case intstr.Int:

@@ -9,6 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
+// byPriorityField is the list that the kubelet hardly looks at.
 const byPriorityField = "shutdownGracePeriodByPodPriority"
 
 // ValidateNodeShutdown finds what is wrong with the shutdown settings of a node:
@@ -27,7 +28,8 @@ func ValidateNodeShutdown(cfg shutdown.Config, gate FeatureGate) error {
 	)
 }
 
-// negativeSeconds: the kubelet's timer for such a bucket fires at once.
+// negativeSeconds: the kubelet's timer for such a bucket fires at once, and the
+// sum that it asks the host for is too small for the other buckets.
 func negativeSeconds(list []shutdown.PodPriorityGracePeriod) error {
 	var errs []error
 	for i, p := range list {
@@ -56,7 +58,8 @@ func duplicatePriorities(list []shutdown.PodPriorityGracePeriod) error {
 	return errors.Join(errs...)
 }
 
-// overflow: the host would be asked for a delay that is not the sum.
+// overflow: the host would be asked for a delay that is not the sum. The entry
+// that goes beyond the limit is named, and no later one; negative ones count as 0.
 func overflow(list []shutdown.PodPriorityGracePeriod) error {
 	const most = int64(math.MaxInt64 / time.Second)
 	var sum int64

@@ -31,7 +31,7 @@ const most = math.MaxInt64 / int64(time.Second)
 func TestNodeShutdownThatIsRight(t *testing.T) {
 	for name, cfg := range map[string]shutdown.Config{
 		"off":              {},
-		"total":            total(30*time.Second),
+		"total":            total(30 * time.Second),
 		"list":             byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
 		"as much as holds": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
 	} {

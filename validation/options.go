@@ -16,11 +16,13 @@ type FeatureGate interface {
 
 // Options says which features a pod may use. The zero value allows none.
 type Options struct {
-	// AllowSleepAction allows hooks that sleep (PodLifecycleSleepAction).
+	// AllowSleepAction allows hooks that sleep (PodLifecycleSleepAction, KEP-3960).
+	// Without it one is refused rather than left to a kubelet that does not sleep.
 	AllowSleepAction bool
-	// AllowZeroSleep allows sleeps of zero seconds (PodLifecycleSleepActionAllowZero).
+	// AllowZeroSleep allows sleeps of zero seconds (PodLifecycleSleepActionAllowZero,
+	// KEP-4818). It means nothing without AllowSleepAction.
 	AllowZeroSleep bool
-	// AllowStopSignals allows stop signals (ContainerStopSignals).
+	// AllowStopSignals allows stop signals (ContainerStopSignals, KEP-4960).
 	AllowStopSignals bool
 }
 
@@ -46,6 +48,8 @@ func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	return false
 }
 
+// hasSleep, hasZeroSleep and hasStopSignal are the uses that a gate is about. It
+// does not matter whether the hook is one that would ever run.
 func hasSleep(lifecycle *v1.Lifecycle) bool {
 	return sleepOf(lifecycle.PreStop) != nil || sleepOf(lifecycle.PostStart) != nil
 }
@@ -57,6 +61,7 @@ func hasZeroSleep(lifecycle *v1.Lifecycle) bool {
 
 func hasStopSignal(lifecycle *v1.Lifecycle) bool { return lifecycle.StopSignal != nil }
 
+// sleepOf is the sleep of a hook; nil: it has none, or there is no hook.
 func sleepOf(hook *v1.LifecycleHandler) *v1.SleepAction {
 	if hook == nil {
 		return nil

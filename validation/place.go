@@ -25,7 +25,7 @@ func (p place) item(name string, i int) place {
 	return p
 }
 
-// child is the field name of the value at p.
+// child is the field name of the value at p, at most deepest times in a chain.
 func (p place) child(name string) place {
 	p.fields[p.depth] = name
 	p.depth++

@@ -52,7 +52,8 @@ func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) fi
 	return c.errs
 }
 
-// checker collects what is wrong with one spec.
+// checker collects what is wrong with one spec. It holds what a container is
+// checked against beside itself.
 type checker struct {
 	opts  Options
 	grace *int64    // of the pod
@@ -60,6 +61,7 @@ type checker struct {
 	errs  field.ErrorList
 }
 
+// required, forbidden and invalid add an error; only here a place becomes a path.
 func (c *checker) required(at place) {
 	c.errs = append(c.errs, field.Required(at.path(), ""))
 }
@@ -73,6 +75,7 @@ func (c *checker) invalid(at place, value any, detail string) {
 }
 
 // container checks a container that runs beside others: a main one or a sidecar.
+// Of its probes only the grace matters, and a probe without one costs nothing.
 func (c *checker) container(container *v1.Container, at place) {
 	if container.Lifecycle != nil {
 		c.lifecycle(container.Lifecycle, at.child(fieldLifecycle))
@@ -94,13 +97,15 @@ func (c *checker) initContainer(container *v1.Container, at place) {
 	}
 }
 
+// ephemeralContainer: one is added to look at a pod, and ends with it.
 func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at place) {
 	if container.Lifecycle != nil {
 		c.forbidden(at.child(fieldLifecycle), "cannot be set for an Ephemeral Container")
 	}
 }
 
-// isSidecar tells whether an init container goes on beside the main ones.
+// isSidecar tells whether an init container goes on beside the main ones. On any
+// other kind of container the policy means nothing of the sort.
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

@@ -20,7 +20,8 @@ func graceOf(probe *v1.Probe) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// readinessProbe refuses a grace period: this probe kills nothing.
+// readinessProbe refuses a grace period: this probe kills nothing. One that is not
+// positive is refused twice, as by the API server (validateReadinessProbe).
 func (c *checker) readinessProbe(probe *v1.Probe, at place) {
 	c.probe(probe, at, fieldReadinessProbe)
 	if seconds := graceOf(probe); seconds != nil {

@@ -9,7 +9,8 @@ import (
 // sleep checks how long a hook sleeps (KEP-3960, KEP-4818). A sleep as long as
 // the grace is allowed although the texts say less; both texts are the API
 // server's, the gate that does not exist in the second one included. Without a
-// grace, which is an error of its own, nothing is said.
+// grace, which is an error of its own, nothing is said. A postStart hook is held
+// to the same limits, although it spends nothing of the grace.
 func (c *checker) sleep(sleep *v1.SleepAction, at place) {
 	if !c.opts.AllowSleepAction {
 		c.forbidden(at, "may not be set when feature gate PodLifecycleSleepAction is disabled")

@@ -28,7 +28,9 @@ func (c *checker) stopSignal(signal v1.Signal, at place) {
 	}
 }
 
-// oneOf refuses a signal that is not in the list, which is sorted.
+// oneOf refuses a signal that is not in the list, which is sorted: so is the list
+// in the API server's message, and a search is quick. The error gets a copy, so
+// that a valid signal needs no list on the heap.
 func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
 	if _, found := slices.BinarySearch(signals, signal); !found {
 		c.errs = append(c.errs, field.NotSupported(at.path(), signal, slices.Clone(signals)))
@@ -36,7 +38,8 @@ func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
 }
 
 // linuxSignals are the signals that a container on Linux may be stopped with, in
-// the order of their names.
+// the order of their names. They are all that the runtimes know by name, those
+// included that stop nothing, as SIGCHLD and SIGCONT (KEP-4960).
 func linuxSignals() [65]v1.Signal {
 	return [65]v1.Signal{
 		v1.SIGABRT, v1.SIGALRM, v1.SIGBUS, v1.SIGCHLD, v1.SIGCLD,

@@ -34,11 +34,13 @@ func ValidatePodTerminationUpdate(spec, old *v1.PodSpec, opts Options, path *fie
 	return append(errs, c.errs...)
 }
 
-// changes collects the fields that an update must not change.
+// changes collects the fields that an update must not change. It is apart from
+// checker, which knows one spec only.
 type changes struct {
 	errs field.ErrorList
 }
 
+// forbid adds an error of the type that the API server gives to every change.
 func (c *changes) forbid(at place, detail string) {
 	c.errs = append(c.errs, field.Forbidden(at.path(), detail))
 }
@@ -68,7 +70,8 @@ func counterpart(list, old []v1.Container, i int) *v1.Container {
 	return &old[at]
 }
 
-// container compares a container with the stored one; nil: it is new.
+// container compares a container with the stored one; nil: it is new. A lifecycle
+// is one value: which part of it was changed is plain to who changed it.
 func (c *changes) container(container, was *v1.Container, at place) {
 	if was == nil {
 		return
@@ -81,6 +84,8 @@ func (c *changes) container(container, was *v1.Container, at place) {
 	c.probe(container.StartupProbe, was.StartupProbe, at.child(fieldStartupProbe))
 }
 
+// probe compares the grace of two probes, one of which may be missing. That a
+// probe itself was added or removed is not the termination's business.
 func (c *changes) probe(probe, old *v1.Probe, at place) {
 	was, is := graceOf(old), graceOf(probe)
 	if !equal(was, is) {
@@ -88,6 +93,7 @@ func (c *changes) probe(probe, old *v1.Probe, at place) {
 	}
 }
 
+// equal tells whether two values, or two missing ones, are the same.
 func equal(a, b *int64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

@@ -15,6 +15,7 @@ import (
 // ones, whose priority class nobody has looked up. limit is used as it is; 0 and
 // less mean that it is not known. Nil means that there is nothing to say.
 func WarnNodeShutdown(cfg shutdown.Config, limit time.Duration, pods []*v1.Pod) []string {
+	// The defaults of a manager: what the plan says is what will happen.
 	opts := shutdown.PlanOptions{Limit: max(limit, 0)}
 	plan := shutdown.NewPlan(cfg.Schedule(true), pods, opts)
 	warnings := plan.Warnings
@@ -30,7 +31,9 @@ func WarnNodeShutdown(cfg shutdown.Config, limit time.Duration, pods []*v1.Pod) 
 }
 
 // hasClassOnly tells whether a pod names a priority class whose value admission
-// has not filled in, as for every static pod (k/k#133442).
+// has not filled in, as for every static pod (k/k#133442). It does not ask whether
+// the pod is a static one: a pod from the API always has its value, and an agent
+// that reads manifests need not annotate them.
 func hasClassOnly(pod *v1.Pod) bool {
 	return pod.Spec.PriorityClassName != "" && pod.Spec.Priority == nil
 }

@@ -34,16 +34,20 @@ func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 	return w.texts
 }
 
-// warner collects the warnings of one spec.
+// warner collects the warnings of one spec. It is apart from checker because
+// nothing in it is wrong, and what is wrong needs no warning.
 type warner struct {
 	grace *int64 // of the pod
 	texts []string
 }
 
+// warn adds a warning about the field at a place.
 func (w *warner) warn(at place, format string, args ...any) {
 	w.texts = append(w.texts, at.path().String()+": "+fmt.Sprintf(format, args...))
 }
 
+// podGrace speaks of the values that validation lets pass and that do not mean
+// what they seem to. Without a grace there is an error instead.
 func (w *warner) podGrace(at place) {
 	switch {
 	case w.grace == nil:
@@ -54,7 +58,8 @@ func (w *warner) podGrace(at place) {
 	}
 }
 
-// container speaks of the hooks of a container that runs beside others.
+// container speaks of the hooks of a container that runs beside others. Only
+// preStop hooks spend the grace; a postStart hook is cut when the container stops.
 func (w *warner) container(container *v1.Container, at place) {
 	if container.Lifecycle == nil {
 		return
@@ -82,7 +87,9 @@ func (w *warner) neverRuns(hook *v1.LifecycleHandler, at place) {
 }
 
 // room compares a preStop hook with the pod's grace, of which the hook and the
-// container's own end are both part.
+// container's own end are both part. How long an exec or a request takes nobody
+// knows, but within less than the floor of a stop it will hardly do. A sleep of 0
+// needs no time.
 func (w *warner) room(hook *v1.LifecycleHandler, at place) {
 	switch {
 	case w.grace == nil || hook.Sleep != nil && hook.Sleep.Seconds == 0:
