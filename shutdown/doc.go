@@ -1,0 +1,73 @@
+// Package shutdown drains the pods of a node when its host shuts down: the
+// kubelet's graceful node shutdown (KEP-2000, KEP-2712) for any node agent.
+//
+//	func run(ctx context.Context, config shutdown.Config, pods func() []*v1.Pod, killer shutdown.PodKiller) error {
+//		source, err := logind.New(logind.Options{})
+//		if err != nil {
+//			return err
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			Config: config,
+//			Pods:   pods,
+//			Killer: killer,
+//			Source: source,
+//		})
+//		if err != nil {
+//			return err // says all that is wrong with the options
+//		}
+//		return manager.Run(ctx) // holds the host, and drains when it shuts down
+//	}
+//
+// A [Config] becomes a [Schedule]: buckets of pods by priority, each with its
+// seconds. When the [Source] says that the host shuts down, a [Manager] refuses new
+// pods, has the node's state published, and goes through the buckets from the
+// lowest: kill the pods, wait for them, for their volumes and for their final
+// statuses. Then it stores a [Report] and closes the lock that has delayed the
+// host. [NewPlan] says beforehand what that will do to which pod.
+//
+// The host may be systemd (package logind), anything that can speak on a unix
+// socket (package unixsocket), or nothing at all: [Manager.Trigger] begins a
+// shutdown without a signal, and [Manager.TerminateAll] drains without one.
+//
+// # Time
+//
+// Bucket i ends at E(i), the start and the seconds of all buckets up to it. It
+// starts when the one before it is done, so that unused time rolls over to later
+// buckets. A host that waits for less than the schedule takes gets a smaller
+// schedule, in which the highest priorities keep their time longest. The lock is
+// never held past the host's own end, whoever hangs.
+//
+// # Concurrency properties
+//
+// Three kinds of goroutines share the work, and none of them is left behind when
+// Run returns. The event loop owns the state of the shutdown and reads one channel;
+// it never waits for pods, for the host or for a reporter, so that a cancellation is
+// heard at any time. The keeper owns the session with the host and the one lock. A
+// drain goes through the buckets of one shutdown; if that is cancelled it signals no
+// further pod and sees the others out, while a new shutdown may begin.
+//
+// The calls of the [Options] are made from several goroutines, KillPod for all pods
+// of a bucket at once. No mutex is held during them. All methods of a Manager may be
+// called concurrently. Pods are read and never written to.
+//
+// # Failure modes
+//
+// The host cannot be reached, refuses the lock, or loses it: tried again for ever,
+// with a jittered backoff; [Manager.Inhibitor] says why it is not held. It waits for
+// less than it is asked to: it is held all the same, and a *[DelayCappedError] names
+// the file that wins. A killer, a volume or a reporter hangs: each has its bound, and
+// the host is let go in time; what did not come to its end is in the [Report]. Run
+// still waits for calls that ignore their context.
+//
+// The agent is restarted: with [Options.StateDir] it goes on where the former one
+// was stopped, until the same end, and refuses pods until it knows. A state file
+// that is torn, foreign or cannot be written is said in the report and survived.
+// Without a lock kept by the host (logind can, in systemd's FD store) the host does
+// not wait for the restarted agent; the report says that too.
+//
+// # Testing
+//
+// Package shutdowntest has a host, a killer and a reporter that do what a test
+// tells them to. Everything here works in bubbles of testing/synctest: timers are
+// exact there, and an hour of shutdown takes a millisecond.
+package shutdown

@@ -1,0 +1,269 @@
+package unixsocket_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+)
+
+// patience is how long something that has to happen may take on a busy machine.
+const patience = 30 * time.Second
+
+func newSource(t *testing.T) (source *unixsocket.Source, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "shutdown.sock")
+	source, err := unixsocket.New(unixsocket.Options{Path: path, Delay: 20 * time.Second})
+	require.NoError(t, err)
+	return source, path
+}
+
+func connect(t *testing.T, source *unixsocket.Source) shutdown.Session {
+	t.Helper()
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	return session
+}
+
+// host is a script that has connected.
+type host struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(t *testing.T, path string) *host {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
+}
+
+func (h *host) say(line string) {
+	h.t.Helper()
+	_, err := h.conn.Write([]byte(line + "\n"))
+	require.NoError(h.t, err)
+}
+
+func (h *host) hear() string {
+	h.t.Helper()
+	line, err := h.in.ReadString('\n')
+	require.NoError(h.t, err)
+	return line
+}
+
+func next(t *testing.T, session shutdown.Session) shutdown.Event {
+	t.Helper()
+	select {
+	case event, ok := <-session.Events():
+		require.True(t, ok)
+		return event
+	case <-time.After(patience):
+		t.Fatal("no event")
+		return shutdown.Event{}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := unixsocket.New(unixsocket.Options{})
+	require.ErrorContains(t, err, "Path is required")
+	_, err = unixsocket.New(unixsocket.Options{Path: "x", Delay: -1})
+	require.ErrorContains(t, err, "Delay must not be negative")
+}
+
+// A host is told when the last lock is closed, and not before.
+func TestAnnounceAndRelease(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	_, err := session.Pending(t.Context())
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+
+	h := dial(t, path)
+	before := time.Now()
+	h.say("reboot 90")
+	event := next(t, session)
+	require.Equal(t, shutdown.KindReboot, event.Kind)
+	require.Equal(t, unixsocket.Origin, event.Origin)
+	require.WithinRange(t, event.Deadline, before.Add(90*time.Second), time.Now().Add(90*time.Second))
+	pending, err := session.Pending(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, event, *pending)
+
+	second, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, lock.Close())
+	require.NoError(t, lock.Close(), "once")
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err = h.in.Peek(1)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, second.Close())
+	require.Equal(t, "released\n", h.hear())
+}
+
+// Without a lock nobody waits.
+func TestNobodyHolds(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	h := dial(t, path)
+	h.say("shutdown")
+	event := next(t, session)
+	require.Equal(t, shutdown.KindUnknown, event.Kind)
+	require.Zero(t, event.Deadline)
+	require.Equal(t, "released\n", h.hear())
+}
+
+// A cancellation comes on any connection and releases those that wait.
+func TestCancel(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	_, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	first, second := dial(t, path), dial(t, path)
+	first.say("poweroff")
+	next(t, session)
+	second.say("cancel")
+	require.True(t, next(t, session).Cancelled)
+	require.Equal(t, "cancelled\n", first.hear())
+	_, err = session.Pending(t.Context())
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// A host may close its side after the announcement, as a pipe into socat does.
+func TestHalfClosed(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	h := dial(t, path)
+	h.say("halt")
+	require.NoError(t, h.conn.(*net.UnixConn).CloseWrite())
+	next(t, session)
+	require.NoError(t, lock.Close())
+	require.Equal(t, "released\n", h.hear())
+}
+
+// What is not understood is answered and changes nothing.
+func TestGarbage(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	_, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	h := dial(t, path)
+	for line, want := range map[string]string{
+		"":                 "error: an empty line says nothing\n",
+		"dance":            "error: kind \"dance\" is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
+		"poweroff soon":    "error: seconds \"soon\" is no number from 0 to 31536000\n",
+		"poweroff -1":      "error: seconds \"-1\" is no number from 0 to 31536000\n",
+		"poweroff 1 2":     "error: \"poweroff 1 2\" is more than KIND [SECONDS] or cancel\n",
+		"cancel poweroff":  "error: \"cancel poweroff\" is more than KIND [SECONDS] or cancel\n",
+		"poweroff 1e99999": "error: seconds \"1e99999\" is no number from 0 to 31536000\n",
+	} {
+		h.say(line)
+		require.Equal(t, want, h.hear())
+	}
+	h.say("kexec")
+	require.Equal(t, shutdown.KindKexec, next(t, session).Kind, "still heard")
+}
+
+// The socket is its user's alone, and takes the place of a former agent's.
+func TestSocketFile(t *testing.T) {
+	source, path := newSource(t)
+	require.NoError(t, os.WriteFile(path, nil, 0o666))
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket|0o600, info.Mode())
+	require.NoError(t, session.Close())
+	require.NoError(t, session.Close(), "once")
+	require.NoFileExists(t, path)
+	_, open := <-session.Events()
+	require.False(t, open)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, entries)
+
+	source, err = unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
+	require.NoError(t, err)
+	_, err = source.Connect(t.Context())
+	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
+}
+
+// A host that waits outlives the session, and is told by the lock.
+func TestLockOutlivesTheSession(t *testing.T) {
+	source, path := newSource(t)
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	h := dial(t, path)
+	h.say("poweroff")
+	next(t, session)
+	require.NoError(t, session.Close())
+
+	again := connect(t, source)
+	pending, err := again.Pending(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, shutdown.KindPoweroff, pending.Kind)
+	require.NoError(t, lock.Close())
+	require.Equal(t, "released\n", h.hear())
+}
+
+func TestRequestDelay(t *testing.T) {
+	source, _ := newSource(t)
+	session := connect(t, source)
+	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 20*time.Second, granted)
+	granted, err = session.RequestDelay(t.Context(), 21*time.Second)
+	require.Equal(t, 20*time.Second, granted)
+	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+}
+
+// The whole way: a script announces, the manager drains, the script goes on.
+func TestManager(t *testing.T) {
+	source, path := newSource(t)
+	killed := make(chan string, 1)
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
+		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} },
+		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			killed <- pod.Name
+			return shutdown.KillResult{}, nil
+		}),
+		Source: source,
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+	require.True(t, manager.Inhibitor().Held)
+
+	h := dial(t, path)
+	h.say("poweroff 9")
+	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "web", <-killed)
+	report, _ := manager.LastReport()
+	require.Equal(t, shutdown.KindPoweroff, report.Kind)
+	stop()
+	require.NoError(t, <-ended)
+}
