@@ -58,6 +58,7 @@ func hierarchy(line string) (mount, path string) {
 	}
 }
 
+// isDir is false also where nobody may look.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -82,6 +83,7 @@ func removeCgroups(groups []string) error {
 	return errors.Join(failed...)
 }
 
+// ignoreGone is for what the kernel may have removed meanwhile.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -52,6 +52,7 @@ func (m *Machine) Journal(t testing.TB) []Entry {
 	return entries
 }
 
+// parseEntry reads one line of journalctl --output=json.
 func parseEntry(line []byte) (Entry, error) {
 	var raw rawEntry
 	if err := json.Unmarshal(line, &raw); err != nil {

@@ -32,7 +32,7 @@ type Machine struct {
 	name   string
 	base   string // the tree below, shared with other machines
 	folder string
-	binds  []string
+	binds  []string // of nspawn's command line
 	nspawn *exec.Cmd
 	ended  chan struct{} // closed when nspawn has ended, after exit was set
 	exit   error
@@ -95,8 +95,7 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	t.Cleanup(func() { m.removeCgroups(t, groups) })
 	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
-	args := append([]string{"-c", script, overlay, m.root(), "systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(),
-		"--machine=" + m.name, "--register=no", "--keep-unit", "--private-network", "--console=pipe"}, m.binds...)
+	args := append([]string{"-c", script, overlay, m.root()}, m.command()...)
 	m.nspawn = exec.Command("/bin/sh", args...)
 	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
 	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -106,6 +105,15 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	require.NoError(t, m.nspawn.Start())
 	require.NoError(t, console.Close())
 	m.wait(t)
+}
+
+// command is that of nspawn. The machine is not registered with a systemd of the
+// host, which need not have one, and sees no network.
+func (m *Machine) command() []string {
+	return append([]string{
+		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
+		"--register=no", "--keep-unit", "--private-network", "--console=pipe",
+	}, m.binds...)
 }
 
 // wait follows nspawn until its end, at the latest that of the test.

@@ -31,6 +31,7 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	return out
 }
 
+// run is Run for a command that may fail.
 func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {
@@ -58,7 +59,7 @@ func (m *Machine) leader() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, child := range strings.Fields(string(children)) {
+	for child := range strings.FieldsSeq(string(children)) {
 		if inside, err := namespaceOf(child); err == nil && inside != outside {
 			return child, nil
 		}

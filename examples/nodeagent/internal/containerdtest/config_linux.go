@@ -33,4 +33,5 @@ state = %q
 		filepath.Join(folder, "opt"), pauseName, filepath.Join(folder, "cni"))
 }
 
+// socketIn has to be short: the path of a socket has 107 characters at most.
 func socketIn(folder string) string { return filepath.Join(folder, "containerd.sock") }

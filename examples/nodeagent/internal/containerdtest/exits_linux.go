@@ -67,6 +67,7 @@ func (s *Server) recordExits(t testing.TB) {
 	s.provokeEvents(t, first)
 }
 
+// provokeEvents returns when the first event has come in.
 func (s *Server) provokeEvents(t testing.TB, first <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)

@@ -26,19 +26,23 @@ type Image struct {
 }
 
 // pause is what every sandbox runs.
-var pause = Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}}
+func pause() Image { return Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}} }
 
 // applets are the names that busybox has in an image.
-var applets = []string{"cat", "date", "echo", "false", "kill", "ls", "sh", "sleep", "touch", "true", "wget"}
+func applets() []string {
+	return []string{"cat", "date", "echo", "false", "kill", "ls", "sh", "sleep", "touch", "true", "wget"}
+}
 
-// manifestEntry and imageConfig are the parts of docker's archive format, which
-// containerd imports, that an image cannot do without.
+// manifestEntry is an image in manifest.json of docker's archive format, which
+// containerd imports.
 type manifestEntry struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
 }
 
+// imageConfig is what an image cannot do without of its configuration, as the image
+// specification of the Open Container Initiative has it.
 type imageConfig struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -82,6 +86,7 @@ func archive(busybox string, images []Image) ([]byte, error) {
 	})
 }
 
+// configOf describes an image with one layer, by the digest of its tar.
 func configOf(image Image, layer []byte) imageConfig {
 	config := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
 	config.Config.Cmd = image.Command
@@ -91,6 +96,7 @@ func configOf(image Image, layer []byte) imageConfig {
 	return config
 }
 
+// layerOf gives the tar of the file system of every image.
 func layerOf(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
@@ -105,7 +111,7 @@ func layerOf(busybox string) ([]byte, error) {
 				return err
 			}
 		}
-		for _, applet := range applets {
+		for _, applet := range applets() {
 			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}); err != nil {
 				return err
 			}
@@ -127,6 +133,7 @@ func checkStatic(path string, program []byte) error {
 	return nil
 }
 
+// tarOf gives the tar of what write puts into it.
 func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
@@ -139,6 +146,7 @@ func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
+// writeFile puts a file into a tar.
 func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
 		return err

@@ -47,7 +47,7 @@ func Start(t testing.TB, images ...Image) *Server {
 	s := &Server{folder: folder, ctr: need.Program(t, "ctr", "containerd")}
 	s.run(t, containerd)
 	s.connect(t)
-	s.load(t, busybox, append(images, pause))
+	s.load(t, busybox, append(images, pause()))
 	s.recordExits(t)
 	return s
 }
@@ -93,6 +93,7 @@ func (s *Server) run(t testing.TB, containerd string) {
 	})
 }
 
+// log is where containerd writes.
 func (s *Server) log() string { return filepath.Join(s.folder, "log") }
 
 // connect waits until containerd answers, or has ended.

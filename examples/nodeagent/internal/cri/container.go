@@ -22,6 +22,7 @@ func (r *Runtime) containerConfig(pod *v1.Pod, container *v1.Container) *runtime
 			SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces()},
 		},
 	}
+	// A runtime that does not know the field leaves it out, and sends TERM.
 	if r.signals {
 		config.StopSignal, _ = stopSignal(container) // the pod is valid
 	}
@@ -31,8 +32,10 @@ func (r *Runtime) containerConfig(pod *v1.Pod, container *v1.Container) *runtime
 	return config
 }
 
+// environment is what the manifest says, word for word: the kubelet would expand
+// $(NAME) in it, and add the addresses of services.
 func environment(container *v1.Container) []*runtimeapi.KeyValue {
-	var envs []*runtimeapi.KeyValue
+	envs := make([]*runtimeapi.KeyValue, 0, len(container.Env))
 	for _, env := range container.Env {
 		envs = append(envs, &runtimeapi.KeyValue{Key: env.Name, Value: []byte(env.Value)})
 	}

@@ -36,11 +36,17 @@ func (e *exits) hear(stream eventStream) error {
 			return err
 		}
 		e.streaming.Store(true)
-		switch event.GetContainerEventType() {
-		case runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT:
+		if isEnd(event.GetContainerEventType()) {
 			e.exited(event.GetContainerId())
 		}
 	}
+}
+
+// isEnd tells whether a container runs no more after an event. One that is deleted
+// had stopped, but a runtime that was restarted may not have said so.
+func isEnd(kind runtimeapi.ContainerEventType) bool {
+	return kind == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT ||
+		kind == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT
 }
 
 // listAll lists the containers of the runtime, whatever their state.

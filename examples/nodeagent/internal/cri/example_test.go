@@ -17,13 +17,13 @@ func ExampleNew() {
 }
 
 func Example() {
-	runtime, end, err := exampleRuntime()
+	ctx := context.Background()
+	runtime, end, err := exampleRuntime(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer end()
-	ctx := context.Background()
 
 	containers, err := runtime.StartPod(ctx, onePod(nil))
 	if err != nil {
@@ -47,7 +47,7 @@ func Example() {
 }
 
 // exampleRuntime connects to a scripted runtime in place of a containerd.
-func exampleRuntime() (runtime *cri.Runtime, end func(), err error) {
+func exampleRuntime(ctx context.Context) (runtime *cri.Runtime, end func(), err error) {
 	s := newStub()
 	s.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		return &runtimeapi.ExecSyncResponse{Stdout: []byte(request.GetCmd()[1])}, nil
@@ -56,7 +56,7 @@ func exampleRuntime() (runtime *cri.Runtime, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	runtime, err = cri.New(context.Background(), endpoint, cri.Options{})
+	runtime, err = cri.New(ctx, endpoint, cri.Options{})
 	if err != nil {
 		stop()
 		return nil, nil, err

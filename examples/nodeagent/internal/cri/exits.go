@@ -32,6 +32,7 @@ type exits struct {
 	watched map[string]chan struct{} // by container ID; closed and deleted on exit
 }
 
+// newExits takes what lists the containers of the runtime in every state.
 func newExits(list func(context.Context) ([]*runtimeapi.Container, error)) *exits {
 	return &exits{list: list, wake: make(chan struct{}, 1), watched: map[string]chan struct{}{}}
 }
@@ -46,6 +47,7 @@ func (r *Runtime) Exited(containerID string) <-chan struct{} {
 	return channel
 }
 
+// watch gives the channel of a container, the same one to all who wait for it.
 func (e *exits) watch(id string) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,6 +122,7 @@ func (e *exits) follow(ctx context.Context) {
 	}
 }
 
+// interval is how long to wait for the next look.
 func (e *exits) interval() time.Duration {
 	if e.streaming.Load() {
 		return checkInterval

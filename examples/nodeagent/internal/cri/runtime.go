@@ -38,13 +38,12 @@ type Options struct {
 
 // Runtime is a container runtime behind a CRI endpoint. It is made by [New].
 type Runtime struct {
-	conn     *grpc.ClientConn
-	runtime  runtimeapi.RuntimeServiceClient
-	images   runtimeapi.ImageServiceClient
-	exits    *exits
-	options  Options
-	signals  bool // the gate ContainerStopSignals, asked once
-	shutdown func()
+	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+	exits   *exits
+	options Options
+	signals bool         // the gate ContainerStopSignals, asked once
+	close   func() error // has its effect once
 }
 
 // New connects to the runtime at endpoint, which is written unix:///path/to/socket,
@@ -60,7 +59,6 @@ func New(ctx context.Context, endpoint string, options Options) (*Runtime, error
 		return nil, fmt.Errorf("failed to use container runtime endpoint %q: %w", endpoint, err)
 	}
 	r := &Runtime{
-		conn:    conn,
 		runtime: runtimeapi.NewRuntimeServiceClient(conn),
 		images:  runtimeapi.NewImageServiceClient(conn),
 		options: options,
@@ -69,7 +67,11 @@ func New(ctx context.Context, endpoint string, options Options) (*Runtime, error
 	if err := r.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to reach the container runtime at %q: %w", endpoint, err), conn.Close())
 	}
-	r.watchExits(ctx)
+	stopWatching := r.watchExits(ctx)
+	r.close = sync.OnceValue(func() error {
+		stopWatching()
+		return conn.Close()
+	})
 	return r, nil
 }
 
@@ -84,6 +86,7 @@ func dial(endpoint string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 }
 
+// greet makes the first call, which connects.
 func (r *Runtime) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -91,26 +94,25 @@ func (r *Runtime) greet(ctx context.Context) error {
 	return err
 }
 
-// watchExits starts the two goroutines that notice exits. They live until Close,
-// not until ctx ends, which bounds New alone.
-func (r *Runtime) watchExits(ctx context.Context) {
+// watchExits starts the two goroutines that notice exits, and gives what ends them.
+// They live until then, not until ctx ends, which bounds New alone.
+func (r *Runtime) watchExits(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.exits = newExits(r.listAll)
 	var running sync.WaitGroup
 	running.Go(func() { r.exits.run(ctx) })
 	running.Go(func() { r.followEvents(ctx) })
-	r.shutdown = sync.OnceFunc(func() {
+	return func() {
 		cancel()
 		running.Wait()
-	})
+	}
 }
 
 // Close ends the connection and waits for the goroutines of the Runtime. Pods go on
-// running; channels of [Runtime.Exited] that are open stay open. The second call
-// does nothing.
+// running; channels of [Runtime.Exited] that are open stay open. A second call does
+// nothing and says the same.
 func (r *Runtime) Close() error {
-	r.shutdown()
-	if err := r.conn.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
+	if err := r.close(); err != nil {
 		return fmt.Errorf("failed to close the connection to the container runtime: %w", err)
 	}
 	return nil

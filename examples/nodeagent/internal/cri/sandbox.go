@@ -47,6 +47,7 @@ func (r *Runtime) logDirectory(pod *v1.Pod) string {
 	return path.Join(r.options.LogDirectory, fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
 }
 
+// runSandbox gives the ID of a sandbox that is ready.
 func (r *Runtime) runSandbox(ctx context.Context, pod *v1.Pod, config *runtimeapi.PodSandboxConfig) (string, error) {
 	response, err := r.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {

@@ -50,6 +50,8 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	return r.startFresh(ctx, pod, steps)
 }
 
+// startFresh makes a pod of which nothing is there. Only here something can be made
+// that has to be removed again.
 func (r *Runtime) startFresh(ctx context.Context, pod *v1.Pod, steps []step) ([]lifecycle.Container, error) {
 	config := r.sandboxConfig(pod)
 	sandbox, err := r.runSandbox(ctx, pod, config)
@@ -88,6 +90,7 @@ func restartable(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
+// startAll goes through the steps and stops at the first that fails, which it names.
 func (r *Runtime) startAll(ctx context.Context, pod *v1.Pod, sandbox string, config *runtimeapi.PodSandboxConfig, steps []step) ([]lifecycle.Container, error) {
 	var started []lifecycle.Container
 	for _, step := range steps {
@@ -107,6 +110,8 @@ func (r *Runtime) startAll(ctx context.Context, pod *v1.Pod, sandbox string, con
 	return started, nil
 }
 
+// startOne creates and starts a container. One that was created and could not be
+// started goes with its sandbox.
 func (r *Runtime) startOne(ctx context.Context, sandbox string, config *runtimeapi.PodSandboxConfig, step step) (string, error) {
 	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: step.config, SandboxConfig: config}
 	created, err := r.runtime.CreateContainer(ctx, request)

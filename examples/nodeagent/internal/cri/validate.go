@@ -24,6 +24,8 @@ func ValidatePod(pod *v1.Pod) field.ErrorList {
 	return errs
 }
 
+// validateContainer goes by what is passed on in containerConfig. Resources, ports and
+// probes are not, but nothing inside a container misses them.
 func validateContainer(container *v1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(path *field.Path) {
