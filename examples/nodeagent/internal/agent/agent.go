@@ -35,9 +35,6 @@ type Agent struct {
 // New puts an agent together. It starts nothing.
 func New(opts Options) (*Agent, error) {
 	a := &Agent{opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{})}
-	if a.opts.Notify == nil {
-		a.opts.Notify = func(string) error { return nil }
-	}
 	a.pods = newPods(opts.Pods, a.schedule())
 	err := errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),
@@ -121,6 +118,7 @@ func (a *Agent) schedule() shutdown.Schedule {
 // run on. The error tells of pods that could not be stopped.
 func (a *Agent) Run(ctx context.Context) error {
 	outside := context.WithoutCancel(ctx)
+	a.adopt(ctx) // before the manager can find a shutdown to go on with
 	ctx, leave := context.WithCancelCause(ctx)
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.manager.Run(ctx) })
@@ -140,9 +138,16 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	return errors.Join(
-		a.opts.Notify("STOPPING=1"),
-		a.terminator.Close(ctx),
-		a.opts.Runtime.Close(),
-	)
+	a.notify("STOPPING=1")
+	return errors.Join(a.terminator.Close(ctx), a.opts.Runtime.Close())
+}
+
+// notify tells the service manager. That it cannot be told is no reason to end.
+func (a *Agent) notify(state string) {
+	if a.opts.Notify == nil {
+		return
+	}
+	if err := a.opts.Notify(state); err != nil {
+		a.opts.Logger.Error(err, "Failed to notify the service manager", "state", state)
+	}
 }

@@ -42,6 +42,9 @@ func (k killer) kill(ctx context.Context, p *pod, seconds int64) (lifecycle.Resu
 	req := lifecycle.Request{GracePeriodSeconds: &seconds, Containers: p.running()}
 	p.terminate(k.terminator.Terminate(ctx, p.spec, req))
 	result, err := k.terminator.KillPod(ctx, p.spec, req) // joins it
+	if ctx.Err() != nil {
+		return result, err // its containers are not to be removed under its hands
+	}
 	if stopErr := k.runtime.StopPod(ctx, p.spec); stopErr != nil {
 		err = errors.Join(err, fmt.Errorf("failed to remove what is left of it: %w", stopErr))
 	}

@@ -22,13 +22,14 @@ type loop struct {
 	*Agent
 	shown   shutdown.Inhibitor // as it was last told
 	began   time.Time          // when the shutdown under way began; zero: none is
-	ended   time.Time          // when the last one ended, at first when the loop began
+	since   time.Time          // when the loop began; a report from before is another agent's
+	ended   time.Time          // when the last shutdown ended, as its report says
 	drained bool               // the host still shuts down, and the pods are stopped
 	asked   bool               // a signal came while the pods were being stopped
 	after   <-chan time.Time   // the shutdown of --shutdown-after
 }
 
-func newLoop(a *Agent) *loop { return &loop{Agent: a, ended: time.Now()} }
+func newLoop(a *Agent) *loop { return &loop{Agent: a, since: time.Now()} }
 
 // run returns nil when the agent is to leave.
 func (l *loop) run(ctx context.Context) error {
@@ -41,7 +42,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-started:
 			started = nil
-			err = l.ready()
+			l.ready()
 		case sig := <-l.opts.Signals:
 			done, err = l.signal(sig)
 		case <-l.after:
@@ -64,17 +65,15 @@ func (l *loop) manual() bool { return l.opts.Source == nil }
 func (l *loop) draining() bool { return !l.began.IsZero() }
 
 // ready tells everybody that the pods run.
-func (l *loop) ready() error {
-	snapshot := l.snapshot(time.Now())
-	l.opts.View.Say(l.welcome(snapshot))
-	l.opts.View.Show(snapshot)
+func (l *loop) ready() {
+	l.opts.View.Say(l.welcome(l.snapshot(time.Now())))
 	for _, warning := range l.manager.Plan().Warnings {
 		l.opts.View.Say("Warning: " + warning)
 	}
 	if l.opts.ShutdownAfter > 0 {
 		l.after = time.After(l.opts.ShutdownAfter)
 	}
-	return l.opts.Notify("READY=1")
+	l.notify("READY=1")
 }
 
 // signal obeys SIGTERM and SIGINT.
@@ -113,9 +112,7 @@ func (l *loop) trigger(origin string) error {
 		return nil
 	}
 	l.opts.View.Say(origin + ": shutting down.")
-	if err := l.begin(); err != nil {
-		return err
-	}
+	l.begin()
 	if err := l.manager.Trigger(shutdown.Event{Origin: origin}); err != nil {
 		return fmt.Errorf("failed to begin the shutdown: %w", err)
 	}
@@ -124,53 +121,52 @@ func (l *loop) trigger(origin string) error {
 
 // begin notes that a shutdown has begun. A service manager that wants the agent to
 // stop has to wait for it.
-func (l *loop) begin() error {
+func (l *loop) begin() {
 	l.began, l.asked = time.Now(), false
-	return l.opts.Notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowed() + closeTimeout).Microseconds()))
+	l.notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowed() + closeTimeout).Microseconds()))
 }
 
 // look brings the view up to date, and notices the beginning and the end of a
 // shutdown.
 func (l *loop) look() (done bool, err error) {
 	l.tellInhibitor()
-	shuttingDown := l.manager.ShutdownStatus() != nil
 	report, over := l.over()
+	shuttingDown := l.manager.ShutdownStatus() != nil
 	if !l.draining() && (over || shuttingDown && !l.drained) {
-		if err := l.begin(); err != nil {
-			return false, err
-		}
+		l.begin()
 	}
 	l.drained = l.drained && shuttingDown
-	if !l.draining() {
-		return false, nil
-	}
 	snapshot := l.snapshot(time.Now())
-	if !over {
-		l.opts.View.Show(snapshot)
-		return false, nil
+	if over {
+		snapshot.Cancelled = report.Cancelled
+		return l.finish(snapshot, report)
 	}
-	snapshot.Cancelled = report.Cancelled
-	return l.finish(snapshot, report)
+	if !l.drained {
+		l.opts.View.Show(snapshot)
+	}
+	return false, nil
 }
 
 // over gives the report of the shutdown under way once no pod is waited for.
 func (l *loop) over() (shutdown.Report, bool) {
 	report, ok := l.manager.LastReport()
-	return report, ok && report.Ended.After(l.ended) && l.pods.ending() == 0
+	return report, ok && !report.Ended.Before(l.since) && !report.Ended.Equal(l.ended) && l.pods.ending() == 0
 }
 
 // finish shows the end of a shutdown. Without a host to wait for, the agent is
-// done then.
+// done then; and so it is if it was asked to leave meanwhile, as by a service
+// manager that stops its units right after the lock was released.
 func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(s)
-	l.began, l.ended, l.drained = time.Time{}, time.Now(), !report.Cancelled
-	if l.manual() {
+	l.began, l.ended, l.drained = time.Time{}, report.Ended, !report.Cancelled
+	if l.manual() || l.asked {
 		return true, failures(report)
 	}
 	if err := failures(report); err != nil {
 		l.opts.View.Say("Warning: " + err.Error())
 	}
-	return false, l.opts.Notify("STATUS=The pods have been stopped")
+	l.notify("STATUS=The pods have been stopped")
+	return false, nil
 }
 
 // failures is an error if a shutdown has not stopped all of its pods, or if

@@ -52,7 +52,7 @@ func newPods(specs []*v1.Pod, schedule shutdown.Schedule) *pods {
 	return list
 }
 
-// active are the pods that run, or are being started.
+// active are the pods that run, are being started or are being stopped.
 func (l *pods) active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, p := range l.all {
@@ -87,7 +87,8 @@ func (l *pods) ending() int {
 func (p *pod) isActive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.gone.IsZero() && (p.problem == nil || !p.told.IsZero())
+	runs := p.problem == nil && (p.abandon != nil || isClosed(p.settled))
+	return p.gone.IsZero() && (runs || !p.told.IsZero())
 }
 
 func (p *pod) isEnding() bool {
@@ -96,12 +97,11 @@ func (p *pod) isEnding() bool {
 	return !p.told.IsZero() && p.gone.IsZero()
 }
 
-// begin says that the pod is being started; false: it was told to stop already.
-func (p *pod) begin(abandon context.CancelCauseFunc) bool {
+// begin says that the pod is being started.
+func (p *pod) begin(abandon context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.abandon = abandon
-	return p.told.IsZero()
 }
 
 // settle says what came of the start.

@@ -9,6 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // startsAtOnce bounds the pods that are being started at the same time.
@@ -16,6 +19,24 @@ const startsAtOnce = 8
 
 // cleanupTimeout bounds the removal of what a failed start has left.
 const cleanupTimeout = 30 * time.Second
+
+// adopt finds the pods that an earlier life of the agent has left running, where the
+// runtime can tell. They are stopped in a shutdown that is under way already.
+func (a *Agent) adopt(ctx context.Context) {
+	runtime, ok := a.opts.Runtime.(podruntime.Adopter)
+	if !ok {
+		return
+	}
+	for _, p := range a.pods.all {
+		containers, found, err := runtime.Adopt(ctx, p.spec)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to look for a running pod", "pod", klog.KObj(p.spec))
+		}
+		if found {
+			p.settle(containers, a.exits(containers), nil)
+		}
+	}
+}
 
 // startPods starts all pods, once it is known whether the host is shutting down:
 // a restarted agent must not start what a shutdown has stopped (k/k#122674).
@@ -28,6 +49,9 @@ func (a *Agent) startPods(ctx context.Context) {
 	var starts sync.WaitGroup
 	slots := make(chan struct{}, startsAtOnce)
 	for _, p := range a.pods.all {
+		if isClosed(p.settled) {
+			continue // adopted
+		}
 		slots <- struct{}{}
 		starts.Go(func() {
 			a.start(ctx, p)
@@ -37,16 +61,19 @@ func (a *Agent) startPods(ctx context.Context) {
 	starts.Wait()
 }
 
-// start starts one pod, unless the agent leaves or the node shuts down.
+// start starts one pod, unless the node shuts down or the agent leaves. The pod
+// counts as one that runs before it is admitted: a shutdown that begins after that
+// finds it.
 func (a *Agent) start(ctx context.Context, p *pod) {
 	ctx, abandon := context.WithCancelCause(ctx)
 	defer abandon(nil)
-	if !p.begin(abandon) || ctx.Err() != nil {
-		p.settle(nil, nil, errors.New("the agent was stopping"))
-		return
-	}
+	p.begin(abandon)
 	if admission := a.manager.Admit(p.spec); !admission.Admit {
 		p.settle(nil, nil, errors.New(admission.Message))
+		return
+	}
+	if ctx.Err() != nil {
+		p.settle(nil, nil, context.Cause(ctx))
 		return
 	}
 	containers, err := a.opts.Runtime.StartPod(ctx, p.spec)
@@ -54,11 +81,16 @@ func (a *Agent) start(ctx context.Context, p *pod) {
 		klog.FromContext(ctx).Error(err, "Failed to start pod", "pod", klog.KObj(p.spec))
 		err = errors.Join(err, a.cleanUp(ctx, p.spec))
 	}
+	p.settle(containers, a.exits(containers), err)
+}
+
+// exits are closed once the containers have exited.
+func (a *Agent) exits(containers []lifecycle.Container) []<-chan struct{} {
 	exits := make([]<-chan struct{}, len(containers))
 	for i, c := range containers {
 		exits[i] = a.opts.Runtime.Exited(c.ID)
 	}
-	p.settle(containers, exits, err)
+	return exits
 }
 
 // cleanUp removes what a failed start has left.

@@ -109,13 +109,13 @@ func (s *setup) shutdownConfig() (shutdown.Config, error) {
 	return cfg.Shutdown, nil
 }
 
-// pods reads the manifests. Scripts count for the embedded runtime only.
+// pods reads the manifests, and checks them for the runtime that is to run them.
 func (s *setup) pods() ([]*v1.Pod, error) {
-	var checks []manifest.Check
+	check := cri.ValidatePod
 	if s.runtime == runtimeEmbedded {
-		checks = append(checks, embedded.ValidateScripts)
+		check = embedded.ValidateScripts
 	}
-	pods, warnings, err := manifest.Load(s.manifests, checks...)
+	pods, warnings, err := manifest.Load(s.manifests, s.gate, check)
 	s.warnings = append(s.warnings, warnings...)
 	return pods, err
 }
@@ -164,10 +164,21 @@ func (s *setup) connect(ctx context.Context, opts agent.Options) (_ *agent.Agent
 	if err != nil {
 		return nil, errors.Join(err, closeListener(opts.Listener), opts.Runtime.Close())
 	}
+	s.introduce(opts.Listener)
+	return a, nil
+}
+
+// introduce says what has been found, before anything happens.
+func (s *setup) introduce(listener net.Listener) {
+	if s.runtime == runtimeEmbedded {
+		s.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
+	}
+	if listener != nil {
+		s.view.Say(fmt.Sprintf("Metrics are on http://%s/metrics, health on /healthz.", listener.Addr()))
+	}
 	for _, warning := range s.warnings {
 		s.view.Say("Warning: " + warning)
 	}
-	return a, nil
 }
 
 // listenHTTP takes the port of /metrics and /healthz; nil: none is wanted.

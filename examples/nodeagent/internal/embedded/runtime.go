@@ -14,7 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-var _ podruntime.Runtime = (*Runtime)(nil)
+var (
+	_ podruntime.Runtime = (*Runtime)(nil)
+	_ podruntime.Adopter = (*Runtime)(nil)
+)
 
 // Runtime keeps scripted containers in the process. Make one with [New].
 type Runtime struct {
@@ -53,6 +56,12 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 		}
 	}
 	return started, nil
+}
+
+// Adopt returns the containers of a pod that was started.
+func (r *Runtime) Adopt(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, bool, error) {
+	running, found := r.running(pod.UID)
+	return running, found, nil
 }
 
 // playInit waits for the end of a plain init container.

@@ -1,7 +1,7 @@
 // Package manifest reads the pods of a node from a folder, as the kubelet reads
 // its static pods:
 //
-//	pods, warnings, err := manifest.Load("/etc/kubernetes/manifests")
+//	pods, warnings, err := manifest.Load("/etc/kubernetes/manifests", gate)
 //
 // Files that end in .yaml, .yml or .json are read, in the order of their names;
 // a file may have several documents. Each must be a v1 Pod.
@@ -11,6 +11,8 @@
 // Always, path and scheme of an httpGet hook. A pod without a UID gets one that
 // depends on its file and name only, so that a restarted agent knows its pods
 // again, and the annotation kubernetes.io/config.source=file makes it a static pod.
+// Fields whose feature gate is off are dropped, and what concerns the termination is
+// checked as by the API server (package validation).
 //
 // # Concurrency properties
 //
@@ -20,8 +22,8 @@
 //
 // All that is wrong in a folder is said at once: the error joins one line for
 // each problem, which names file, field and value. No pod is returned then. A
-// file that is left out, and a priority class that nobody here can resolve, is a
-// warning.
+// file that is left out is a warning, and so is what is allowed and will still not
+// do what its author may think.
 //
 // # Testing
 //

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
+	"github.com/kubegrace/kubegrace/validation"
 )
 
 // The two priority classes that are known without an API server
@@ -24,19 +25,21 @@ const (
 // Check finds what is wrong with a pod beyond what every agent needs.
 type Check func(*v1.Pod) field.ErrorList
 
-// Load reads all pods of a folder. warnings are for people, a line each.
-func Load(dir string, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
+// Load reads all pods of a folder, by the rules of gate; nil means that every
+// feature is on. warnings are for people, a line each.
+func Load(dir string, gate validation.FeatureGate, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
 	files, warnings, err := filesOf(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	var errs []error
+	decode := decoder(gate, checks)
 	sources := map[string]string{} // namespace/name to where it was read
 	for _, file := range files {
 		docs, err := document.Read(file)
 		errs = append(errs, err)
 		for _, doc := range docs {
-			pod, err := decode(doc, file, checks)
+			pod, err := decode(doc, file)
 			if err == nil {
 				err = claim(sources, pod, doc.Source)
 			}
@@ -79,23 +82,32 @@ func filesOf(dir string) (files, warnings []string, err error) {
 	return files, warnings, nil
 }
 
-// decode makes a pod of a document, checks it and fills in what is missing.
-func decode(doc document.Document, file string, checks []Check) (*v1.Pod, error) {
-	pod, err := document.Decode[v1.Pod](doc)
-	if err != nil {
-		return nil, err
+// decoder makes a pod of a document, fills in what is missing, drops fields whose
+// feature is off, as the API server does, and checks the rest.
+func decoder(gate validation.FeatureGate, checks []Check) func(document.Document, string) (*v1.Pod, error) {
+	options := validation.OptionsFor(gate, nil)
+	termination := func(pod *v1.Pod) field.ErrorList {
+		return validation.ValidatePodTermination(&pod.Spec, options, field.NewPath("spec"))
 	}
-	setDefaults(pod)
-	if err := setIdentity(pod, file); err != nil {
-		return nil, fmt.Errorf("%s: %w", doc.Source, err)
-	}
-	var errs []error
-	for _, check := range append([]Check{validate}, checks...) {
-		for _, err := range check(pod) {
-			errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
+	checks = append([]Check{validate, termination}, checks...)
+	return func(doc document.Document, file string) (*v1.Pod, error) {
+		pod, err := document.Decode[v1.Pod](doc)
+		if err != nil {
+			return nil, err
 		}
+		setDefaults(pod)
+		validation.DropDisabledFields(gate, &pod.Spec, nil)
+		if err := setIdentity(pod, file); err != nil {
+			return nil, fmt.Errorf("%s: %w", doc.Source, err)
+		}
+		var errs []error
+		for _, check := range checks {
+			for _, err := range check(pod) {
+				errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
+			}
+		}
+		return pod, errors.Join(errs...)
 	}
-	return pod, errors.Join(errs...)
 }
 
 // claim refuses a pod whose name another document has.
@@ -111,9 +123,17 @@ func claim(sources map[string]string, pod *v1.Pod, source string) error {
 
 // warn says what of a pod will not be as its author may think.
 func warn(pod *v1.Pod, source string) []string {
-	class := pod.Spec.PriorityClassName
-	if pod.Spec.Priority != nil || slices.Contains([]string{"", nodeCritical, clusterCritical}, class) {
-		return nil
+	warnings := validation.WarnPodTermination(&pod.Spec, field.NewPath("spec"))
+	if class := pod.Spec.PriorityClassName; pod.Spec.Priority == nil && !slices.Contains([]string{"", nodeCritical, clusterCritical}, class) {
+		warnings = append(warnings, fmt.Sprintf("spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", class))
 	}
-	return []string{fmt.Sprintf("%s: spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", source, class)}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
+			warnings = append(warnings, fmt.Sprintf("the postStart hook of container %s is not run, this agent only stops pods as a kubelet does", c.Name))
+		}
+	}
+	for i := range warnings {
+		warnings[i] = source + ": " + warnings[i]
+	}
+	return warnings
 }

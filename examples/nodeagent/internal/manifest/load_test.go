@@ -3,13 +3,16 @@ package manifest_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // folder makes a folder of files, name to text.
@@ -46,7 +49,7 @@ func TestLoadOrderAndFormats(t *testing.T) {
 		"a.yaml.bak":   "not read",
 		"old/x.yaml":   "not read",
 	})
-	pods, warnings, err := manifest.Load(dir)
+	pods, warnings, err := manifest.Load(dir, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"default/first", "default/second", "default/third", "shop/fourth"}, names(pods))
 	require.Equal(t, []string{
@@ -73,9 +76,11 @@ spec:
       postStart: {httpGet: {port: http, path: /up, scheme: HTTPS}}
       preStop: {sleep: {seconds: 3}}
 `})
-	pods, warnings, err := manifest.Load(dir)
+	pods, warnings, err := manifest.Load(dir, nil)
 	require.NoError(t, err)
-	require.Empty(t, warnings)
+	require.Len(t, warnings, 2)
+	require.Contains(t, warnings[0], "pod.yaml: spec.initContainers[0].lifecycle.preStop: runs when the pod begins to terminate")
+	require.Contains(t, warnings[1], "pod.yaml: the postStart hook of container app is not run")
 	pod := pods[0]
 	require.Equal(t, "default", pod.Namespace)
 	require.Equal(t, int64(30), *pod.Spec.TerminationGracePeriodSeconds)
@@ -101,7 +106,7 @@ spec:
   restartPolicy: Never
   containers: [{name: app, image: i}]
 `})
-	pods, _, err := manifest.Load(dir)
+	pods, _, err := manifest.Load(dir, nil)
 	require.NoError(t, err)
 	require.Equal(t, "shop", pods[0].Namespace)
 	require.EqualValues(t, "abc", pods[0].UID)
@@ -111,18 +116,18 @@ spec:
 
 func TestUIDDependsOnFileAndNameOnly(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": manifestOf("web") + "---\n" + manifestOf("db")})
-	before, _, err := manifest.Load(dir)
+	before, _, err := manifest.Load(dir, nil)
 	require.NoError(t, err)
 	require.NotEqual(t, before[0].UID, before[1].UID)
 
 	edited := manifestOf("web") + "  terminationGracePeriodSeconds: 7\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(edited), 0o600))
 	t.Chdir(dir)
-	after, _, err := manifest.Load(".")
+	after, _, err := manifest.Load(".", nil)
 	require.NoError(t, err)
 	require.Equal(t, before[0].UID, after[0].UID, "edited, and read by another path")
 
-	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}))
+	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}), nil)
 	require.NoError(t, err)
 	require.NotEqual(t, before[0].UID, elsewhere[0].UID)
 }
@@ -147,22 +152,34 @@ func TestLoadNamesFileFieldAndValue(t *testing.T) {
 		"restart policy": {pod(meta, "{initContainers: [{name: p, image: i, restartPolicy: Sometimes}], "+containers+"}"), `a.yaml: spec.initContainers[0].restartPolicy: Unsupported value: "Sometimes"`},
 		"ephemeral":      {pod(meta, "{ephemeralContainers: [{name: e}], "+containers+"}"), "a.yaml: spec.ephemeralContainers: Forbidden"},
 		"pod twice":      {manifestOf("b") + "---\n" + manifestOf("b"), `a.yaml (document 2): metadata.name: Duplicate value: "default/b", it is also in `},
+		"two handlers":   {pod(meta, "{containers: [{name: app, image: i, lifecycle: {preStop: {sleep: {seconds: 1}, exec: {command: [true]}}}}]}"), "a.yaml: spec.containers[0].lifecycle.preStop.exec.command[0]: Invalid value: true: must be a string"},
+		"sleep too long": {pod(meta, "{containers: [{name: app, image: i, lifecycle: {preStop: {sleep: {seconds: 31}}}}]}"), "a.yaml: spec.containers[0].lifecycle.preStop.sleep: Invalid value: 31: must be non-negative and less than terminationGracePeriodSeconds (30)"},
 		"no YAML":        {"kind: [", "a.yaml: not valid YAML"},
 		"nothing":        {"# nothing\n", "has no pod manifests"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}))
+			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}), nil)
 			require.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
 func TestLoadSaysAllAtOnce(t *testing.T) {
-	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}))
+	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}), nil)
 	require.ErrorContains(t, err, "a.yaml: apiVersion")
 	require.ErrorContains(t, err, "a.yaml: spec.containers")
 	require.ErrorContains(t, err, "b.yaml: not valid YAML")
 	require.Empty(t, pods)
+}
+
+func TestLoadDropsWhatIsOff(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, lifecycle.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("PodLifecycleSleepAction=false"))
+	dir := folder(t, map[string]string{"a.yaml": strings.ReplaceAll(manifestOf("web"), "image: local/busybox", "image: i, lifecycle: {preStop: {sleep: {seconds: 31}}}")})
+	pods, _, err := manifest.Load(dir, gate)
+	require.NoError(t, err)
+	require.Nil(t, pods[0].Spec.Containers[0].Lifecycle)
 }
 
 func TestLoadChecks(t *testing.T) {
@@ -170,12 +187,12 @@ func TestLoadChecks(t *testing.T) {
 	refuse := func(pod *v1.Pod) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), pod.Name, "not this one")}
 	}
-	_, _, err := manifest.Load(dir, refuse)
+	_, _, err := manifest.Load(dir, nil, refuse)
 	require.EqualError(t, err, dir+`/a.yaml: metadata.name: Invalid value: "web": not this one`)
 }
 
 func TestLoadMissingFolder(t *testing.T) {
-	_, _, err := manifest.Load("/nonexistent/pods")
+	_, _, err := manifest.Load("/nonexistent/pods", nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "/nonexistent/pods")
 }
@@ -185,7 +202,7 @@ func TestLoadWarnsOfAnUnknownClass(t *testing.T) {
 	_, warnings, err := manifest.Load(folder(t, map[string]string{"a.yaml": of("a", "  priorityClassName: batch\n") +
 		"---\n" + of("b", "  priorityClassName: batch\n  priority: 5\n") +
 		"---\n" + of("c", "  priorityClassName: system-node-critical\n") +
-		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}))
+		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}), nil)
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], `a.yaml (document 1): spec.priorityClassName: "batch" is not known`)

@@ -41,3 +41,12 @@ type Runtime interface {
 	// Close lets go of the connection and leaves the pods running.
 	Close() error
 }
+
+// Adopter is a [Runtime] that can find what an earlier life of the agent has left
+// running, without starting anything: an agent that comes back in the middle of a
+// shutdown must stop these pods and start none.
+type Adopter interface {
+	// Adopt returns the containers of a pod that run, in the order in which they
+	// were started; found is false if the runtime does not know the pod.
+	Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error)
+}

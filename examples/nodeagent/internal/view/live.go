@@ -25,16 +25,19 @@ const (
 )
 
 func (l *live) show(out *bytes.Buffer, _, now Snapshot) {
+	drawn := ""
+	if len(now.Pods) > 0 {
+		width, height, err := l.size()
+		if err != nil || width <= 0 || height <= 0 {
+			width, height = usualWidth, usualHeight
+		}
+		drawn = frame(now, width, height)
+	}
+	if drawn == l.drawn {
+		return
+	}
 	l.wipe(out)
-	l.drawn = ""
-	if now.Began.IsZero() {
-		return // nothing moves: what there is to say was said in a line
-	}
-	width, height, err := l.size()
-	if err != nil || width <= 0 || height <= 0 {
-		width, height = usualWidth, usualHeight
-	}
-	l.drawn = frame(now, width, height)
+	l.drawn = drawn
 	l.restore(out)
 }
 
@@ -62,7 +65,7 @@ func frame(s Snapshot, width, height int) string {
 		room, below = height-len(above)-header-more-cursor, nil
 	}
 	pods, hidden := mostUrgent(s.Pods, max(room, 1))
-	all := append(above, strings.Split(podTable(pods, s.Now), "\n")...)
+	all := append(above, strings.Split(podTable(s, pods), "\n")...)
 	if hidden > 0 {
 		all = append(all, fmt.Sprintf(" … and %d more", hidden))
 	}
@@ -73,14 +76,14 @@ func frame(s Snapshot, width, height int) string {
 	return b.String()
 }
 
-// podTable is a line for each pod and what it is doing.
-func podTable(pods []Pod, now time.Time) string {
+// podTable is a line for each of the pods and what it is doing.
+func podTable(s Snapshot, pods []Pod) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
 	t.SetColumnConfigs(numbers(2, 3))
 	t.AppendHeader(table.Row{"pod", "priority", "bucket", "doing now", "time left"})
 	for _, p := range pods {
-		t.AppendRow(table.Row{p.Name, p.Priority, bucketName(p.Bucket), colour(p).Sprint(p.doing(true)), timeLeft(p, now)})
+		t.AppendRow(table.Row{p.Name, p.Priority, bucketName(p.Bucket), colour(p).Sprint(p.doing(!s.Began.IsZero())), timeLeft(p, s.Now)})
 	}
 	return t.Render()
 }
@@ -127,7 +130,7 @@ func colour(p Pod) text.Colors {
 		return text.Colors{text.FgRed}
 	case p.State == Gone:
 		return text.Colors{text.FgGreen}
-	case p.State == Ending:
+	case p.State == Ending || p.State == Starting:
 		return text.Colors{text.FgYellow}
 	}
 	return text.Colors{text.Faint}

@@ -29,6 +29,9 @@ func headline(s Snapshot) string {
 
 // progress says how far it is.
 func progress(s Snapshot) string {
+	if s.Began.IsZero() {
+		return fmt.Sprintf("%d of %s running.", s.count(Running), many(len(s.Pods), "pod"))
+	}
 	return fmt.Sprintf("Shutting down: %d of %s gone, after %s of at most %s.",
 		s.count(Gone, Finished, NotStarted), many(len(s.Pods), "pod"), span(s.Now.Sub(s.Began)), span(s.Allowed))
 }
@@ -66,14 +69,14 @@ func story(s Snapshot) []string {
 
 // troubles says of a pod what did not go as its author may have wished.
 func troubles(p Pod) []string {
-	if p.State == Gone && p.Problem != "" {
-		return []string{p.Name + ": " + p.Problem}
-	}
 	var said []string
 	for _, c := range p.Containers {
 		if why := c.trouble(p.Granted); why != "" {
 			said = append(said, fmt.Sprintf("%s: container %s %s", p.Name, c.Name, why))
 		}
+	}
+	if p.Problem != "" && p.State == Gone && !notStopped(p.outcome()) {
+		said = append(said, p.Name+": "+p.Problem)
 	}
 	return said
 }
@@ -82,7 +85,7 @@ func troubles(p Pod) []string {
 func (c Container) trouble(granted int64) string {
 	switch c.Outcome {
 	case lifecycle.GraceExceeded:
-		return fmt.Sprintf("still ran %s after %s and was killed when its %d s were over.", span(c.Stopping), c.Signal, granted)
+		return fmt.Sprintf("did not end on %s and was killed %s later, when the %d s of its pod were over.", c.Signal, span(c.Stopping), granted)
 	case lifecycle.Forced:
 		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
 	case lifecycle.RuntimeStuck:

@@ -87,5 +87,8 @@ func (v *View) put(do func(*bytes.Buffer)) {
 	defer v.mu.Unlock()
 	var out bytes.Buffer
 	do(&out)
+	if out.Len() == 0 {
+		return
+	}
 	_, _ = v.out.Write(out.Bytes()) // a closed terminal must not stop a drain
 }

@@ -91,7 +91,7 @@ func TestWordsForEveryEnd(t *testing.T) {
 		row, sentence string
 	}{
 		"in time":       {gone("a", with(lifecycle.Graceful)), "stopped in time", ""},
-		"killed":        {gone("a", with(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app still ran 2.0 s after SIGTERM and was killed when its 10 s were over."},
+		"killed":        {gone("a", with(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
 		"forced":        {gone("a", failed(lifecycle.Forced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
 		"stuck":         {gone("a", failed(lifecycle.RuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
 		"gone before":   {gone("a", with(lifecycle.NotFound)), "had ended before", ""},
@@ -103,7 +103,8 @@ func TestWordsForEveryEnd(t *testing.T) {
 		"hook deaf":     {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
 		"hook left out": {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "no time for its preStop hook", ""},
 		"worst counts":  {gone("a", with(lifecycle.Graceful), with(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
-		"problem":       {Pod{Name: "a", State: Gone, Problem: "the sandbox is stuck"}, "the sandbox is stuck", "a: the sandbox is stuck"},
+		"problem":       {broken(gone("a", with(lifecycle.Graceful))), "stopped in time, but with an error", "a: the sandbox is stuck"},
+		"told once":     {broken(gone("a", failed(lifecycle.RuntimeStuck))), "may still run: the container runtime failed\n\n", "could not stop it: broken\n\n"},
 		"never started": {Pod{Name: "a", State: NotStarted, Problem: "no image"}, "does not run: no image", ""},
 		"ended before":  {Pod{Name: "a", State: Gone, Finished: true}, "had ended by itself before", ""},
 	} {
@@ -114,6 +115,11 @@ func TestWordsForEveryEnd(t *testing.T) {
 			require.Contains(t, out.String(), test.sentence)
 		})
 	}
+}
+
+func broken(p Pod) Pod {
+	p.Problem = "the sandbox is stuck"
+	return p
 }
 
 func failed(outcome lifecycle.Outcome) Container {
@@ -140,7 +146,7 @@ func TestSummary(t *testing.T) {
 
 The shutdown took 5.0 s; it was allowed 18.0 s.
 1 of 2 pods stopped in time.
-batch/stubborn: container app still ran 2.0 s after SIGTERM and was killed when its 10 s were over.
+batch/stubborn: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over.
 
 Pods stop in buckets, the lowest priority first: "1000+" is from 1000 up to the next bucket. A pod
 first runs its preStop hook, if it has one, then gets a stop signal (SIGTERM); what still runs at
@@ -171,21 +177,25 @@ func TestLogLinesStayWhole(t *testing.T) {
 }
 
 func TestClosedTerminalIsNoFailure(t *testing.T) {
-	v := New(broken{})
+	v := New(closed{})
 	v.Say("nobody hears")
 	v.Show(at(0))
 }
 
-type broken struct{}
+type closed struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("closed") }
+func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 // screen plays a terminal: what stands on it after all that was written.
-type screen struct{ lines []string }
+type screen struct {
+	lines  []string
+	writes int
+}
 
 var cursorUp = regexp.MustCompile(`^\x1b\[(\d+)A`)
 
 func (s *screen) Write(p []byte) (int, error) {
+	s.writes++
 	for rest := string(p); rest != ""; {
 		if up := cursorUp.FindStringSubmatch(rest); up != nil {
 			n, err := strconv.Atoi(up[1])
@@ -221,8 +231,12 @@ func onScreen(width, height int) (*View, *screen) {
 func TestLiveRedrawsInPlace(t *testing.T) {
 	v, screen := onScreen(100, 40)
 	v.Say("welcome")
-	v.Show(Snapshot{Pods: []Pod{{Name: "a", State: Running}}})
-	require.Equal(t, []string{"welcome"}, screen.lines, "nothing is drawn while nothing happens")
+	idle := Snapshot{Pods: []Pod{{Name: "a", State: Running}}}
+	v.Show(idle)
+	require.Equal(t, []string{"welcome", "1 of 1 pod running."}, screen.lines[:2])
+	written := screen.writes
+	v.Show(idle)
+	require.Equal(t, written, screen.writes, "nothing is drawn while nothing changes")
 
 	v.Show(at(time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
 	first := screen.lines

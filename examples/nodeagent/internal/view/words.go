@@ -80,13 +80,13 @@ func outcomeWords(o lifecycle.Outcome) string {
 
 // ending says how the stop of a whole pod ended.
 func (p Pod) ending() string {
-	if p.Problem != "" {
-		return p.Problem
-	}
-	if p.Finished {
-		return "had ended by itself before"
-	}
 	words := []string{outcomeWords(p.outcome())}
+	if p.Finished {
+		words[0] = "had ended by itself before"
+	}
+	if p.Problem != "" && !notStopped(p.outcome()) {
+		words = append(words, "but with an error")
+	}
 	for _, c := range p.Containers {
 		switch {
 		case c.Hook.Outcome == lifecycle.HookCompleted:
@@ -103,6 +103,11 @@ func (p Pod) ending() string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// notStopped tells whether a container may still run.
+func notStopped(o lifecycle.Outcome) bool {
+	return o == lifecycle.RuntimeStuck || o == lifecycle.LeftRunning
 }
 
 // hookWasCut tells whether a hook was not let run to its end. A sleep that ends
