@@ -126,7 +126,10 @@ func FuzzValidatePodTermination(f *testing.F) {
 		requireOnce(t, errs)
 
 		updated := validation.ValidatePodTerminationUpdate(s, old, options(allowed), path)
-		require.Equal(t, errs, updated[:len(errs):len(errs)], "an update has what a new pod has, first")
+		require.GreaterOrEqual(t, len(updated), len(errs))
+		for i := range errs {
+			require.Equal(t, errs[i], updated[i], "an update has what a new pod has, first")
+		}
 		require.Len(t, validation.ValidatePodTerminationUpdate(s, s.DeepCopy(), options(allowed), path), len(errs), "nothing was changed")
 		validation.WarnPodTermination(s, path)
 		require.Equal(t, before, s)

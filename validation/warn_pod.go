@@ -59,7 +59,7 @@ func (w *warner) podGrace(at place) {
 }
 
 // container speaks of the hooks of a container that runs beside others. Only
-// preStop hooks spend the grace; a postStart hook is cut when the container stops.
+// its preStop hook spends the grace.
 func (w *warner) container(container *v1.Container, at place) {
 	if container.Lifecycle == nil {
 		return
