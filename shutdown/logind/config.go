@@ -66,6 +66,10 @@ func configFiles(host fs.FS, ignored func(file string) bool) []string {
 
 // delayIn reads the setting from one file, in which the last valid line wins.
 func delayIn(host fs.FS, file string) (delay time.Duration, ok bool) {
+	// A mask is a device, and a pipe would never end.
+	if info, err := fs.Stat(host, file); err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
 	content, err := fs.ReadFile(host, file)
 	if err != nil {
 		return 0, false

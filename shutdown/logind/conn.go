@@ -18,7 +18,7 @@ const (
 )
 
 // replyTimeout bounds whatever is asked of the bus, where the caller's context
-// does not: a process that is stopped answers nothing. It is half of libdbus's.
+// does not: a process that is stopped answers nothing. libdbus waits 25 s.
 const replyTimeout = 12 * time.Second
 
 // conn is a private connection to the bus on which logind is.

@@ -153,14 +153,13 @@ func (s *session) judge(ctx context.Context, wish time.Duration, failed error) (
 	return granted, errors.Join(capped, failed)
 }
 
-// winner is the file of somebody else that sets the limit which logind shows; ""
-// if the files that can be seen do not explain it.
+// winner is the file that sets the limit which logind shows; "" if the files that
+// can be seen do not explain it.
 func (s *Source) winner(limit time.Duration) string {
-	winner := s.configured()
-	if winner.delay != limit || s.dropIn.is(winner.file) {
-		return ""
+	if winner := s.configured(); winner.delay == limit {
+		return winner.file
 	}
-	return winner.file
+	return ""
 }
 
 // configured is what logind's files say; without, as if ours were not there.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,6 +202,17 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
+func TestDropInOfOursThatWins(t *testing.T) {
+	h := newHost(t)
+	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
+	h.rereads(t, etc+"/zz-kubegrace.conf")
+	h.write(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
+	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.Winner)
+}
+
 func TestDropInIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
@@ -260,6 +272,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
 		"a directory":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
 		"a dead link":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink("nowhere", path)) },
+		"a pipe":       func(t *testing.T, _ *host, path string) { require.NoError(t, syscall.Mkfifo(path, 0o644)) },
 		"an empty one": func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -191,11 +191,11 @@ func isInProgress(err error) bool {
 
 // own makes a lock of the file: with a copy in the FD store, and watched over.
 func (s *session) own(file *os.File) *lock {
-	forget := s.watchOver()
 	stored, err := s.source.store.keep(file)
 	if err != nil {
 		s.logger.Error(err, "The death of this process would end the shutdown delay")
 	}
+	forget := s.watchOver()
 	return newLock(func() error {
 		forget()
 		return errors.Join(s.source.store.remove(stored), file.Close())

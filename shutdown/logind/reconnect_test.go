@@ -23,6 +23,7 @@ func TestAThousandReconnects(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
 	reconnect := func() {
+		require.NoError(t, source.Available(t.Context()))
 		session, err := source.Connect(t.Context())
 		require.NoError(t, err)
 		lock, err := session.Inhibit(t.Context())
