@@ -138,6 +138,29 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	})
 }
 
+// A runner of one's own knows no ContainerExited: what it says of a sleep that was
+// cut is no failure.
+func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, b.kill().Containers[0].Hook)
+		require.Equal(b, 7*time.Second, b.at())
+		b.requireEvents("Killing")
+	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+}
+
+// A command that its runtime ends when its timeout is over comes back in the very
+// moment of the deadline, before its cancellation or after it.
+func TestAFailureAtTheDeadlineIsACut(t *testing.T) {
+	for range 100 {
+		inBubble(t, 5, func(b *bed) {
+			b.main("app", exec(), lifecycletest.Script{})
+			require.Equal(b, lifecycle.GraceSpent, b.kill().Containers[0].Hook.Cause)
+			b.requireEvents("Killing")
+		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
+	}
+}
+
 func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
 		"exec":    exec(),

@@ -72,6 +72,21 @@ func TestASilentStopIsForced(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 2 * time.Second })
 }
 
+func TestAHungStopEndsWithItsContainer(t *testing.T) {
+	inBubble(t, 2, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		b.main("web", nil, lifecycletest.Script{HangStops: -1})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "web")
+		require.Equal(b, 12*time.Second, b.at())
+		for _, stop := range b.rt.Stops() {
+			if stop.ID == "app" {
+				require.Equal(b, 7*time.Second, stop.Returned.Sub(b.start))
+			}
+		}
+	})
+}
+
 func TestAnOvertakingStopOutlivesAFailureOfTheFirst(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})

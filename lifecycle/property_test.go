@@ -1,0 +1,368 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// TestRandomPods terminates 10,000 random pods, with containers that end, ignore,
+// hang, fail and panic, and with random shortenings, and requires of each what must
+// hold for all. A bubble has 200 of them: the race detector bears 8,000 goroutines.
+func TestRandomPods(t *testing.T) {
+	const bubbles, pods = 50, 200
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i := range uint64(bubbles) {
+		synctest.Test(t, func(t *testing.T) {
+			newCrowd(t, rand.New(rand.NewPCG(seed, i))).terminate(pods)
+		})
+	}
+}
+
+// crowd is many random pods on one runtime.
+type crowd struct {
+	*testing.T
+
+	random     *rand.Rand
+	rt         *lifecycletest.Runtime
+	terminator *lifecycle.Terminator
+	members    []*member
+
+	mu    sync.Mutex
+	hooks map[string]int // runs by container ID
+
+	exits map[string]time.Time // by container ID, once all have ended
+	stops map[string][]lifecycletest.Stop
+}
+
+// member is one random pod and what happens to it.
+type member struct {
+	pod     *v1.Pod
+	scripts map[string]lifecycletest.Script // by container ID
+	asked   *int64
+	plan    []shortening
+	faulty  bool // its runtime does not do as it is told
+
+	start, end time.Time
+	terms      []term
+	result     lifecycle.Result
+}
+
+// shortening is one that is tried.
+type shortening struct {
+	after   time.Duration
+	seconds int64
+}
+
+// term is a grace that is in force from a time on.
+type term struct {
+	from    time.Time
+	seconds int64
+}
+
+func (t term) deadline() time.Time { return t.from.Add(time.Duration(t.seconds) * time.Second) }
+
+func newCrowd(t *testing.T, random *rand.Rand) *crowd {
+	c := &crowd{T: t, random: random, rt: lifecycletest.NewRuntime(), hooks: map[string]int{}}
+	inner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: c.rt, HTTP: slowServer{}})
+	var err error
+	c.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: c.rt, Exits: c.rt, Events: &lifecycletest.Events{}, Hooks: countingRunner{inner, c},
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// countingRunner counts how often each container's hook runs.
+type countingRunner struct {
+	lifecycle.HandlerRunner
+
+	crowd *crowd
+}
+
+func (r countingRunner) Run(ctx context.Context, id string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	r.crowd.mu.Lock()
+	r.crowd.hooks[id]++
+	r.crowd.mu.Unlock()
+	return r.HandlerRunner.Run(ctx, id, pod, container, handler)
+}
+
+// slowServer answers after as long as the path says, unless the request ends.
+type slowServer struct{}
+
+func (slowServer) Do(req *http.Request) (*http.Response, error) {
+	takes, err := time.ParseDuration(strings.TrimPrefix(req.URL.Path, "/"))
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(takes):
+		return &http.Response{StatusCode: http.StatusTeapot, Body: io.NopCloser(strings.NewReader(""))}, nil
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+// terminate makes, runs and terminates pods, and judges them.
+func (c *crowd) terminate(pods int) {
+	for i := range pods {
+		c.members = append(c.members, c.member(i))
+	}
+	var all sync.WaitGroup
+	for _, m := range c.members {
+		all.Go(func() { c.terminateOne(m) })
+	}
+	all.Wait()
+	for _, m := range c.members {
+		m.judge(c)
+	}
+	require.NoError(c, c.terminator.Close(c.Context()))
+}
+
+// upTo is a random time.
+func (c *crowd) upTo(seconds int) time.Duration {
+	return time.Duration(c.random.IntN(seconds*1000)) * time.Millisecond
+}
+
+// oneIn is true once in n times.
+func (c *crowd) oneIn(n int) bool { return c.random.IntN(n) == 0 }
+
+// member makes a random pod of 1 to 8 containers.
+func (c *crowd) member(i int) *member {
+	name := fmt.Sprint("pod-", i)
+	m := &member{scripts: map[string]lifecycletest.Script{}, pod: &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: new(int64(c.random.IntN(40)))},
+	}}
+	if c.oneIn(4) {
+		m.asked = new(int64(c.random.IntN(30)))
+	}
+	for n := range 1 + c.random.IntN(8) {
+		c.addContainer(m, fmt.Sprint("c", n))
+	}
+	for range c.random.IntN(4) {
+		m.plan = append(m.plan, shortening{c.upTo(15), int64(c.random.IntN(20) - 1)})
+	}
+	return m
+}
+
+// addContainer adds a random container of a random role.
+func (c *crowd) addContainer(m *member, name string) {
+	id := m.pod.Name + "/" + name
+	m.scripts[id] = c.script(m)
+	status := v1.ContainerStatus{Name: name, ContainerID: id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
+	spec := container(name, c.hook())
+	switch {
+	case c.oneIn(3):
+		spec.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+		m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, spec)
+		m.pod.Status.InitContainerStatuses = append(m.pod.Status.InitContainerStatuses, status)
+	default:
+		m.pod.Spec.Containers = append(m.pod.Spec.Containers, spec)
+		m.pod.Status.ContainerStatuses = append(m.pod.Status.ContainerStatuses, status)
+	}
+}
+
+// hook is a random hook, nil for none.
+func (c *crowd) hook() *v1.LifecycleHandler {
+	switch c.random.IntN(4) {
+	case 0:
+		return sleep(int64(c.random.IntN(45)))
+	case 1:
+		return exec()
+	case 2:
+		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80), Path: c.upTo(45).String()}}
+	default:
+		return nil
+	}
+}
+
+// script is a random container's.
+func (c *crowd) script(m *member) lifecycletest.Script {
+	s := lifecycletest.Script{ExitAfterTerm: c.upTo(20), IgnoreTerm: c.oneIn(5), Exec: c.command()}
+	if c.oneIn(4) {
+		s.ExitAfter = c.upTo(40)
+	}
+	if c.oneIn(12) {
+		m.faulty = true
+		s.HangStops = c.random.IntN(4) - 1
+		s.FailStops = c.random.IntN(4) - 1
+	}
+	return s
+}
+
+// command is what an exec hook does: it ends in time, fails, panics, or does not
+// hear that it is to end.
+func (c *crowd) command() func(context.Context, []string) ([]byte, error) {
+	long := c.upTo(45)
+	switch c.random.IntN(8) {
+	case 0:
+		return func(context.Context, []string) ([]byte, error) { return nil, errors.New("failed") }
+	case 1:
+		return func(context.Context, []string) ([]byte, error) { panic("boom") }
+	case 2:
+		return func(context.Context, []string) ([]byte, error) { <-time.After(long); return nil, nil }
+	default:
+		return takes(long)
+	}
+}
+
+// terminateOne runs a pod, terminates it, and shortens it by its plan.
+func (c *crowd) terminateOne(m *member) {
+	for id, script := range m.scripts {
+		c.rt.Start(id, script)
+	}
+	m.start = time.Now()
+	termination := c.terminator.Terminate(c.Context(), m.pod, lifecycle.Request{GracePeriodSeconds: m.asked})
+	m.terms = []term{{m.start, termination.Result().GracePeriodSeconds}}
+	for _, s := range m.plan {
+		select {
+		case <-time.After(s.after):
+			m.shorten(c, termination, s.seconds)
+		case <-termination.Done():
+		}
+	}
+	<-termination.Done()
+	m.end, m.result = time.Now(), termination.Result()
+}
+
+// shorten tries to shorten, and requires that it works when it must.
+func (m *member) shorten(c *crowd, termination *lifecycle.Termination, seconds int64) {
+	next := term{time.Now(), max(seconds, 1)}
+	earlier := next.deadline().Before(m.terms[len(m.terms)-1].deadline())
+	shortened := termination.Shorten(seconds)
+	select {
+	case <-termination.Done():
+	default:
+		require.Equal(c, earlier, shortened)
+	}
+	if shortened {
+		m.terms = append(m.terms, next)
+	}
+}
+
+// judge requires what must hold for every pod.
+func (m *member) judge(c *crowd) {
+	c.Helper()
+	slack := 2 * time.Second // the floor of a stop
+	if m.faulty {
+		slack += 2 * lifecycle.DefaultStopSlack
+	}
+	last := m.terms[len(m.terms)-1]
+	require.False(c, m.end.After(last.deadline().Add(slack)), "%s ended %v after its deadline", m.pod.Name, m.end.Sub(last.deadline()))
+	exits, stops := c.records()
+	for _, container := range m.result.Containers {
+		require.Equal(c, lifecycle.PhaseEnded, container.Phase)
+		require.NotEmpty(c, container.Outcome)
+		require.LessOrEqual(c, c.hooks[container.ID], 1)
+		_, exited := exits[container.ID]
+		require.True(c, exited || container.Outcome == lifecycle.RuntimeStuck, "%s runs on", container.ID)
+		m.judgeStops(c, stops[container.ID])
+		m.judgeTurn(c, container, exits, stops)
+		m.judgeSleep(c, container, exits)
+	}
+}
+
+// records are the exits and the stops by container ID.
+func (c *crowd) records() (exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
+	if c.exits != nil {
+		return c.exits, c.stops
+	}
+	c.exits, c.stops = map[string]time.Time{}, map[string][]lifecycletest.Stop{}
+	for _, exit := range c.rt.Exits() {
+		c.exits[exit.ID] = exit.At
+	}
+	for _, stop := range c.rt.Stops() {
+		c.stops[stop.ID] = append(c.stops[stop.ID], stop)
+	}
+	return c.exits, c.stops
+}
+
+// inForce are the terms that a call at a time may have seen: two, if one began then.
+func (m *member) inForce(at time.Time) []term {
+	var terms []term
+	for i, t := range m.terms {
+		ended := i+1 < len(m.terms) && m.terms[i+1].from.Before(at)
+		if !t.from.After(at) && !ended {
+			terms = append(terms, t)
+		}
+	}
+	return terms
+}
+
+// judgeStops requires that hook, wait and stop have no more than the grace and the
+// floor of a stop, as asked of the runtime.
+func (m *member) judgeStops(c *crowd, stops []lifecycletest.Stop) {
+	c.Helper()
+	for _, stop := range stops {
+		within := func(t term) bool {
+			return int64(stop.At.Sub(t.from)/time.Second)+stop.TimeoutSeconds <= t.seconds+2
+		}
+		require.True(c, stop.TimeoutSeconds == 0 || slices.ContainsFunc(m.inForce(stop.At), within), "%+v under %+v", stop, m.terms)
+	}
+}
+
+// judgeTurn requires that nobody is stopped out of turn while there is time.
+func (m *member) judgeTurn(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
+	c.Helper()
+	sidecar := m.sidecar(container.Name)
+	if sidecar < 0 {
+		return
+	}
+	at := stops[container.ID][0].At
+	timeLeft := func(t term) bool { return at.Before(t.deadline()) }
+	for _, other := range m.result.Containers {
+		before := m.sidecar(other.Name) < 0 || m.sidecar(other.Name) > sidecar
+		if !before || other.Outcome == lifecycle.RuntimeStuck || !all(m.inForce(at), timeLeft) {
+			continue
+		}
+		require.False(c, exits[other.ID].After(at), "%s was stopped before %s", container.ID, other.ID)
+	}
+}
+
+// judgeSleep requires that a sleep ends within 100 ms of its container's exit.
+func (m *member) judgeSleep(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time) {
+	c.Helper()
+	if exit, exited := exits[container.ID]; exited && m.sleeps(container.Name) {
+		require.LessOrEqual(c, container.Hook.Took, max(exit.Sub(m.start), 0)+100*time.Millisecond)
+	}
+}
+
+// sleeps tells whether a container's hook is a sleep.
+func (m *member) sleeps(name string) bool {
+	for _, spec := range slices.Concat(m.pod.Spec.Containers, m.pod.Spec.InitContainers) {
+		if spec.Name == name {
+			return spec.Lifecycle != nil && spec.Lifecycle.PreStop.Sleep != nil
+		}
+	}
+	return false
+}
+
+// sidecar is the index of a sidecar's declaration, -1 for a main container.
+func (m *member) sidecar(name string) int {
+	return slices.IndexFunc(m.pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
+}
+
+// all tells whether all of them are so.
+func all[T any](values []T, so func(T) bool) bool {
+	return !slices.ContainsFunc(values, func(v T) bool { return !so(v) })
+}
