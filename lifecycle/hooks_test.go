@@ -1,14 +1,19 @@
 package lifecycle_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/metrics"
 )
 
 const containerID = "test://abc1234"
@@ -26,6 +31,33 @@ func hookPod() (*v1.Pod, *v1.Container) {
 	return pod, &pod.Spec.Containers[0]
 }
 
+// runHook runs one handler for the container of hookPod.
+func runHook(ctx context.Context, opts lifecycle.HandlerRunnerOptions, handler *v1.LifecycleHandler) (string, error) {
+	pod, container := hookPod()
+	return lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, handler)
+}
+
+// counted gives a metrics handle, and a function that reads one of its counters.
+func counted(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	handle, err := metrics.NewLifecycle(reg, metrics.Options{})
+	require.NoError(t, err)
+	return handle, func(name string) float64 {
+		count, err := testutil.GatherAndCount(reg, name)
+		require.NoError(t, err)
+		require.Equal(t, 1, count, "no counter %s", name)
+		families, err := reg.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if family.GetName() == name {
+				return family.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		return -1
+	}
+}
+
 func TestHandlersThatCannotRun(t *testing.T) {
 	tests := map[string]struct {
 		handler *v1.LifecycleHandler
@@ -40,11 +72,83 @@ func TestHandlersThatCannotRun(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod, container := hookPod()
-			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
-			msg, err := runner.Run(t.Context(), containerID, pod, container, tt.handler)
+			msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, tt.handler)
 			require.EqualError(t, err, tt.err)
 			require.Equal(t, "Cannot run handler: "+tt.err, msg)
 		})
 	}
+}
+
+// Validation lets one handler through only; a runner is asked all the same, and
+// then takes them in the kubelet's order.
+func TestFirstOfSeveralHandlersCounts(t *testing.T) {
+	all := v1.LifecycleHandler{
+		Exec:      &v1.ExecAction{Command: []string{"true"}},
+		HTTPGet:   &v1.HTTPGetAction{Port: intstr.FromInt32(80)},
+		TCPSocket: &v1.TCPSocketAction{},
+		Sleep:     &v1.SleepAction{},
+	}
+	commands := &recordingCommands{}
+	doer := &recordingDoer{}
+	opts := lifecycle.HandlerRunnerOptions{Commands: commands, HTTP: doer}
+
+	_, err := runHook(t.Context(), opts, &all)
+	require.NoError(t, err)
+	require.Len(t, commands.calls, 1)
+	require.Empty(t, doer.requests)
+
+	all.Exec = nil
+	_, err = runHook(t.Context(), opts, &all)
+	require.NoError(t, err)
+	require.Len(t, doer.requests, 1)
+
+	all.HTTPGet = nil
+	_, err = runHook(t.Context(), opts, &all)
+	require.NoError(t, err)
+	require.Len(t, commands.calls, 1)
+	require.Len(t, doer.requests, 1)
+}
+
+func TestHooksSurviveNilArguments(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(lifecycle.GraceSpent)
+	handlers := map[string]struct {
+		handler v1.LifecycleHandler
+		message string
+	}{
+		"exec": {
+			v1.LifecycleHandler{Exec: &v1.ExecAction{}},
+			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks, message: ""`,
+		},
+		"httpGet without a pod": {
+			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
+		},
+		"httpGet without a container": {
+			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: invalid port number: strconv.Atoi: parsing "admin": invalid syntax`,
+		},
+		"sleep": {
+			v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}},
+			`Sleep lifecycle hook (5) for Container "" in Pod "<nil>" failed - error: container terminated before sleep hook finished`,
+		},
+	}
+	for name, tt := range handlers {
+		t.Run(name, func(t *testing.T) {
+			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
+			msg, err := runner.Run(ctx, "", nil, nil, &tt.handler)
+			require.Error(t, err)
+			require.Equal(t, tt.message, msg)
+		})
+	}
+}
+
+// Names that validation would refuse are printed as %q prints them.
+func TestMessageEscapesOddNames(t *testing.T) {
+	pod, container := hookPod()
+	pod.Name, container.Name = "we\"b\n", `ser\ver`
+	opts := lifecycle.HandlerRunnerOptions{Commands: &recordingCommands{err: errors.New("no")}}
+	msg, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, pod, container, execHandler("true"))
+	require.Error(t, err)
+	require.Equal(t, `Exec lifecycle hook ([true]) for Container "ser\\ver" in Pod "we\"b\n_shop(42)" failed - error: no, message: ""`, msg)
 }

@@ -1,0 +1,100 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// recordingCommands is a CommandRunner that answers what it is told to.
+type recordingCommands struct {
+	output string
+	err    error
+	calls  []commandCall
+}
+
+type commandCall struct {
+	id      string
+	cmd     []string
+	timeout time.Duration
+}
+
+func (c *recordingCommands) RunInContainer(_ context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
+	c.calls = append(c.calls, commandCall{id, cmd, timeout})
+	return []byte(c.output), c.err
+}
+
+func execHandler(cmd ...string) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: cmd}}
+}
+
+func TestExecHookThatFails(t *testing.T) {
+	failure := errors.New("command 'nginx -s quit' exited with 1: bye")
+	commands := &recordingCommands{output: "a \"quoted\"\nline", err: failure}
+	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("nginx", "-s", "quit"))
+	require.ErrorIs(t, err, failure)
+	require.Equal(t, `Exec lifecycle hook ([nginx -s quit]) for Container "server" in Pod "web_shop(42)" failed - `+
+		`error: command 'nginx -s quit' exited with 1: bye, message: "a \"quoted\"\nline"`, msg)
+	require.NotContains(t, err.Error(), "quoted", "what a hook printed is for the message only")
+}
+
+func TestExecHookThatSucceeds(t *testing.T) {
+	commands := &recordingCommands{output: "bye"}
+	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
+	require.NoError(t, err)
+	require.Empty(t, msg)
+	require.Equal(t, []commandCall{{containerID, []string{"true"}, 0}}, commands.calls)
+}
+
+func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		<-time.After(2500 * time.Millisecond)
+		commands := &recordingCommands{}
+		_, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
+		require.NoError(t, err)
+		require.Equal(t, 4500*time.Millisecond, commands.calls[0].timeout)
+	})
+}
+
+// A timeout of 0 would be none at all: a command for which there is no time is
+// not run.
+func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(lifecycle.AgentStopping)
+	tests := map[string]struct {
+		ctx  context.Context
+		want error
+	}{
+		"cancelled":               {cancelled, lifecycle.AgentStopping},
+		"its timer not yet fired": {overdue{t.Context()}, context.DeadlineExceeded},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			commands := &recordingCommands{}
+			msg, err := runHook(tt.ctx, lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
+			require.ErrorIs(t, err, tt.want)
+			require.Contains(t, msg, "failed - error: "+tt.want.Error())
+			require.Empty(t, commands.calls)
+		})
+	}
+}
+
+// overdue is a context whose deadline has gone by unnoticed.
+type overdue struct{ context.Context }
+
+func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+
+func TestExecHookWithoutCommandRunner(t *testing.T) {
+	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, execHandler("true"))
+	require.EqualError(t, err, "no command runner for exec hooks")
+	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks, message: ""`, msg)
+}

@@ -1,0 +1,25 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// However a message is put together, it is what the kubelet's format gives.
+func FuzzHookFailed(f *testing.F) {
+	f.Add("/bye", "server", "web", "shop", "42", "refused")
+	f.Add("", "", "", "", "", "")
+	f.Add("a\"b", "ser\\ver", "we\tb", "shøp", "\x7f", "\xff %v\n")
+	f.Fuzz(func(t *testing.T, action, container, name, namespace, uid, reason string) {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(uid)}}
+		got := hookFailed("HTTP", action, pod, &v1.Container{Name: container}, errors.New(reason))
+		require.Equal(t, fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %v",
+			action, container, fmt.Sprintf("%s_%s(%s)", name, namespace, uid), reason), got)
+	})
+}

@@ -1,0 +1,134 @@
+package lifecycle_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+const (
+	cutShortCounter    = "kubelet_sleep_action_terminated_early_total"
+	endedByExitCounter = "kubelet_sleep_action_ended_by_container_exit_total"
+	sleepCutText       = "container terminated before sleep hook finished"
+)
+
+func sleepHandler(seconds int64) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+}
+
+// The cases of KEP-3960 and KEP-4818 that concern the runner alone.
+func TestSleepHook(t *testing.T) {
+	const none = 0
+	tests := map[string]struct {
+		seconds int64
+		grace   time.Duration // none: no deadline
+		took    time.Duration
+		cut     bool
+	}{
+		"its duration":                {seconds: 5, grace: 30 * time.Second, took: 5 * time.Second},
+		"without a deadline":          {seconds: 5, grace: none, took: 5 * time.Second},
+		"as long as the grace":        {seconds: 30, grace: 30 * time.Second, took: 30 * time.Second},
+		"a grace set a moment before": {seconds: 30, grace: 30*time.Second - 20*time.Millisecond, took: 30*time.Second - 20*time.Millisecond},
+		"longer than the grace":       {seconds: 3, grace: 2 * time.Second, took: 2 * time.Second, cut: true},
+		"longer by a tenth of second": {seconds: 3, grace: 2900 * time.Millisecond, took: 2900 * time.Millisecond, cut: true},
+		"longer than time.Duration":   {seconds: math.MaxInt64, grace: time.Hour, took: time.Hour, cut: true},
+		"zero":                        {seconds: 0, grace: 30 * time.Second},
+		"negative":                    {seconds: -5, grace: 30 * time.Second},
+		"as negative as can be":       {seconds: math.MinInt64, grace: none},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if tt.grace != none {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, tt.grace, lifecycle.GraceSpent)
+					defer cancel()
+				}
+				handle, count := counted(t)
+				began := time.Now()
+				msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(tt.seconds))
+				require.Equal(t, tt.took, time.Since(began))
+				require.Zero(t, count(endedByExitCounter))
+				if !tt.cut {
+					require.NoError(t, err)
+					require.Empty(t, msg)
+					require.Zero(t, count(cutShortCounter))
+					return
+				}
+				require.EqualError(t, err, sleepCutText)
+				require.ErrorIs(t, err, lifecycle.GraceSpent)
+				require.EqualValues(t, 1, count(cutShortCounter))
+			})
+		})
+	}
+}
+
+func TestSleepHookThatIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(2*time.Second, func() { cancel(lifecycle.Shortened) })
+		began := time.Now()
+		msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{}, sleepHandler(20))
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.ErrorIs(t, err, lifecycle.Shortened)
+		require.Equal(t, `Sleep lifecycle hook (20) for Container "server" in Pod "web_shop(42)" failed - error: `+sleepCutText, msg)
+	})
+}
+
+// k/k#134338: the exit of its container ends a sleep, which is no failure and no
+// sleep that was terminated early.
+func TestSleepHookWhoseContainerExits(t *testing.T) {
+	tests := map[string]time.Duration{
+		"while it sleeps":     2 * time.Second,
+		"before it has begun": 0,
+	}
+	for name, after := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if after == 0 {
+					cancel(lifecycle.ContainerExited)
+				} else {
+					time.AfterFunc(after, func() { cancel(lifecycle.ContainerExited) })
+				}
+				handle, count := counted(t)
+				began := time.Now()
+				msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(20))
+				require.NoError(t, err)
+				require.Empty(t, msg)
+				require.Equal(t, after, time.Since(began))
+				require.EqualValues(t, 1, count(endedByExitCounter))
+				require.Zero(t, count(cutShortCounter))
+			})
+		})
+	}
+}
+
+// A kubelet without the gate takes no notice of the handler.
+func TestSleepHookWithItsGateOff(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, lifecycle.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("PodLifecycleSleepAction=false"))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		handle, count := counted(t)
+		began := time.Now()
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Gates: gate, Metrics: handle}, sleepHandler(20))
+			require.NoError(t, err)
+			require.Empty(t, msg)
+		}
+		require.Zero(t, time.Since(began))
+		require.Zero(t, count(cutShortCounter))
+	})
+}

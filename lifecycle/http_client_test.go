@@ -1,0 +1,205 @@
+package lifecycle
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// clientHook runs an httpGet hook, with the package's client over dial, against
+// a host that only dial knows.
+func clientHook(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), scheme v1.URIScheme) error {
+	runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: newHTTPClient(dial)})
+	action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80), Path: "/bye", Scheme: scheme}
+	_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action})
+	return err
+}
+
+// piped dials servers that are given one end of a pipe each.
+func piped(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server)
+		return client, nil
+	}
+}
+
+// A bubble ends only when every goroutine in it has: each of these cases also
+// shows that neither goroutine nor connection survives the hook.
+func TestHungServerIsLeftAtTheDeadline(t *testing.T) {
+	silent := piped(readAll)
+	deaf := func(context.Context, string, string) (net.Conn, error) { // no one is at the other end
+		client, _ := net.Pipe()
+		return client, nil
+	}
+	noDial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	tests := map[string]struct {
+		dial   func(context.Context, string, string) (net.Conn, error)
+		scheme v1.URIScheme
+	}{
+		"connection not accepted":    {noDial, v1.URISchemeHTTP},
+		"handshake not answered":     {silent, v1.URISchemeHTTPS},
+		"handshake not even read":    {deaf, v1.URISchemeHTTPS},
+		"request not answered":       {silent, v1.URISchemeHTTP},
+		"request not even read":      {deaf, v1.URISchemeHTTP},
+		"answer begun and not ended": {piped(answering("HTTP/1.1 200", nil)), v1.URISchemeHTTP},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, GraceSpent)
+				defer cancel()
+				began := time.Now()
+				err := clientHook(ctx, tt.dial, tt.scheme)
+				require.ErrorIs(t, err, GraceSpent)
+				require.Equal(t, 5*time.Second, time.Since(began))
+			})
+		})
+	}
+}
+
+// An answer has come, so the hook is a success; its body is not waited for past
+// the deadline.
+func TestHungBodyIsLeftAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := clientHook(ctx, piped(answering("HTTP/1.1 200 OK\r\n\r\nby", nil)), v1.URISchemeHTTP)
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+func TestHungServerIsLeftWhenCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(Shortened) })
+		closed := make(chan struct{})
+		err := clientHook(ctx, piped(func(c net.Conn) {
+			readAll(c)
+			close(closed)
+		}), v1.URISchemeHTTP)
+		require.ErrorIs(t, err, Shortened)
+		<-closed
+	})
+}
+
+// A kept connection would be two goroutines and a descriptor for each pod that
+// has gone.
+func TestConnectionIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan *http.Request, 1)
+		answer := answering("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", asked)
+		err := clientHook(t.Context(), piped(answer), v1.URISchemeHTTP)
+		require.NoError(t, err)
+		require.Equal(t, "close", (<-asked).Header.Get("Connection"))
+	})
+}
+
+// answering is a server that reads a request, which it hands on if asked has
+// room, writes its answer, and waits for the client to go.
+func answering(answer string, asked chan<- *http.Request) func(net.Conn) {
+	return func(c net.Conn) {
+		defer readAll(c)
+		req, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return // the client has gone already
+		}
+		select {
+		case asked <- req:
+		default:
+		}
+		_, _ = c.Write([]byte(answer)) // that the client may go is what the tests are about
+	}
+}
+
+// readAll reads until the client has closed its end.
+func readAll(c net.Conn) {
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := c.Read(buffer); err != nil {
+			_ = c.Close() // the other end has been closed
+			return
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		switch r.URL.Path {
+		case "/elsewhere":
+			http.Redirect(w, r, "http://other.invalid/gone", http.StatusFound)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/twice":
+			http.Redirect(w, r, "/end", http.StatusMovedPermanently)
+		}
+	}))
+	defer server.Close()
+	tests := map[string]struct {
+		asked  []string
+		status int
+		err    string
+	}{
+		"/twice":     {asked: []string{"/twice", "/end"}, status: http.StatusOK},
+		"/elsewhere": {asked: []string{"/elsewhere"}, status: http.StatusFound},
+		"/loop":      {asked: strings.Fields(strings.Repeat("/loop ", 10)), err: "stopped after 10 redirects"},
+	}
+	for path, tt := range tests {
+		t.Run(path, func(t *testing.T) {
+			asked = nil
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
+			require.NoError(t, err)
+			resp, err := newHTTPClient(nil).Do(req)
+			require.Equal(t, tt.asked, asked)
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tt.status, resp.StatusCode)
+			require.NoError(t, resp.Body.Close())
+		})
+	}
+}
+
+func TestRedirectToAnotherPortIsOnTheSameHost(t *testing.T) {
+	from, to := "http://pod.example:80/", "https://pod.example:443/bye"
+	require.NoError(t, onSameHost(requestOf(t, to), []*http.Request{requestOf(t, from)}))
+	require.ErrorIs(t, onSameHost(requestOf(t, "http://pod.example.org/"), []*http.Request{requestOf(t, from)}), http.ErrUseLastResponse)
+}
+
+func requestOf(t *testing.T, address string) *http.Request {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return &http.Request{URL: u}
+}
+
+func TestErrorOfAClientNamesTheRequest(t *testing.T) {
+	refused := errors.New("refused")
+	err := clientHook(t.Context(), func(_ context.Context, network, address string) (net.Conn, error) {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, refused)
+	}, v1.URISchemeHTTP)
+	require.ErrorIs(t, err, refused)
+	require.EqualError(t, err, `Get "http://pod.example:80/bye": dial tcp pod.example:80: refused`)
+}

@@ -1,0 +1,149 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+const fallbackCounter = "kubelet_lifecycle_handler_http_fallbacks_total"
+
+// recordedEvent is one call of an EventRecorder.
+type recordedEvent struct {
+	object                runtime.Object
+	kind, reason, message string
+}
+
+// recordingEvents is an EventRecorder that keeps what it is told.
+type recordingEvents struct{ events []recordedEvent }
+
+func (e *recordingEvents) Event(object runtime.Object, eventtype, reason, message string) {
+	e.events = append(e.events, recordedEvent{object, eventtype, reason, message})
+}
+
+// actionFor asks a test server over the given scheme.
+func actionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v1.HTTPGetAction {
+	t.Helper()
+	address, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	port, err := strconv.ParseInt(address.Port(), 10, 32)
+	require.NoError(t, err)
+	return v1.HTTPGetAction{
+		Path: "/bye", Host: address.Hostname(), Port: intstr.FromInt32(int32(port)), Scheme: scheme,
+		HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: "secret"}, {Name: "X-Reason", Value: "drain"}},
+	}
+}
+
+func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
+	var seen []http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header)
+	}))
+	defer server.Close()
+	action := actionFor(t, server, v1.URISchemeHTTPS)
+	handle, count := counted(t)
+	events := &recordingEvents{}
+
+	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Events: events, Metrics: handle}, httpHandler(action))
+	require.NoError(t, err)
+	require.Empty(t, msg)
+	require.Len(t, seen, 1)
+	require.Equal(t, "drain", seen[0].Get("X-Reason"))
+	require.NotContains(t, seen[0], "Authorization", "credentials that were meant for TLS")
+	require.EqualValues(t, 1, count(fallbackCounter))
+	require.Len(t, events.events, 1)
+	event := events.events[0]
+	require.Equal(t, "web", event.object.(*v1.Pod).Name)
+	require.Equal(t, v1.EventTypeWarning, event.kind)
+	require.Equal(t, "LifecycleHTTPFallback", event.reason)
+	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.message)
+}
+
+func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	action := actionFor(t, server, v1.URISchemeHTTPS)
+	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: &recordingEvents{}}} {
+		_, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, nil, nil, httpHandler(action))
+		require.NoError(t, err)
+	}
+}
+
+// The status of the retry is judged like that of any other answer: the server
+// was reached, so the fallback counts, and the hook fails by what it said.
+func TestStatusOfARetry(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	handle, count := counted(t)
+	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
+	_, err := runHook(t.Context(), opts, httpHandler(actionFor(t, server, v1.URISchemeHTTPS)))
+	require.EqualError(t, err, "unexpected HTTP status: 404 Not Found")
+	require.EqualValues(t, 1, count(fallbackCounter))
+}
+
+func TestHooksThatNeedNoFallback(t *testing.T) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	plain := httptest.NewServer(answer)
+	defer plain.Close()
+	encrypted := httptest.NewTLSServer(answer)
+	defer encrypted.Close()
+	handle, count := counted(t)
+	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
+
+	_, err := runHook(t.Context(), opts, httpHandler(actionFor(t, plain, v1.URISchemeHTTP)))
+	require.NoError(t, err)
+	_, err = runHook(t.Context(), opts, httpHandler(actionFor(t, encrypted, v1.URISchemeHTTPS)))
+	require.NoError(t, err, "a certificate that nobody signed is good enough")
+	require.Zero(t, count(fallbackCounter))
+}
+
+// sequenceDoer gives one error after another; nil is success.
+type sequenceDoer struct {
+	errs     []error
+	requests []*http.Request
+}
+
+func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
+	err := d.errs[len(d.requests)]
+	d.requests = append(d.requests, req)
+	return &http.Response{StatusCode: 200, Body: http.NoBody}, err
+}
+
+func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
+	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
+	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
+	handle, count := counted(t)
+	events := &recordingEvents{}
+	opts := lifecycle.HandlerRunnerOptions{HTTP: doer, Events: events, Metrics: handle}
+	_, err := runHook(t.Context(), opts, httpHandler(v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS, Port: intstr.FromInt32(80)}))
+	require.Equal(t, error(first), err)
+	require.Len(t, doer.requests, 2, "one retry only")
+	require.Equal(t, "https", doer.requests[0].URL.Scheme, "the first request is not changed")
+	require.Equal(t, "http", doer.requests[1].URL.Scheme)
+	require.Zero(t, count(fallbackCounter))
+	require.Empty(t, events.events)
+}
+
+func TestOtherErrorsAreNotRetried(t *testing.T) {
+	const text = "server gave HTTP response to HTTPS client"
+	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {
+		doer := &sequenceDoer{errs: []error{err, nil}}
+		_, got := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
+		require.Equal(t, err, got)
+		require.Len(t, doer.requests, 1)
+	}
+}
