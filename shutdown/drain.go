@@ -224,7 +224,7 @@ func (d *drain) settled(done <-chan struct{}, err *error, until time.Time, what 
 
 // saveBeside stores how far the drain has come while it goes on.
 func (d *drain) saveBeside() {
-	d.writes = append(d.writes, d.save(storeLag, d.result(time.Time{})))
+	d.writes = append(d.writes, d.save(storeLag, d.progressReport()))
 }
 
 // save stores how far the drain has come.
@@ -312,7 +312,7 @@ func (d *drain) due(i int, s share, now time.Time) []*kill {
 	}
 	kills := make([]kill, len(pods))
 	for n, pod := range pods {
-		kills[n].init(pod, d.timing.schedule[i], s, now)
+		kills[n].init(pod, d.timing.schedule[i], s, &d.received, now)
 	}
 	return d.add(kills)
 }

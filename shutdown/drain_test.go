@@ -152,6 +152,55 @@ func TestHangingKiller(t *testing.T) {
 	})
 }
 
+// The lock is released a margin before the host's end, a tenth of its limit at most.
+func TestReleaseMargin(t *testing.T) {
+	for _, test := range []struct {
+		name                    string
+		limit, margin, released time.Duration
+	}{
+		{"default", 40 * time.Second, 0, 39500 * time.Millisecond},
+		{"its own", 40 * time.Second, 2 * time.Second, 38 * time.Second},
+		{"a tenth", 2 * time.Second, 0, 1800 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+				n.opts.ReleaseMargin = test.margin
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+				n.run()
+				began := time.Now()
+				n.host.Announce(shutdown.Event{Deadline: began.Add(test.limit)})
+				n.pass(time.Minute)
+				require.Equal(t, test.released, n.releasedAfter(began))
+			})
+		})
+	}
+}
+
+// The moment that the reading of the pods takes does not cost them a second.
+func TestSlowPods(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, -1)), func(t *testing.T, n *node) {
+		n.opts.Pods = func() []*v1.Pod {
+			<-time.After(30 * time.Millisecond)
+			return n.running()
+		}
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 20}, n.granted())
+	})
+}
+
+// A pod that is listed twice is killed once.
+func TestPodListedTwice(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	pod.UID = ""
+	bubble(t, list(pod, pod.DeepCopy()), func(t *testing.T, n *node) {
+		n.run()
+		n.announce()
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
 // Stragglers have until the host's end.
 func TestStraggler(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}

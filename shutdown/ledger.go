@@ -32,7 +32,14 @@ func newLedger(dir string, keepsTimes bool, boot func() (string, time.Duration, 
 }
 
 // sinceBoot is a moment of this process on the clock that a restart leaves alone.
-func (l *ledger) sinceBoot(t time.Time) time.Duration { return l.before + t.Sub(l.at) }
+// It saturates: a host without a limit goes on in three hundred years.
+func (l *ledger) sinceBoot(t time.Time) time.Duration {
+	since := t.Sub(l.at)
+	if since < 0 {
+		return l.before + since
+	}
+	return saturatingAdd(l.before, since)
+}
 
 // moment is the inverse of sinceBoot.
 func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }

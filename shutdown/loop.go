@@ -3,6 +3,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -140,10 +141,10 @@ func (l *loop) found(pending *Event, known bool, session uint64, received time.T
 }
 
 // hostBegan is a shutdown of the host, which waits as long as it was found to when
-// the event does not say.
+// the event does not say. The longest duration is no limit.
 func (l *loop) hostBegan(event Event, received time.Time) {
 	l.announced = true
-	if limit, asked := l.m.lock.limit(); asked && event.Deadline.IsZero() {
+	if limit, asked := l.m.lock.limit(); asked && limit < math.MaxInt64 && event.Deadline.IsZero() {
 		event.Deadline = received.Add(limit)
 	}
 	l.begin(event, received)

@@ -50,6 +50,16 @@ func (d *drain) outline(ended time.Time) Report {
 	}
 }
 
+// progressReport is the report for the files while the drain goes on. Of very many
+// pods it has the outline only: writing it must not cost those that follow.
+func (d *drain) progressReport() func() Report {
+	if d.storesLater() {
+		outline := d.outline(time.Time{})
+		return func() Report { return outline }
+	}
+	return d.result(time.Time{})
+}
+
 // result gives the report as it will stand when it is asked for: a pod that has
 // not ended by then has no end in it, and one that was never signalled is not in
 // it. It may be asked by another goroutine while the drain goes on.
@@ -63,7 +73,7 @@ func (d *drain) result(ended time.Time) func() Report {
 		r := r
 		r.Pods = slices.Grow(slices.Clone(before), len(kills))
 		for _, k := range kills {
-			if pod := k.snapshot(); !pod.Started.IsZero() {
+			if pod, signalled := k.report(); signalled {
 				pod.Unflushed = pod.Unflushed && reports
 				r.Pods = append(r.Pods, pod)
 			}

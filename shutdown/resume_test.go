@@ -3,6 +3,7 @@ package shutdown_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -143,13 +144,58 @@ func TestResumeWhereTheHostCannotTell(t *testing.T) {
 				n.announce()
 				n.pass(22 * time.Second)
 				n.crash()
-				n.set(n.pods[1])
 				n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = err })
 				n.runOn(boot)
-				require.Equal(t, map[string]int64{"etcd": 8}, n.granted())
+				require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.granted(), "the first bucket is done: what is left of it joins the second")
 			})
 		})
 	}
+}
+
+// Until the host has said whether the shutdown goes on, nobody is admitted.
+func TestUnknownWhetherToResume(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.crash()
+		n.host.SetPending(nil)
+		n.host.PendingTakes = 3 * time.Second
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		m.SetBoot(boot.now)
+		n.start(m)
+		synctest.Wait()
+		require.False(t, m.Admit(nil).Admit)
+		n.pass(3 * time.Second)
+		require.True(t, m.Admit(nil).Admit)
+		require.Empty(t, n.killer.Kills())
+	})
+}
+
+// A host without a limit has an end that no clock can hold; it is stored all the
+// same.
+func TestResumeWithoutALimit(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
+		n.pass(22 * time.Second)
+		n.crash()
+		n.set(n.pods[1])
+		n.runOn(boot)
+		require.Equal(t, map[string]int64{"etcd": 8}, n.granted())
+		require.Equal(t, 0, n.host.Held())
+		n.pass(time.Second)
+		require.Zero(t, n.report().Ended, "it is waited for")
+	})
 }
 
 // Same boot, nothing pending: the shutdown was cancelled meanwhile.

@@ -25,12 +25,21 @@ func (s *session) Events() <-chan shutdown.Event { return s.events }
 // Pending gives a copy of the shutdown under way.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	h := s.host
+	if err := pass(ctx, h.pendingTakes()); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.called(ctx, "pending", h.PendingErr); err != nil || h.pending == nil {
 		return nil, err
 	}
 	return new(*h.pending), nil
+}
+
+func (h *Host) pendingTakes() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.PendingTakes
 }
 
 // RequestDelay grants what the host's limit allows.
