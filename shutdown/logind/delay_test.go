@@ -267,7 +267,7 @@ func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
 }
 
 func TestForeignDropInIsLeftAlone(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T, h *host, path string){
+	for name, place := range map[string]func(t *testing.T, h *host, path string){
 		"somebody's":   func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
 		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
 		"a directory":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
@@ -279,7 +279,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 			h := newHost(t)
 			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			make(t, h, path)
+			place(t, h, path)
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)

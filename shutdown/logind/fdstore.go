@@ -147,11 +147,11 @@ func (s *fdStore) adopt() *lock {
 		return nil
 	}
 	return newLock(func() error {
-		var errs []error
+		var failed error
 		for _, stored := range passed {
-			errs = append(errs, s.remove(stored), stored.file.Close())
+			failed = errors.Join(failed, s.remove(stored), stored.file.Close())
 		}
-		return errors.Join(errs...)
+		return failed
 	})
 }
 

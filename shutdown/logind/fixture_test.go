@@ -27,7 +27,7 @@ type host struct {
 	options logind.Options
 }
 
-func newHost(t *testing.T) *host {
+func newHost(t testing.TB) *host {
 	t.Helper()
 	h := &host{root: t.TempDir()}
 	h.bus = bustest.StartBus(t, "")
@@ -42,7 +42,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-func (h *host) source(t *testing.T) *logind.Source {
+func (h *host) source(t testing.TB) *logind.Source {
 	t.Helper()
 	source, err := logind.New(h.options)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func (h *host) connect(t *testing.T) shutdown.Session {
 	return connect(t, h.source(t))
 }
 
-func connect(t *testing.T, source *logind.Source) shutdown.Session {
+func connect(t testing.TB, source *logind.Source) shutdown.Session {
 	t.Helper()
 	session, err := source.Connect(t.Context())
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func (b *Bus) Start() {
 	program := need.Program(b.t, "dbus-daemon", "dbus-daemon")
 	file := filepath.Join(b.t.TempDir(), "bus.conf")
 	require.NoError(b.t, os.WriteFile(file, []byte(strings.Replace(config, "ADDRESS", b.Address, 1)), 0o600))
-	b.daemon = exec.Command(program, "--config-file="+file, "--nofork", "--nopidfile", "--print-address") //nolint:gosec // a program of the test
+	b.daemon = exec.Command(program, "--config-file="+file, "--nofork", "--nopidfile", "--print-address")
 	out, err := b.daemon.StdoutPipe()
 	require.NoError(b.t, err)
 	b.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signals from the terminal

@@ -128,7 +128,7 @@ func (s *FDStore) Messages() []string {
 // Command is the unit's process, to be started by [FDStore.Start].
 func (s *FDStore) Command(program string, args ...string) *exec.Cmd {
 	// LISTEN_PID is known to the process only: the shell becomes the program.
-	cmd := exec.CommandContext(s.t.Context(), "/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, program}, args...)...) //nolint:gosec // of the test
+	cmd := exec.CommandContext(s.t.Context(), "/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, program}, args...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.Socket)
 	return cmd
 }

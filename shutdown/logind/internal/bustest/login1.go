@@ -154,8 +154,9 @@ func (l *Login1) next() (gate chan struct{}, refusal *Refusal) {
 }
 
 func (l *Login1) list(o *object, call *dbus.Message) {
-	rows := []Inhibitor{}
-	for _, lock := range l.Held() {
+	held := l.Held()
+	rows := make([]Inhibitor, 0, len(held))
+	for _, lock := range held {
 		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
@@ -163,7 +164,7 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 	hidden := l.hidden
 	l.mu.Unlock()
 	if hidden {
-		rows = nil
+		rows = rows[:0]
 	}
 	o.reply(call, rows)
 }

@@ -40,7 +40,7 @@ func InNamespace(t *testing.T) bool {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
-		self, "-test.v", "-test.count=1", "-test.run="+pattern(t)) //nolint:gosec // the test itself
+		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
 	again.Env = append(os.Environ(), inside+"=1")
 	// The kernel kills it when the thread ends that started it.
 	runtime.LockOSThread()

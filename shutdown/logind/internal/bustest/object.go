@@ -3,6 +3,7 @@
 package bustest
 
 import (
+	"maps"
 	"sync"
 	"testing"
 
@@ -64,9 +65,7 @@ func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderFi
 		dbus.FieldDestination: call.Headers[dbus.FieldSender],
 		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),
 	}}
-	for field, value := range more {
-		message.Headers[field] = value
-	}
+	maps.Copy(message.Headers, more)
 	if len(body) > 0 {
 		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
 	}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+)
+
+// BenchmarkSignalToRelease is the way from logind's signal to the end of the
+// lock, as logind sees it, with nothing to drain: what this package adds to every
+// shutdown. The plain way obeys whoever sends the signal, and does not ask how
+// long the host waits.
+func BenchmarkSignalToRelease(b *testing.B) {
+	b.Run("source", func(b *testing.B) {
+		h := newHost(b)
+		h.options.PollInterval = 0 // the default
+		session := connect(b, h.source(b))
+		signalToRelease(b, h,
+			func() (io.Closer, error) { return session.Inhibit(b.Context()) },
+			func() { <-session.Events() })
+	})
+	b.Run("plain godbus", func(b *testing.B) {
+		h := newHost(b)
+		bus := h.bus.Connect()
+		signals := make(chan *dbus.Signal, 16)
+		bus.Signal(signals)
+		require.NoError(b, bus.AddMatchSignalContext(b.Context(), dbus.WithMatchMember("PrepareForShutdown")))
+		signalToRelease(b, h,
+			func() (io.Closer, error) {
+				var fd dbus.UnixFD
+				err := bus.Object(login1, login1Path).CallWithContext(b.Context(), login1Manager+".Inhibit", 0,
+					"shutdown", logind.Who, logind.Why, "delay").Store(&fd)
+				return os.NewFile(uintptr(fd), "lock"), err
+			},
+			func() { <-signals })
+	})
+}
+
+func signalToRelease(b *testing.B, h *host, inhibit func() (io.Closer, error), hear func()) {
+	b.Helper()
+	for b.Loop() {
+		b.StopTimer()
+		lock, err := inhibit()
+		require.NoError(b, err)
+		seen := h.login1.Locks()[len(h.login1.Locks())-1]
+		b.StartTimer()
+
+		h.login1.Prepare(true)
+		hear()
+		require.NoError(b, lock.Close())
+		<-seen.Released
+
+		b.StopTimer()
+		h.login1.Prepare(false)
+		hear()
+		b.StartTimer()
+	}
+}
