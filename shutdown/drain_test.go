@@ -217,17 +217,20 @@ func TestStraggler(t *testing.T) {
 	})
 }
 
-// A bucket without time is signalled with 0 and not waited for.
+// A bucket without time is signalled with 0 and not waited for, even if there is
+// time that could roll over to it.
 func TestBucketOfNoTime(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", 10, 60)}
+	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, entry(10, 10), entry(0, 0))
+		n.opts.Config = config(0, 0, entry(10, 10), entry(0, 0), entry(-10, 20))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
 		n.run()
 		began := time.Now()
 		n.announce()
 		require.Zero(t, n.startedAt("etcd", began), "it does not wait for web")
-		require.Equal(t, map[string]int64{"web": 0, "etcd": 10}, n.granted())
+		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.granted())
+		n.pass(time.Minute)
+		require.Equal(t, 31500*time.Millisecond, n.releasedAfter(began), "stragglers of it are waited for at the end")
 	})
 }
 

@@ -27,12 +27,13 @@ type share struct {
 // moment, and a pod with 20 s would get 19.
 const timerLag = 100 * time.Millisecond
 
-// share works out what bucket i has if it starts now.
+// share works out what bucket i has if it starts now. To one without time of its
+// own nothing rolls over: it is not waited for.
 func (t *timing) share(i int, now time.Time) share {
 	bucket := t.schedule[i].time()
 	ends := t.start.Add(t.schedule.End(i))
-	if own := now.Add(bucket); t.plan.NoRollOver && own.Before(ends) {
-		ends = own
+	if bucket == 0 || t.plan.NoRollOver {
+		ends = earlier(ends, now.Add(bucket))
 	}
 	unmount, flush := t.plan.reserves(ends.Sub(now))
 	pods := ends.Add(-unmount - flush)
