@@ -37,13 +37,13 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
-	exits := recordsOf(t, server, containers)
 	journal := m.Journal(t)
 	for _, entry := range journal {
 		if entry.Unit == agentUnit {
 			t.Log(entry.Message)
 		}
 	}
+	exits := recordsOf(t, server, containers)
 
 	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
 	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })

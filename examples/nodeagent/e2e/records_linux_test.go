@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubelet/pkg/types"
@@ -36,22 +37,21 @@ func runningContainers(t *testing.T, server *containerdtest.Server) map[string]s
 // records are what containerd has noted of the end of each container, by name.
 type records map[string]containerdtest.Exit
 
-// recordsOf gives the records of containers that have all exited.
+// recordsOf gives the records of containers that have all exited. An event may come
+// a little later than what it tells of.
 func recordsOf(t *testing.T, server *containerdtest.Server, ids map[string]string) records {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		exits := server.Exits()
-		for _, id := range ids {
-			if _, ok := exits[id]; !ok {
-				return false
+	var found records
+	all := assert.Eventually(t, func() bool {
+		found = records{}
+		for name, id := range ids {
+			if exit, ok := server.Exits()[id]; ok {
+				found[name] = exit
 			}
 		}
-		return true
-	}, 20*time.Second, 50*time.Millisecond, "every container has exited")
-	exits, found := server.Exits(), records{}
-	for name, id := range ids {
-		found[name] = exits[id]
-	}
+		return len(found) == len(ids)
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Truef(t, all, "of %v these have exited: %v", ids, found)
 	return found
 }
 

@@ -112,7 +112,7 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 func (m *Machine) command() []string {
 	return append([]string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
-		"--register=no", "--keep-unit", "--private-network", "--console=pipe",
+		"--register=no", "--keep-unit", "--private-network", "--console=read-only", "--setenv=SYSTEMD_COLORS=0",
 	}, m.binds...)
 }
 
