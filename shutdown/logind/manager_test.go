@@ -4,6 +4,7 @@ package logind_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestRealManager(t *testing.T) {
 		"delay expired":            testManagerDelayExpired,
 		"restarted while idle":     testManagerRestartedWhileIdle,
 		"restarted while draining": testManagerRestartedWhileDraining,
+		"restarted without locks":  testManagerRestartedWithoutLocks,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
 	}
@@ -152,4 +154,38 @@ func testManagerRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	delayed(t, host, 100*time.Millisecond)
 	host.PowerOff()
 	started(t, host)
+}
+
+func testManagerRestartedWithoutLocks(t *testing.T, host *bustest.Host) {
+	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	holds(t, host, manager)
+	host.Kill()
+	require.NoError(t, os.RemoveAll("/run/systemd/inhibit")) // as systemctl stop may do
+	require.NoError(t, os.Mkdir("/run/systemd/inhibit", 0o755))
+	host.Start()
+	require.Empty(t, host.Inhibitors())
+	holds(t, host, manager)
+}
+
+func TestManagerIsDelayedAgain(t *testing.T) {
+	h := newHost(t)
+	killer := &shutdowntest.Killer{}
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
+	for round := range 3 {
+		oneLock(t, h, manager)
+		lock := h.login1.Held()[0]
+		h.login1.Prepare(true)
+		h.login1.Prepare(true)
+		released(t, lock)
+		require.Len(t, killer.Kills(), 2*(round+1), "one drain for each shutdown")
+		h.login1.Prepare(false)
+	}
+}
+
+func TestManagerIsRefusedThenGranted(t *testing.T) {
+	h := newHost(t)
+	h.login1.Refuse(bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
+	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	require.ErrorContains(t, manager.Inhibitor().Err, "Permission denied")
+	oneLock(t, h, manager)
 }

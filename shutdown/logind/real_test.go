@@ -157,7 +157,7 @@ func testRealDelayedUntilReleased(t *testing.T, host *bustest.Host) {
 	host.PowerOff()
 	event := next(t, session)
 	require.False(t, event.Cancelled)
-	require.WithinDuration(t, time.Now().Add(5*time.Second), event.Deadline, time.Second)
+	require.WithinDuration(t, time.Now().Add(5*time.Second), event.Deadline, 3*time.Second)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.NotNil(t, pending)
@@ -176,7 +176,7 @@ func testRealDelayExpired(t *testing.T, host *bustest.Host) {
 	event := next(t, session)
 	started(t, host)
 	require.GreaterOrEqual(t, time.Since(before), time.Second)
-	require.GreaterOrEqual(t, time.Since(event.Deadline), -100*time.Millisecond, "the deadline was not much later")
+	require.WithinDuration(t, before.Add(time.Second), event.Deadline, 3*time.Second)
 	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
 }
 
