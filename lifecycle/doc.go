@@ -48,7 +48,8 @@
 //
 // The outcome of its hook, and the cause in it:
 //
-//	it returns without error                       Completed
+//	it returns without error                       Completed, also in the moment that
+//	                                                 it is cut
 //	it returns an error, or panics                 Failed, a FailedPreStopHook event
 //	the grace is over                              Cut, GraceSpent
 //	the grace was shortened, and that is over      Cut, Shortened

@@ -26,6 +26,7 @@ func TestKEP3960(t *testing.T) {
 		"boundary: a second left": {sleep: 29, grace: 30, gone: 29 * time.Second, hook: lifecycle.HookCompleted},
 		"the container exits":     {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.ContainerExited},
 		"grace greater":           {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
+		"grace equal":             {sleep: 20, grace: 20, gone: 20 * time.Second, hook: lifecycle.HookCompleted},
 		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.GraceSpent},
 		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: 17 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.Shortened},
 		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
@@ -47,16 +48,4 @@ func TestKEP3960(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A sleep as long as the grace may be cut in its last moment or not: the pod is gone
-// when it ends, and no failure is reported.
-func TestKEP3960GraceEqual(t *testing.T) {
-	inBubble(t, 20, func(b *bed) {
-		b.main("nginx", sleep(20), lifecycletest.Script{})
-		b.kill()
-		b.requireStop("nginx", 2, 20*time.Second)
-		require.Equal(b, 20*time.Second, b.at())
-		b.requireEvents("Killing")
-	})
 }

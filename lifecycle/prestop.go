@@ -134,7 +134,7 @@ func panicked(ctx context.Context, pod *v1.Pod, name string, r any) error {
 
 // hookReturned settles a hook that has returned.
 func (c *container) hookReturned(err error) stage {
-	if err != nil && c.failHook(err) {
+	if c.failHook(err) {
 		c.recordFailedPreStop(err)
 	}
 	c.termination.mu.Lock()
@@ -142,22 +142,25 @@ func (c *container) hookReturned(err error) stage {
 	return c.hookReturnedLocked()
 }
 
-// failHook notes the error of a hook, and tells whether it is a failure: what a
-// hook says that was cut, or that comes when its time is over, is none.
+// failHook notes what a hook said, and tells whether it has failed. What a hook says
+// that was cut, or that comes when its time is over, is no failure; one that says
+// nothing has completed even so, unless its container has exited.
 func (c *container) failHook(err error) bool {
 	t := c.termination
 	t.mu.Lock()
 	defer t.unlock()
-	switch {
-	case c.hook.state != hookRunning:
-		return false
-	case t.spentLocked():
-		c.result.Hook.Cause = t.cause
-		return false
-	default:
-		c.result.Hook.Err = err
+	switch hook := &c.result.Hook; {
+	case c.hook.state == hookEnded: // abandoned: the result is final
+	case err == nil && hook.Cause != ContainerExited:
+		hook.Cause = ""
+	case c.hook.state == hookCut:
+	case err != nil && t.spentLocked():
+		hook.Cause = t.cause
+	case err != nil:
+		hook.Err = err
 		return true
 	}
+	return false
 }
 
 // hookReturnedLocked gives a hook that has returned its outcome, and the stage that

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -232,7 +233,8 @@ func (c *crowd) terminateOne(m *member) {
 		c.rt.Start(id, script)
 	}
 	m.start = time.Now()
-	termination := c.terminator.Terminate(c.Context(), m.pod, lifecycle.Request{GracePeriodSeconds: m.asked})
+	quiet := klog.NewContext(c.Context(), klog.Logger{}) // hooks that panic are logged with their stacks
+	termination := c.terminator.Terminate(quiet, m.pod, lifecycle.Request{GracePeriodSeconds: m.asked})
 	m.terms = []term{{m.start, termination.Result().GracePeriodSeconds}}
 	for _, s := range m.plan {
 		select {

@@ -111,8 +111,10 @@ func TestRunOnExitRunsTheHookOnce(t *testing.T) {
 		result, err := terminator.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
-		pod, err := terminator.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		containers := []lifecycle.Container{named("app")}
+		pod, err := terminator.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers})
 		require.NoError(b, err)
+		require.Equal(b, []lifecycle.Container{named("app")}, containers)
 		require.Equal(b, lifecycle.HookSkipped, pod.Containers[0].Hook.Outcome)
 		require.Equal(b, 1, runs)
 	})

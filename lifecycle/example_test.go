@@ -1,0 +1,165 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// examplePod is a pod with a sidecar, whose containers run.
+func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	rt.Start("1", lifecycletest.Script{})
+	rt.Start("2", lifecycletest.Script{})
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "6d1f"},
+		Spec: v1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(30)),
+			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: exec()}}},
+			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},
+		},
+		Status: v1.PodStatus{
+			ContainerStatuses:     []v1.ContainerStatus{{Name: "web", ContainerID: "containerd://1", State: running}},
+			InitContainerStatuses: []v1.ContainerStatus{{Name: "proxy", ContainerID: "containerd://2", State: running}},
+		},
+	}
+}
+
+// exampleTerminator works on a fake runtime; an agent has its own.
+func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: rt,
+		Hooks:   lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: rt}),
+		Exits:   rt,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return terminator
+}
+
+func ExampleTerminator_KillPod() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	terminator := exampleTerminator(rt)
+
+	result, err := terminator.KillPod(ctx, examplePod(rt), lifecycle.Request{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(result.Outcome())
+	for _, c := range result.Containers {
+		fmt.Printf("%s: %s, hook %q\n", c.Name, c.Outcome, c.Hook.Outcome)
+	}
+	for _, stop := range rt.Stops() {
+		fmt.Printf("container %s was stopped with %d s\n", stop.ID, stop.TimeoutSeconds)
+	}
+	// Output:
+	// Graceful
+	// web: Graceful, hook "Completed"
+	// proxy: Graceful, hook ""
+	// container 1 was stopped with 30 s
+	// container 2 was stopped with 30 s
+}
+
+func ExampleTerminator_Terminate() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	rt.Start("1", lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
+		<-ctx.Done() // a hook that takes as long as it is let
+		return nil, context.Cause(ctx)
+	}})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	fmt.Println(termination.Shorten(60), "as a deadline only moves earlier")
+	fmt.Println(termination.Shorten(1))
+	<-termination.Done()
+	hook := termination.Result().Containers[0].Hook
+	fmt.Println(hook.Outcome, hook.Cause)
+	// Output:
+	// false as a deadline only moves earlier
+	// true
+	// Cut Shortened
+}
+
+func ExampleTerminator_KillContainer() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(5))}
+	terminator := exampleTerminator(rt)
+
+	web := lifecycle.ContainersOf(pod)[0]
+	result, err := terminator.KillContainer(ctx, pod, web, graceperiod.ReasonLivenessProbe)
+	fmt.Println(result.GrantedSeconds, result.Outcome, err)
+	// Output: 5 Graceful <nil>
+}
+
+func ExampleTerminator_Start() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	terminator := exampleTerminator(rt)
+
+	start := func(context.Context) (string, error) {
+		rt.Start("3", lifecycletest.Script{})
+		return "3", nil
+	}
+	fmt.Println(terminator.Start(ctx, pod, "web", start))
+	<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
+	err := terminator.Start(ctx, pod, "web", start)
+	fmt.Println(errors.Is(err, lifecycle.ErrTerminating), err)
+	// Output:
+	// <nil>
+	// true failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated
+}
+
+func ExampleTerminator_PostStart() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle.PostStart = &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"warm-up"}}}
+	terminator := exampleTerminator(rt)
+
+	rt.Exit("1") // the container does not live long enough
+	fmt.Println(terminator.PostStart(ctx, pod, lifecycle.ContainersOf(pod)[0]))
+	// Output:
+	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
+}
+
+func ExampleTerminator_Close() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	fmt.Println(terminator.Close(ctx))
+	<-termination.Done()
+	fmt.Println(termination.Result().Outcome())
+	// Output:
+	// <nil>
+	// LeftRunning
+}
+
+func ExampleTerminator_StopSignal() {
+	terminator := exampleTerminator(lifecycletest.NewRuntime())
+	fmt.Println(terminator.StopSignal(&v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}}, "SIGQUIT"))
+	fmt.Println(terminator.StopSignal(&v1.Container{}, "SIGQUIT"))
+	fmt.Println(terminator.StopSignal(&v1.Container{}, ""))
+	// Output:
+	// SIGUSR1
+	// SIGQUIT
+	// SIGTERM
+}
