@@ -73,8 +73,9 @@ func (h *httpHook) get(ctx context.Context, pod *v1.Pod, container *v1.Container
 	return nil
 }
 
-// request is the kubelet's for the action. Its URL is not written out and
-// parsed again, so that what url.Parse would refuse is sent as it is.
+// request is the kubelet's for the action: HTTP/1.1 always, as the protocol of an
+// action is for probes. Its URL is written out and parsed again, which gives a
+// path its leading slash.
 func (h *httpHook) request(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	host, err := h.host(ctx, pod, action.Host)
 	if err != nil {
@@ -84,14 +85,14 @@ func (h *httpHook) request(ctx context.Context, pod *v1.Pod, container *v1.Conta
 	if err != nil {
 		return nil, err
 	}
-	headers := h.headers(action.HTTPHeaders)
-	req := &http.Request{
-		Method: http.MethodGet,
-		URL:    hookURL(action, net.JoinHostPort(host, strconv.Itoa(port))),
-		Header: headers,
-		Host:   headers.Get("Host"),
+	address := hookURL(action, net.JoinHostPort(host, strconv.Itoa(port)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+	if err != nil {
+		return nil, err
 	}
-	return req.WithContext(ctx), nil
+	req.Header = h.headers(action.HTTPHeaders)
+	req.Host = req.Header.Get("Host")
+	return req, nil
 }
 
 // host is the one that the action names, else the pod's address.

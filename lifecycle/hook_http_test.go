@@ -56,6 +56,7 @@ func TestHTTPHookURL(t *testing.T) {
 		"query and fragment":         {v1.HTTPGetAction{Path: "/bye?a=b&c#d", Port: port}, "http://127.0.0.1:80/bye?a=b&c#d"},
 		"path that is no reference":  {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
 		"path with a host":           {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
+		"host with a zone":           {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
 		"scheme in upper case":       {v1.HTTPGetAction{Path: "/", Port: port, Scheme: v1.URISchemeHTTPS}, "https://127.0.0.1:80/"},
 		"scheme that nobody knows":   {v1.HTTPGetAction{Path: "/", Port: port, Scheme: "Gopher"}, "gopher://127.0.0.1:80/"},
 		"port by name":               {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("admin")}, "http://127.0.0.1:8080/"},
@@ -66,6 +67,7 @@ func TestHTTPHookURL(t *testing.T) {
 			req := sent(t, lifecycle.HandlerRunnerOptions{}, tt.action)
 			require.Equal(t, http.MethodGet, req.Method)
 			require.Equal(t, tt.want, req.URL.String())
+			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "no server would understand a path without its slash")
 		})
 	}
 }
@@ -259,6 +261,13 @@ func TestHTTPHookToleratesAnAnswerWithoutBody(t *testing.T) {
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 		require.NoError(t, err)
 	}
+}
+
+func TestHTTPHookHostThatIsNone(t *testing.T) {
+	doer := &recordingDoer{}
+	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "a b", Port: intstr.FromInt32(80)}))
+	require.ErrorContains(t, err, `parse "http://a%20b:80"`)
+	require.Empty(t, doer.requests)
 }
 
 func TestHTTPHookThatFails(t *testing.T) {

@@ -1,0 +1,300 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// hookVectors is testdata/hooks.yaml: the cases of the kubelet's own tests of its
+// handler runner. It is read strictly, so that nothing in it goes unheeded.
+type hookVectors struct {
+	Runner []runnerVector `json:"handler_runner"`
+	HTTP   struct {
+		Basis string
+		Cases []httpVector
+	} `json:"run_http_handler"`
+}
+
+// runnerVector is one hook and what is to come of it.
+type runnerVector struct {
+	Test  string
+	Basis string
+	In    struct {
+		Exec         []string
+		RunnerErr    *string              `json:"runner_err"`
+		RunnerOutput string               `json:"runner_output"`
+		Handler      *v1.LifecycleHandler // for those that are none
+		Host, Path   string
+		Port         *intstr.IntOrString
+		Scheme       v1.URIScheme
+		Headers      map[string]string
+		DoerErr      string `json:"doer_err"`
+		Sleep        *int64
+		CtxTimeout   int64 `json:"ctx_timeout"`
+		HTTPSToPlain bool  `json:"request_https_to_plain_http_server"`
+	}
+	Out runnerOutcome
+}
+
+// runnerOutcome is what is to come of a hook; nil is not looked at.
+type runnerOutcome struct {
+	Err              any // its text, or whether there is one
+	Msg              *string
+	RunnerCalledWith *struct {
+		Cmd         []string
+		ContainerID string
+	} `json:"runner_called_with"`
+	URL               *string
+	HeaderPresent     map[string]string `json:"header_present"`
+	AuthorizationSeen *string           `json:"authorization_seen_by_server"`
+	Metric            map[string]float64
+	EventContains     string `json:"event_contains"`
+	recognised        bool   // the whole outcome is "true": the error of an HTTPS request was recognised
+}
+
+func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
+	if string(data) == "true" {
+		o.recognised = true
+		return nil
+	}
+	type fields runnerOutcome
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode((*fields)(o))
+}
+
+// httpVector is one httpGet hook and the request that it is to send.
+type httpVector struct {
+	Name  string
+	PodIP string
+	Get   struct {
+		Path, Host string
+		Port       intstr.IntOrString
+		Scheme     v1.URIScheme
+		Headers    map[string]string
+	}
+	URL          string
+	ExtraHeaders map[string]string `json:"extra_headers"`
+}
+
+func readHookVectors(t *testing.T) hookVectors {
+	t.Helper()
+	data, err := os.ReadFile("testdata/hooks.yaml")
+	require.NoError(t, err)
+	var vectors hookVectors
+	require.NoError(t, yaml.UnmarshalStrict(data, &vectors))
+	require.Len(t, vectors.Runner, 13)
+	require.Len(t, vectors.HTTP.Cases, 11)
+	return vectors
+}
+
+// vectorPod is the pod of the kubelet's tests.
+func vectorPod() (*v1.Pod, *v1.Container) {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "podFoo", Namespace: "nsFoo"},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name:  "containerFoo",
+			Ports: []v1.ContainerPort{{Name: "quux", ContainerPort: 8080}},
+		}}},
+	}
+	return pod, &pod.Spec.Containers[0]
+}
+
+func listHeaders(headers map[string]string) []v1.HTTPHeader {
+	var list []v1.HTTPHeader
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		list = append(list, v1.HTTPHeader{Name: name, Value: headers[name]})
+	}
+	return list
+}
+
+func TestVectorsOfHTTPRequests(t *testing.T) {
+	for _, v := range readHookVectors(t).HTTP.Cases {
+		t.Run(v.Name, func(t *testing.T) {
+			pod, container := vectorPod()
+			doer := &recordingDoer{}
+			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+				HTTP:  doer,
+				PodIP: func(context.Context, *v1.Pod) (string, error) { return v.PodIP, nil },
+			})
+			_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(v1.HTTPGetAction{
+				Host: v.Get.Host, Port: v.Get.Port, Path: v.Get.Path, Scheme: v.Get.Scheme, HTTPHeaders: listHeaders(v.Get.Headers),
+			}))
+			require.NoError(t, err)
+			require.Len(t, doer.requests, 1)
+			want := http.Header{"Accept": {"*/*"}, "User-Agent": {"kube-lifecycle/1.37"}}
+			for name, value := range v.ExtraHeaders {
+				want.Set(name, value)
+			}
+			require.Equal(t, v.URL, doer.requests[0].URL.String())
+			require.Equal(t, want, doer.requests[0].Header)
+			require.Equal(t, want.Get("Host"), doer.requests[0].Host)
+		})
+	}
+}
+
+func TestVectorsOfTheHandlerRunner(t *testing.T) {
+	for _, v := range readHookVectors(t).Runner {
+		t.Run(v.Test, func(t *testing.T) {
+			if v.In.Sleep != nil {
+				synctest.Test(t, func(t *testing.T) { newVectorRun(t, v).run(t) })
+				return
+			}
+			newVectorRun(t, v).run(t)
+		})
+	}
+}
+
+// vectorRun is one vector with the parts that its hook meets.
+type vectorRun struct {
+	vector   runnerVector
+	handler  *v1.LifecycleHandler
+	commands *recordingCommands
+	doer     *recordingDoer // unused if there is a server
+	events   *recordingEvents
+	seen     *http.Request // by the server
+}
+
+func newVectorRun(t *testing.T, v runnerVector) *vectorRun {
+	t.Helper()
+	r := &vectorRun{vector: v, commands: &recordingCommands{output: v.In.RunnerOutput}, events: &recordingEvents{}}
+	if v.In.RunnerErr != nil {
+		r.commands.err = errors.New(*v.In.RunnerErr)
+	}
+	r.handler = r.handlerOf(t)
+	return r
+}
+
+// handlerOf is the handler that the vector describes.
+func (r *vectorRun) handlerOf(t *testing.T) *v1.LifecycleHandler {
+	t.Helper()
+	switch in := r.vector.In; {
+	case in.Handler != nil:
+		return in.Handler
+	case in.Exec != nil:
+		return execHandler(in.Exec...)
+	case in.Sleep != nil:
+		return sleepHandler(*in.Sleep)
+	case in.HTTPSToPlain, in.Port.StrVal == "<plain-http server>":
+		return r.handlerOfServer(t)
+	default:
+		r.doer = &recordingDoer{}
+		if in.DoerErr != "" {
+			r.doer.err = errors.New(in.DoerErr)
+		}
+		return httpHandler(v1.HTTPGetAction{
+			Host: in.Host, Port: *in.Port, Path: in.Path, Scheme: in.Scheme, HTTPHeaders: listHeaders(in.Headers),
+		})
+	}
+}
+
+// handlerOfServer asks a server of plain HTTP for HTTPS.
+func (r *vectorRun) handlerOfServer(t *testing.T) *v1.LifecycleHandler {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { r.seen = req }))
+	t.Cleanup(server.Close)
+	action := actionFor(t, server, v1.URISchemeHTTPS)
+	action.Path, action.HTTPHeaders = r.vector.In.Path, listHeaders(r.vector.In.Headers)
+	return httpHandler(action)
+}
+
+// run runs the hook and compares all that the vector tells.
+func (r *vectorRun) run(t *testing.T) {
+	ctx := t.Context()
+	if timeout := r.vector.In.CtxTimeout; timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout)*time.Second)
+		defer cancel()
+	}
+	handle, count := counted(t)
+	opts := lifecycle.HandlerRunnerOptions{Commands: r.commands, Events: r.events, Metrics: handle}
+	if r.doer != nil {
+		opts.HTTP = r.doer
+	}
+	pod, container := vectorPod()
+	msg, err := lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, r.handler)
+
+	want := r.vector.Out
+	requireErr(t, want.Err, err)
+	if want.Msg != nil {
+		require.Equal(t, *want.Msg, msg)
+	}
+	for name, value := range want.Metric {
+		require.InDelta(t, value, count(name), 0)
+	}
+	r.requireCommand(t)
+	r.requireRequest(t)
+	r.requireFallback(t)
+}
+
+// requireErr compares an error with its text, or with whether there is one.
+func requireErr(t *testing.T, want any, err error) {
+	t.Helper()
+	switch want := want.(type) {
+	case string:
+		require.EqualError(t, err, want)
+	case bool:
+		require.Equal(t, want, err != nil, fmt.Sprint(err))
+	default:
+		require.NoError(t, err)
+	}
+}
+
+func (r *vectorRun) requireCommand(t *testing.T) {
+	t.Helper()
+	if want := r.vector.Out.RunnerCalledWith; want != nil {
+		require.Equal(t, []commandCall{{want.ContainerID, want.Cmd, 0}}, r.commands.calls)
+	}
+}
+
+func (r *vectorRun) requireRequest(t *testing.T) {
+	t.Helper()
+	want := r.vector.Out
+	if want.URL == nil {
+		return
+	}
+	if *want.URL == "" {
+		require.Empty(t, r.doer.requests)
+		return
+	}
+	require.Len(t, r.doer.requests, 1)
+	require.Equal(t, *want.URL, r.doer.requests[0].URL.String())
+	for name, value := range want.HeaderPresent {
+		require.Equal(t, value, r.doer.requests[0].Header.Get(name))
+	}
+}
+
+func (r *vectorRun) requireFallback(t *testing.T) {
+	t.Helper()
+	want := r.vector.Out
+	if want.recognised {
+		require.NotNil(t, r.seen, "recognised means that the request was sent again, in plain HTTP")
+	}
+	if want.AuthorizationSeen != nil {
+		require.Equal(t, *want.AuthorizationSeen, r.seen.Header.Get("Authorization"))
+	}
+	if want.EventContains != "" {
+		require.Len(t, r.events.events, 1)
+		require.True(t, strings.Contains(r.events.events[0].reason, want.EventContains))
+	}
+}
