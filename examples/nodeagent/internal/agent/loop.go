@@ -186,9 +186,12 @@ func failures(report shutdown.Report) error {
 
 // abandoned shows the end of a shutdown that the agent has left.
 func (l *loop) abandoned() {
-	if l.draining() {
-		l.opts.View.Finish(l.snapshot(time.Now()))
+	if !l.draining() {
+		return
 	}
+	snapshot := l.snapshot(time.Now())
+	snapshot.Abandoned = true
+	l.opts.View.Finish(snapshot)
 }
 
 // signalName is the name by which people send a signal.

@@ -101,6 +101,7 @@ func TestSecondSignalEndsTheWaiting(t *testing.T) {
 		require.ErrorContains(t, b.end(), "a second SIGTERM ended the waiting for ns/stubborn")
 		require.InDelta(t, 2, time.Since(began).Seconds(), 0.2)
 		require.Empty(t, b.runtime.Exits(), "it still runs")
+		require.Contains(t, b.output(), "The agent left the shutdown after 2.0 s.")
 		require.Contains(t, b.output(), "ns/stubborn: container app was left running, because the agent stopped.")
 	})
 }

@@ -42,7 +42,6 @@ type setup struct {
 func newSetup(f flags, gate featuregate.MutableVersionedFeatureGate, out, log io.Writer) *setup {
 	s := &setup{flags: f, gate: gate, view: view.New(out), signals: make(chan os.Signal, 8)}
 	s.logger = newLogger(log, s.view, f.verbosity)
-	klog.SetLogger(s.logger)
 	signal.Notify(s.signals, syscall.SIGTERM, os.Interrupt)
 	return s
 }
@@ -154,6 +153,7 @@ func (s *setup) makeStateDir() error {
 
 // connect opens what has to be closed again, and puts everything together.
 func (s *setup) connect(ctx context.Context, opts agent.Options) (_ *agent.Agent, err error) {
+	klog.SetLogger(s.logger) // for whoever has no logger of its own
 	if opts.Listener, err = s.listenHTTP(); err != nil {
 		return nil, err
 	}

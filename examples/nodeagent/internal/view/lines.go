@@ -14,6 +14,7 @@ type lines struct{}
 
 func (lines) wipe(*bytes.Buffer)    {}
 func (lines) restore(*bytes.Buffer) {}
+func (lines) width() int            { return 0 }
 
 func (l lines) show(out *bytes.Buffer, before, now Snapshot) {
 	known := map[string]Pod{}

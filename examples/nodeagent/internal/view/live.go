@@ -24,13 +24,25 @@ const (
 	usualHeight = 24
 )
 
+// bounds are how wide and high the terminal is.
+func (l *live) bounds() (width, height int) {
+	width, height, err := l.size()
+	if err != nil || width <= 0 || height <= 0 {
+		return usualWidth, usualHeight
+	}
+	return width, height
+}
+
+// width is that of the terminal.
+func (l *live) width() int {
+	width, _ := l.bounds()
+	return width
+}
+
 func (l *live) show(out *bytes.Buffer, _, now Snapshot) {
 	drawn := ""
 	if len(now.Pods) > 0 {
-		width, height, err := l.size()
-		if err != nil || width <= 0 || height <= 0 {
-			width, height = usualWidth, usualHeight
-		}
+		width, height := l.bounds()
 		drawn = frame(now, width, height)
 	}
 	if drawn == l.drawn {
@@ -56,7 +68,7 @@ func (l *live) restore(out *bytes.Buffer) { out.WriteString(l.drawn) }
 // and all of it fits on it, or else it could not be wiped.
 func frame(s Snapshot, width, height int) string {
 	above, below := []string{progress(s), ""}, []string{""}
-	for _, line := range wrapped(legend, width-1) {
+	for line := range strings.SplitSeq(wrapped(legend, width-1), "\n") {
 		below = append(below, text.Faint.Sprint(line))
 	}
 	const header, more, cursor = 2, 1, 1 // lines that stand there besides
@@ -65,7 +77,7 @@ func frame(s Snapshot, width, height int) string {
 		room, below = height-len(above)-header-more-cursor, nil
 	}
 	pods, hidden := mostUrgent(s.Pods, max(room, 1))
-	all := append(above, strings.Split(podTable(s, pods), "\n")...)
+	all := append(above, strings.Split(podTable(s, pods, width), "\n")...)
 	if hidden > 0 {
 		all = append(all, fmt.Sprintf(" … and %d more", hidden))
 	}
@@ -76,17 +88,21 @@ func frame(s Snapshot, width, height int) string {
 	return b.String()
 }
 
-// podTable is a line for each of the pods and what it is doing.
-func podTable(s Snapshot, pods []Pod) string {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle())
-	t.SetColumnConfigs(numbers(2, 3))
-	t.AppendHeader(table.Row{"pod", "priority", "bucket", "doing now", "time left"})
+// barWidth is how wide a terminal must be for a bar beside the seconds.
+const barWidth = 100
+
+// podTable is a line for each of the pods and what it is doing. Where the terminal
+// is too narrow, what a pod is doing is cut.
+func podTable(s Snapshot, pods []Pod, width int) string {
+	rows := []table.Row{{"pod", "bucket", "left", "doing now"}}
 	for _, p := range pods {
-		t.AppendRow(table.Row{p.Name, p.Priority, bucketName(p.Bucket), colour(p).Sprint(p.doing(!s.Began.IsZero())), timeLeft(p, s.Now)})
+		doing := colour(p).Sprint(p.doing(!s.Began.IsZero()))
+		rows = append(rows, table.Row{p.Name, bucketName(p.Bucket), timeLeft(p, s.Now, width >= barWidth), doing})
 	}
-	return t.Render()
+	return render(rows, width, snip, 2)
 }
+
+func snip(cell string, width int) string { return text.Snip(cell, width, "…") }
 
 // mostUrgent picks the pods that are shown where not all can be: those that are
 // ending first, then those that wait, then those that are gone. It keeps their
@@ -111,16 +127,22 @@ func mostUrgent(pods []Pod, room int) (shown []Pod, hidden int) {
 	return shown, len(pods) - room
 }
 
-// timeLeft is a number and a bar for a pod that is ending.
-func timeLeft(p Pod, now time.Time) string {
+// barCells is how long a bar is.
+const barCells = 10
+
+// timeLeft is a number, and a bar if there is room, for a pod that is ending.
+func timeLeft(p Pod, now time.Time, bar bool) string {
 	if p.State != Ending {
 		return ""
 	}
-	const cells = 10
 	left := max(p.Deadline.Sub(now), 0)
+	number := fmt.Sprintf("%6s", span(left))
+	if !bar {
+		return number
+	}
 	granted := max(time.Duration(p.Granted)*time.Second, time.Second)
-	full := min(int((min(left, granted)*cells+granted-1)/granted), cells)
-	return fmt.Sprintf("%6s %s%s", span(left), strings.Repeat("█", full), strings.Repeat("░", cells-full))
+	full := min(int((min(left, granted)*barCells+granted-1)/granted), barCells)
+	return number + " " + strings.Repeat("█", full) + strings.Repeat("░", barCells-full)
 }
 
 // colour draws the eye to what needs it.

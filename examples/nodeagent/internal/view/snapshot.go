@@ -35,6 +35,8 @@ type Snapshot struct {
 	Allowed time.Duration
 	// Cancelled says that the host called the shutdown off.
 	Cancelled bool
+	// Abandoned says that the agent left before the shutdown was done.
+	Abandoned bool
 	// Pods are in the order in which they stop.
 	Pods []Pod
 }

@@ -18,8 +18,8 @@ const legend = "Pods stop in buckets, the lowest priority first: \"1000+\" is fr
 // columns explains the table of the end.
 const columns = "Granted is the time that a pod had to stop, took the time that it needed."
 
-// summaryWidth is how wide the legend is at the end.
-const summaryWidth = 100
+// legendWidth is how wide the legend is at the end, where there is room.
+const legendWidth = 100
 
 // headline says what begins.
 func headline(s Snapshot) string {
@@ -36,23 +36,30 @@ func progress(s Snapshot) string {
 		s.count(Gone, Finished, NotStarted), many(len(s.Pods), "pod"), span(s.Now.Sub(s.Began)), span(s.Allowed))
 }
 
-// writeSummary writes the table and the sentences of the end.
-func writeSummary(out *bytes.Buffer, s Snapshot) {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle())
-	t.SuppressTrailingSpaces()
-	t.SetColumnConfigs(numbers(2, 3, 4, 5))
-	t.AppendHeader(table.Row{"pod", "priority", "bucket", "granted", "took", "outcome"})
+// writeSummary writes the table and the sentences of the end, in lines of a width;
+// 0 means any.
+func writeSummary(out *bytes.Buffer, s Snapshot, width int) {
+	rows := []table.Row{{"pod", "priority", "bucket", "granted", "took", "outcome"}}
 	for _, p := range s.Pods {
-		t.AppendRow(table.Row{p.Name, p.Priority, bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
+		rows = append(rows, table.Row{p.Name, fmt.Sprint(p.Priority), bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
 	}
-	fmt.Fprintf(out, "\n%s\n\n%s\n\n%s\n", t.Render(), strings.Join(story(s), "\n"),
-		strings.Join(wrapped(legend+" "+columns, summaryWidth), "\n"))
+	fmt.Fprintf(out, "\n%s\n\n", render(rows, width, text.WrapSoft, 2, 3, 4, 5))
+	for _, sentence := range story(s) {
+		fmt.Fprintln(out, wrapped(sentence, width-1))
+	}
+	told := legendWidth
+	if width > 0 {
+		told = min(told, width-1)
+	}
+	fmt.Fprintf(out, "\n%s\n", wrapped(legend+" "+columns, told))
 }
 
 // story says in sentences what happened and why.
 func story(s Snapshot) []string {
 	first := fmt.Sprintf("The shutdown took %s; it was allowed %s.", span(s.Now.Sub(s.Began)), span(s.Allowed))
+	if s.Abandoned {
+		first = fmt.Sprintf("The agent left the shutdown after %s. Pods that had not stopped by then run on.", span(s.Now.Sub(s.Began)))
+	}
 	if s.Cancelled {
 		first = fmt.Sprintf("The shutdown was called off after %s. Pods that were told to stop by then stay stopped.", span(s.Now.Sub(s.Began)))
 	}
@@ -135,22 +142,17 @@ func outcome(p Pod, cancelled bool) string {
 // bucketName names a bucket by its lowest priority.
 func bucketName(lowest int32) string { return fmt.Sprintf("%d+", lowest) }
 
-// numbers are columns that are aligned to the right.
-func numbers(columns ...int) []table.ColumnConfig {
-	configs := make([]table.ColumnConfig, len(columns))
-	for i, column := range columns {
-		configs[i] = table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight}
+// wrapped breaks a text into lines that are not wider than width; less than 1
+// means that they may be.
+func wrapped(paragraph string, width int) string {
+	if width < 1 {
+		return paragraph
 	}
-	return configs
-}
-
-// wrapped breaks a text into lines that are not wider than width.
-func wrapped(paragraph string, width int) []string {
-	lines := strings.Split(text.WrapSoft(paragraph, max(width, 1)), "\n")
+	lines := strings.Split(text.WrapSoft(paragraph, width), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 // many counts things.
@@ -159,13 +161,4 @@ func many(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// plainStyle has no frame: it reads as well in a journal.
-func plainStyle() table.Style {
-	style := table.StyleDefault
-	style.Options.DrawBorder = false
-	style.Options.SeparateColumns = false
-	style.Options.SeparateHeader = true
-	return style
 }

@@ -25,6 +25,8 @@ type drawing interface {
 	// wipe takes away what was drawn in place; restore draws it again.
 	wipe(out *bytes.Buffer)
 	restore(out *bytes.Buffer)
+	// width is how wide a line may be; 0: as wide as it likes.
+	width() int
 }
 
 // New makes a view for out. A terminal gets a table that is redrawn in place,
@@ -61,7 +63,7 @@ func (v *View) Finish(s Snapshot) {
 		v.draw.show(out, v.last, s)
 		v.last = Snapshot{}
 		v.draw.show(out, v.last, v.last)
-		writeSummary(out, s)
+		writeSummary(out, s, v.draw.width())
 	})
 }
 

@@ -164,6 +164,23 @@ func TestSummaryOfACancelledShutdown(t *testing.T) {
 	require.Contains(t, out.String(), "The shutdown was called off after 5.0 s.")
 }
 
+func TestSummaryOfAShutdownThatWasLeft(t *testing.T) {
+	var out bytes.Buffer
+	s := at(5*time.Second, gone("a", with(lifecycle.LeftRunning)))
+	s.Abandoned = true
+	New(&out).Finish(s)
+	require.Contains(t, out.String(), "The agent left the shutdown after 5.0 s. Pods that had not stopped by then run on.")
+}
+
+func TestSummaryFitsTheTerminal(t *testing.T) {
+	v, screen := onScreen(75, 24)
+	v.Finish(at(5*time.Second, gone("kube-system/network", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted}))))
+	for _, line := range screen.lines {
+		require.Less(t, text.StringWidth(line), 75, line)
+	}
+	require.Contains(t, strings.Join(screen.lines, "\n"), "hook of")
+}
+
 func TestLogLinesStayWhole(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -241,7 +258,7 @@ func TestLiveRedrawsInPlace(t *testing.T) {
 	v.Show(at(time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
 	first := screen.lines
 	require.Equal(t, "welcome", first[0])
-	require.Contains(t, strings.Join(first, "\n"), "got SIGTERM, is ending   9.0 s █████████░")
+	require.Contains(t, strings.Join(first, "\n"), "  9.0 s █████████░  got SIGTERM, is ending")
 
 	v.Show(at(2*time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
 	require.Len(t, screen.lines, len(first))
@@ -296,8 +313,9 @@ func TestTimeLeft(t *testing.T) {
 	} {
 		p := ending("a")
 		p.Deadline = began.Add(left)
-		require.Equal(t, want, timeLeft(p, began))
+		require.Equal(t, want, timeLeft(p, began, true))
 	}
-	require.Empty(t, timeLeft(Pod{State: Running}, began))
-	require.NotPanics(t, func() { timeLeft(Pod{State: Ending}, began) }, "nothing granted")
+	require.Equal(t, "10.0 s", timeLeft(ending("a"), began, false))
+	require.Empty(t, timeLeft(Pod{State: Running}, began, true))
+	require.NotPanics(t, func() { timeLeft(Pod{State: Ending}, began, true) }, "nothing granted")
 }
