@@ -28,9 +28,9 @@ const (
 // means that the spec is the root. Nil means that nothing is wrong; a nil spec is
 // one required value.
 //
-// A negative grace period is let pass, as it is there, but makes every sleep
-// invalid. So is a tcpSocket hook, which no kubelet runs; [WarnPodTermination]
-// speaks of both.
+// A negative grace period is let pass, as it is there, although it makes every
+// sleep invalid; a tcpSocket hook too, although no kubelet runs it.
+// [WarnPodTermination] speaks of both.
 func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) field.ErrorList {
 	if spec == nil {
 		return field.ErrorList{field.Required(path, "")}

@@ -63,11 +63,11 @@ func counterpart(list, old []v1.Container, i int) *v1.Container {
 	if i < len(old) && old[i].Name == name {
 		return &old[i]
 	}
-	at := slices.IndexFunc(old, func(o v1.Container) bool { return o.Name == name })
-	if at < 0 {
+	elsewhere := slices.IndexFunc(old, func(o v1.Container) bool { return o.Name == name })
+	if elsewhere < 0 {
 		return nil
 	}
-	return &old[at]
+	return &old[elsewhere]
 }
 
 // container compares a container with the stored one; nil: it is new. A lifecycle
