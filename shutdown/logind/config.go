@@ -45,6 +45,7 @@ func configured(host fs.FS, ignored func(file string) bool) setting {
 func configFiles(host fs.FS, ignored func(file string) bool) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
+	// By precedence. v252 has only the main file of /etc; the others are of v257.
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		main := path.Join(dir, "systemd/logind.conf")
 		if _, err := fs.Stat(host, main); err == nil {

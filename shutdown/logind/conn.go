@@ -25,6 +25,8 @@ const replyTimeout = 12 * time.Second
 type conn struct {
 	*dbus.Conn
 
+	// manager is called by logind's well-known name: a call after a restart reaches
+	// the new process, and no answer comes from anybody else.
 	manager dbus.BusObject
 }
 
@@ -34,7 +36,7 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end) // the handshake knows no context but the connection's
 	bus, err := connect(life, address)
-	if !stop() {
+	if !stop() { // ctx has ended, and with it the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {

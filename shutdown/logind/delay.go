@@ -68,6 +68,7 @@ func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Dur
 	if err != nil {
 		return 0, err
 	}
+	// An empty drop-in cannot be ours, so nil is the only absence.
 	content, err := s.source.dropIn.find()
 	present, asWished := content != nil, bytes.Equal(content, dropInText(wish))
 	switch {
@@ -89,7 +90,7 @@ func (s *session) raise(ctx context.Context, wish time.Duration, short bool) (ti
 		return s.judge(ctx, wish, err)
 	}
 	enough := func(limit time.Duration) bool { return limit >= wish }
-	if !short {
+	if !short { // lowering: the old limit is enough too, and must not be taken for the new
 		configured := s.source.configured().delay
 		enough = func(limit time.Duration) bool { return limit == configured }
 	}
@@ -102,6 +103,7 @@ func (s *session) withdraw(ctx context.Context, wish time.Duration) (time.Durati
 	if err := s.source.dropIn.remove(); err != nil {
 		return s.judge(ctx, wish, err)
 	}
+	// The files are read after the removal, so that what ours has masked counts.
 	configured := s.source.configured().delay
 	failed := s.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if granted, err := s.conn.limit(ctx); err == nil && granted < wish {

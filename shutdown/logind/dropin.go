@@ -49,6 +49,7 @@ func dropInText(wish time.Duration) []byte {
 // find gives the content of the file that is there; nil if none is.
 func (d dropIn) find() ([]byte, error) {
 	for _, file := range d.files {
+		// The first one decides: of files with one name logind reads no other.
 		if content, err := readOurs(filepath.Join(d.root, file)); err != nil || content != nil {
 			return content, err
 		}
@@ -60,6 +61,7 @@ func (d dropIn) find() ([]byte, error) {
 // not ours: it may be an administrator's mask, which is not to be overwritten.
 func readOurs(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
+	// ENOTDIR: something else is where the directory should be; writing will tell.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}

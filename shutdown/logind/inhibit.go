@@ -116,7 +116,7 @@ func (s *session) leave(call *inhibition) error {
 func (s *session) settle(call *inhibition) {
 	granted, err := s.inhibit()
 	s.mu.Lock()
-	s.asking = nil
+	s.asking = nil // whoever comes now begins a call of its own
 	call.lock, call.err = granted, err
 	unwanted := call.unwanted()
 	s.mu.Unlock()
@@ -181,6 +181,8 @@ func (s *session) request() (*os.File, error) {
 	if err := reply.Store(&fd); err != nil {
 		return nil, fmt.Errorf("take the inhibitor: %w", err)
 	}
+	// The number is a file from here on. It came with the close-on-exec flag, so
+	// that no child of the agent inherits the lock and holds the host.
 	return os.NewFile(uintptr(fd), "logind inhibitor"), nil
 }
 

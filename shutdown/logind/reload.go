@@ -43,7 +43,7 @@ func (s *Source) reload(ctx context.Context) error {
 func reloadUnit(ctx context.Context, manager *systemd.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	ended := make(chan string, 1)
+	ended := make(chan string, 1) // go-systemd must never wait for us
 	if _, err := manager.ReloadUnitContext(ctx, logindUnit, "replace", ended); err != nil {
 		return fmt.Errorf("reload %s: %w", logindUnit, err)
 	}
@@ -63,6 +63,7 @@ func reloadUnit(ctx context.Context, manager *systemd.Conn) error {
 // was no reload, and is told when this fails too.
 func hangUp(ctx context.Context, manager *systemd.Conn, before error) error {
 	errs := []error{before}
+	// "all" is for a systemd that does not know the main process.
 	for _, target := range []systemd.Who{systemd.Main, systemd.All} {
 		err := manager.KillUnitWithTarget(ctx, logindUnit, target, int32(syscall.SIGHUP))
 		if err == nil {

@@ -20,23 +20,28 @@ const callTimeout = time.Second
 // session is one connection to one logind process: a new owner of the name is a
 // new session.
 type session struct {
-	source  *Source
-	conn    *conn
-	logger  klog.Logger
-	owner   string // the unique name of logind; signals of others are forged
+	source *Source
+	conn   *conn
+	logger klog.Logger
+	// owner is the unique name of logind. The bus gives it to no other connection
+	// again, so a signal from anybody else is forged.
+	owner string
+	// signals is unbuffered: godbus queues without a bound, in order.
 	signals chan *dbus.Signal
 	events  chan shutdown.Event
 	watched sync.WaitGroup // the watching goroutine
 	asked   sync.WaitGroup // the calls of Inhibit, late replies included
 
-	mu      sync.Mutex  // never held across a call
-	asking  *inhibition // the call of Inhibit that is under way; nil: none
-	closed  bool
+	// mu guards all up to preparing. It is never held across a call.
+	mu      sync.Mutex
+	asking  *inhibition   // the call of Inhibit that is under way; nil: none
+	closed  bool          // no call may begin any more: Close waits for them
 	settled dbus.Sequence // of the last answer that no shutdown is under way
+	// watchedOver is the number of locks that logind has listed and that are held.
+	watchedOver int
 
-	watchedOver int // locks that logind listed and that are held
-
-	// preparing says that a shutdown is known to be under way.
+	// preparing says that a shutdown is known to be under way, from a signal or from
+	// Pending; whoever changes it tells of the change, so that it is told once.
 	preparing atomic.Bool
 }
 

@@ -12,7 +12,8 @@ type Source struct {
 	options Options
 	dropIn  dropIn
 	store   *fdStore // nil: none
-	// turn is held by whoever changes the drop-in, across all sessions.
+	// turn is held by whoever changes the drop-in, across all sessions: a session
+	// that is lost may still be at it when the next one begins. It has room for one.
 	turn chan struct{}
 }
 

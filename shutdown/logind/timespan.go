@@ -50,7 +50,7 @@ func parseTimespan(text string) (time.Duration, error) {
 	case "infinity":
 		return unlimited, nil
 	}
-	var sum time.Duration
+	var sum time.Duration // saturates
 	for rest != "" {
 		part, after, err := parsePart(rest)
 		if err != nil {

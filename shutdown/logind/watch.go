@@ -14,11 +14,13 @@ import (
 // only goroutine that sends events.
 func (s *session) watch() {
 	defer close(s.events)
+	// Both are asked here and not in goroutines of their own, so that an answer and
+	// a signal cannot be told in the wrong order.
 	poll := time.NewTicker(s.source.options.PollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(s.source.options.VerifyInterval)
 	defer verify.Stop()
-	for s.conn.Connected() {
+	for s.conn.Connected() { // a ticker may win against the closed signals for a while
 		select {
 		case signal, open := <-s.signals:
 			if !open || !s.hear(signal) {
@@ -54,7 +56,7 @@ func isPrepare(name string) bool {
 
 // ownedStill is false when logind's name has gone to another process or to none.
 func (s *session) ownedStill(body []any) bool {
-	var name, before, after string
+	var name, before, after string // after is "" when logind is gone and not back yet
 	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == s.owner {
 		return true
 	}
@@ -79,7 +81,8 @@ func (s *session) prepare(signal *dbus.Signal) {
 	}
 }
 
-// begin sends the event of a shutdown that was not known to be under way.
+// begin sends the event of a shutdown that was not known to be under way. The
+// question for its deadline costs one round trip to logind, a second at most.
 func (s *session) begin(kind shutdown.Kind) {
 	if s.preparing.CompareAndSwap(false, true) {
 		ctx, cancel := s.ask()
@@ -88,7 +91,8 @@ func (s *session) begin(kind shutdown.Kind) {
 	}
 }
 
-// cancel sends the end of a shutdown that was known to be under way.
+// cancel sends the end of a shutdown that was known to be under way: both signals
+// and the poll may notice the same one.
 func (s *session) cancel(kind shutdown.Kind) {
 	if s.preparing.CompareAndSwap(true, false) {
 		s.send(shutdown.Event{Cancelled: true, Kind: kind, Origin: origin})
