@@ -104,7 +104,7 @@ func (d *drain) join(before *kill) (KillResult, error) {
 // inFlight finds a pod that still ends from an earlier drain; nil: it does not.
 func (d *drain) inFlight(key types.UID) (*kill, time.Time) {
 	for _, e := range d.earlier {
-		k := e.find(key)
+		k := e.roster.find(key)
 		if k == nil {
 			continue
 		}

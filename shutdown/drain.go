@@ -8,7 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -27,7 +26,6 @@ var (
 const podsStoredAtOnce = 1000
 
 // drain goes through the buckets of one shutdown in a goroutine of its own.
-// What it shares with others is below its mutex.
 type drain struct {
 	m         *Manager
 	ctx       context.Context // of Run
@@ -51,7 +49,7 @@ type drain struct {
 
 	timing  timing
 	batches []*batch
-	order   []*kill   // as signalled
+	roster  roster
 	errs    []error   // what went wrong beside the pods
 	done    int       // so many buckets, from the first
 	resumed *progress // of a former agent; nil: none
@@ -59,9 +57,6 @@ type drain struct {
 	final   Report    // read once over is closed
 
 	straggled bool // pods have outlived the shutdown
-
-	mu    sync.Mutex // guards known
-	known map[types.UID]*kill
 }
 
 // newDrain is a drain that has not begun. It reads nothing that could block.
@@ -73,7 +68,6 @@ func (m *Manager) newDrain(ctx context.Context, event Event, received time.Time)
 		received: received,
 		began:    received,
 		over:     make(chan struct{}),
-		known:    map[types.UID]*kill{},
 	}
 	d.limit, d.limited = m.limitOf(event, received)
 	d.stopped, d.stop = context.WithCancelCause(ctx)
@@ -113,7 +107,6 @@ func (d *drain) run() {
 	defer close(d.over)
 	d.saveTimes(time.Time{})
 	pods := d.m.opts.Pods()
-	d.expect(len(pods))
 	d.plan(pods)
 	var release context.CancelFunc
 	d.kills, release = context.WithDeadlineCause(d.ctx, d.timing.end, errHostsEnd)
@@ -288,56 +281,16 @@ func (d *drain) bucket(i int) {
 	d.m.opts.Metrics.Bucket(time.Since(began))
 }
 
-// expect makes room for so many pods.
-func (d *drain) expect(pods int) {
-	d.order = make([]*kill, 0, pods)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known = make(map[types.UID]*kill, pods)
-}
-
 // due gives the pods that bucket i has to kill: those that are not above it and
-// have not been signalled. The drain alone writes what is known, so that it reads
-// it without the lock.
+// have not been signalled.
 func (d *drain) due(i int, s share, now time.Time) []*kill {
-	var pods []PlannedPod
-	for _, pod := range d.m.opts.Pods() {
-		if pod == nil {
-			continue
-		}
-		priority := d.timing.plan.Priority(pod)
-		if d.timing.schedule.Index(priority) <= i && d.known[podKey(pod)] == nil {
-			pods = append(pods, PlannedPod{Pod: pod, Priority: priority})
-		}
-	}
+	plan, schedule := &d.timing.plan, d.timing.schedule
+	pods := d.roster.pick(d.m.opts.Pods(), func(pod *v1.Pod) bool { return schedule.Index(plan.Priority(pod)) <= i })
 	kills := make([]kill, len(pods))
 	for n, pod := range pods {
-		kills[n].init(pod, d.timing.schedule[i], s, &d.received, now)
+		kills[n].init(PlannedPod{Pod: pod, Priority: plan.Priority(pod)}, schedule[i], s, &d.received, now)
 	}
-	return d.add(kills)
-}
-
-// add makes kills known, those of a pod that is listed twice once, and gives them
-// as they are ordered.
-func (d *drain) add(kills []kill) []*kill {
-	before := len(d.order)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range kills {
-		key := podKey(kills[i].pod)
-		if d.known[key] == nil {
-			d.known[key] = &kills[i]
-			d.order = append(d.order, &kills[i])
-		}
-	}
-	return d.order[before:len(d.order):len(d.order)]
-}
-
-// find gives what was asked for a pod; nil: nothing was.
-func (d *drain) find(key types.UID) *kill {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known[key]
+	return d.roster.add(kills)
 }
 
 // await waits for done until a time or the end of Run, and tells whether it is.
@@ -373,7 +326,7 @@ func (d *drain) finish() (ended time.Time) {
 	for _, b := range d.batches {
 		d.straggled = !d.await(b.done, d.timing.end.Add(-flush)) || d.straggled
 	}
-	d.flush(d.order, d.timing.end)
+	d.flush(d.roster.all(), d.timing.end)
 	if d.interrupted() {
 		d.m.last.set(d.began, d.result(time.Time{}))
 		return time.Time{}
@@ -407,7 +360,7 @@ func (d *drain) store(ended time.Time, report func() Report) {
 }
 
 // storesLater tells whether the pods' reports are stored beside the release.
-func (d *drain) storesLater() bool { return len(d.order) > podsStoredAtOnce }
+func (d *drain) storesLater() bool { return len(d.roster.all()) > podsStoredAtOnce }
 
 // conclude makes the report of a drain whose pods have all ended, and stores it
 // if it says more than what is stored.

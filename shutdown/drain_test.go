@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,15 +191,42 @@ func TestSlowPods(t *testing.T) {
 	})
 }
 
-// A pod that is listed twice is killed once.
-func TestPodListedTwice(t *testing.T) {
-	pod := shutdowntest.Pod("web", 0, 5)
-	pod.UID = ""
-	bubble(t, list(pod, pod.DeepCopy()), func(t *testing.T, n *node) {
-		n.run()
-		n.announce()
-		require.Len(t, n.killer.Kills(), 1)
-	})
+// Pods are told apart by what they are, wherever they stand in the list and
+// whether the list is a new one or the same one written over.
+func TestPodsInAnyOrder(t *testing.T) {
+	web, api, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
+	late := shutdowntest.Pod("late", 0, 5)
+	for name, second := range map[string][]*v1.Pod{
+		"the same":        {web, api, etcd},
+		"turned around":   {etcd, api, web},
+		"copies":          {web.DeepCopy(), api.DeepCopy(), etcd.DeepCopy()},
+		"one in between":  {web, late, api, etcd},
+		"one in place of": {late, api, etcd},
+		"shorter":         {etcd},
+		"nil":             {nil, web, nil, etcd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared := make([]*v1.Pod, 0, 8)
+			bubble(t, nil, func(t *testing.T, n *node) {
+				n.opts.Pods = func() []*v1.Pod { return append(shared[:0], n.running()...) }
+				n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+				n.set(web, api, etcd)
+				n.run()
+				n.announce()
+				n.set(second...)
+				n.pass(time.Minute)
+				want := []string{"web", "api", "etcd"}
+				if slices.Contains(second, late) {
+					want = append(want, "late")
+				}
+				var killed []string
+				for _, kill := range n.killer.Kills() {
+					killed = append(killed, kill.Pod.Name)
+				}
+				require.ElementsMatch(t, want, killed)
+			})
+		})
+	}
 }
 
 // Stragglers have until the host's end.

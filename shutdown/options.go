@@ -30,9 +30,10 @@ type Options struct {
 	// switches the watching off: only Trigger and TerminateAll drain then, in one
 	// bucket that lasts as long as the longest grace period of a pod.
 	Config Config
-	// Pods gives the pods that run now; terminated ones are left out. It is asked
-	// when a shutdown begins and again before each bucket, and must be safe to be
-	// called from any goroutine. The pods are never written to.
+	// Pods gives the pods that run now, each once; terminated ones are left out. It
+	// is asked when a shutdown begins and again before each bucket, and must be safe
+	// to be called from any goroutine. The pods are never written to, and the list is
+	// not kept.
 	Pods func() []*v1.Pod
 	// Killer kills one pod; it is called for many at once.
 	Killer PodKiller

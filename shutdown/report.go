@@ -64,7 +64,7 @@ func (d *drain) progressReport() func() Report {
 // not ended by then has no end in it, and one that was never signalled is not in
 // it. It may be asked by another goroutine while the drain goes on.
 func (d *drain) result(ended time.Time) func() Report {
-	r, kills, reports := d.outline(ended), d.order, d.m.opts.Reporter != nil
+	r, kills, reports := d.outline(ended), d.roster.all(), d.m.opts.Reporter != nil
 	var before []PodReport
 	if d.resumed != nil {
 		before = d.resumed.Report.Pods
