@@ -1,0 +1,278 @@
+package metrics_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// newLifecycle is a handle in a registry of its own.
+func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.NewLifecycle(reg, metrics.Options{})
+	require.NoError(t, err)
+	return m, reg
+}
+
+// everything calls each method once.
+func everything(m *metrics.Lifecycle) {
+	m.HTTPFallback()
+	m.SleepTerminatedEarly()
+	m.SleepEndedByExit()
+	m.HookEnded("sleep", "Completed", 1500*time.Millisecond)
+	m.HookAbandoned()
+	m.PodTerminated("GraceExceeded", 32*time.Second)
+	m.ContainerKilledAfterGrace()
+	m.PodGraceExceeded()
+	m.StopSignals(map[string]int{"SIGTERM": 3})
+}
+
+// The first two helps are the kubelet's, word for word.
+const counters = `
+# HELP kubelet_lifecycle_handler_http_fallbacks_total The number of times lifecycle handlers successfully fell back to http from https.
+# TYPE kubelet_lifecycle_handler_http_fallbacks_total counter
+kubelet_lifecycle_handler_http_fallbacks_total 1
+# HELP kubelet_sleep_action_terminated_early_total The number of times lifecycle sleep handler got terminated before it finishes
+# TYPE kubelet_sleep_action_terminated_early_total counter
+kubelet_sleep_action_terminated_early_total 1
+# HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.
+# TYPE kubelet_sleep_action_ended_by_container_exit_total counter
+kubelet_sleep_action_ended_by_container_exit_total 1
+# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that went on after they were cancelled and were not waited for.
+# TYPE kubelet_prestop_hooks_abandoned_total counter
+kubelet_prestop_hooks_abandoned_total 1
+# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# TYPE kubelet_containers_killed_after_grace_total counter
+kubelet_containers_killed_after_grace_total 1
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# TYPE kubelet_pod_termination_grace_period_exceeded_total counter
+kubelet_pod_termination_grace_period_exceeded_total 1
+# HELP kubelet_pod_stop_signals_count The number of containers by the signal they are stopped with.
+# TYPE kubelet_pod_stop_signals_count gauge
+kubelet_pod_stop_signals_count{signal="SIGTERM"} 3
+`
+
+const histograms = `
+# HELP kubelet_pod_termination_duration_seconds Duration of pod terminations in seconds, by the outcome of the pod's worst container.
+# TYPE kubelet_pod_termination_duration_seconds histogram
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="0.1"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="0.5"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="1"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="2"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="5"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="10"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="20"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="30"} 0
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="33"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="60"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="63"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="120"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="300"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="600"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="1800"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="3600"} 1
+kubelet_pod_termination_duration_seconds_bucket{outcome="GraceExceeded",le="+Inf"} 1
+kubelet_pod_termination_duration_seconds_sum{outcome="GraceExceeded"} 32
+kubelet_pod_termination_duration_seconds_count{outcome="GraceExceeded"} 1
+# HELP kubelet_prestop_hook_duration_seconds Duration of preStop hooks in seconds, by handler and outcome.
+# TYPE kubelet_prestop_hook_duration_seconds histogram
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.01"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.1"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.5"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="1"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="2"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="5"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="10"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="20"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="30"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="60"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="120"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="300"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="600"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="1800"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="3600"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="+Inf"} 1
+kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Completed"} 1.5
+kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Completed"} 1
+`
+
+// Nothing else is in the registry, and nothing of what is named here is missing.
+func TestLifecycleSeries(t *testing.T) {
+	m, reg := newLifecycle(t)
+	everything(m)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(counters+histograms)))
+}
+
+// The one name that the linter dislikes is that of KEP-4960.
+func TestLifecycleLint(t *testing.T) {
+	m, reg := newLifecycle(t)
+	everything(m)
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Len(t, problems, 1, "%v", problems)
+	require.Equal(t, "kubelet_pod_stop_signals_count", problems[0].Metric)
+}
+
+func TestLifecycleNamespace(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	_, err := metrics.NewLifecycle(reg, metrics.Options{})
+	require.NoError(t, err)
+	m, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
+	require.NoError(t, err, "two namespaces fit into one registry")
+	everything(m)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	var ours []string
+	for _, family := range families {
+		if name, ok := strings.CutPrefix(family.GetName(), "agent_"); ok {
+			ours = append(ours, name)
+		}
+	}
+	require.Len(t, ours, 9)
+}
+
+func TestNilLifecycleCountsNothing(t *testing.T) {
+	require.NotPanics(t, func() { everything(nil) })
+}
+
+func TestLifecycleWithoutRegistererCounts(t *testing.T) {
+	m, err := metrics.NewLifecycle(nil, metrics.Options{})
+	require.NoError(t, err)
+	everything(m)
+}
+
+// Whatever an embedder passes, the number of series stays small.
+func TestLifecycleLabelsAreBounded(t *testing.T) {
+	m, reg := newLifecycle(t)
+	for i := range 1000 {
+		odd := fmt.Sprintf("odd-%d", i)
+		m.HookEnded(odd, odd, time.Second)
+		m.PodTerminated(odd, time.Second)
+		m.StopSignals(map[string]int{odd: 1})
+	}
+	count, err := testutil.GatherAndCount(reg,
+		"kubelet_prestop_hook_duration_seconds", "kubelet_pod_termination_duration_seconds", "kubelet_pod_stop_signals_count")
+	require.NoError(t, err)
+	require.Equal(t, 3, count)
+}
+
+func TestLifecycleKnowsItsLabels(t *testing.T) {
+	m, reg := newLifecycle(t)
+	for _, handler := range []string{"exec", "httpGet", "sleep"} {
+		for _, outcome := range []string{"Completed", "Failed", "Cut", "Abandoned"} {
+			m.HookEnded(handler, outcome, time.Second)
+		}
+	}
+	for _, outcome := range []string{"Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning"} {
+		m.PodTerminated(outcome, time.Second)
+	}
+	for name, want := range map[string]int{"kubelet_prestop_hook_duration_seconds": 12, "kubelet_pod_termination_duration_seconds": 6} {
+		count, err := testutil.GatherAndCount(reg, name)
+		require.NoError(t, err)
+		require.Equal(t, want, count)
+	}
+}
+
+// A clock that was set back must not take anything off a sum.
+func TestNegativeDurationsCountAsZero(t *testing.T) {
+	m, reg := newLifecycle(t)
+	m.HookEnded("exec", "Failed", -time.Hour)
+	m.PodTerminated("Graceful", -time.Hour)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	sums := 0
+	for _, family := range families {
+		if histogram := family.GetMetric()[0].GetHistogram(); histogram != nil {
+			require.Zero(t, histogram.GetSampleSum())
+			sums++
+		}
+	}
+	require.Equal(t, 2, sums)
+}
+
+// stopSignals compares the gauge with its lines.
+func stopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) {
+	t.Helper()
+	want := ""
+	if len(lines) > 0 {
+		want = "# HELP kubelet_pod_stop_signals_count The number of containers by the signal they are stopped with.\n" +
+			"# TYPE kubelet_pod_stop_signals_count gauge\n" + strings.Join(lines, "\n") + "\n"
+	}
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "kubelet_pod_stop_signals_count"))
+}
+
+func TestStopSignalsAreReplaced(t *testing.T) {
+	m, reg := newLifecycle(t)
+	stopSignals(t, reg)
+	counts := map[string]int{"SIGTERM": 2, "SIGUSR1": 1, "": 1, "TERM": 1}
+	m.StopSignals(counts)
+	counts["SIGTERM"] = 9 // the caller's again
+	stopSignals(t, reg,
+		`kubelet_pod_stop_signals_count{signal="SIGTERM"} 2`,
+		`kubelet_pod_stop_signals_count{signal="SIGUSR1"} 1`,
+		`kubelet_pod_stop_signals_count{signal="other"} 2`)
+	m.StopSignals(map[string]int{"SIGRTMIN+3": 1})
+	stopSignals(t, reg, `kubelet_pod_stop_signals_count{signal="SIGRTMIN+3"} 1`)
+	m.StopSignals(nil)
+	stopSignals(t, reg)
+}
+
+// The whole of the API's list is known: 34 names and 31 of real-time signals.
+func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
+	counts := map[string]int{}
+	for _, signal := range []v1.Signal{
+		v1.SIGABRT, v1.SIGALRM, v1.SIGBUS, v1.SIGCHLD, v1.SIGCLD, v1.SIGCONT, v1.SIGFPE, v1.SIGHUP, v1.SIGILL,
+		v1.SIGINT, v1.SIGIO, v1.SIGIOT, v1.SIGKILL, v1.SIGPIPE, v1.SIGPOLL, v1.SIGPROF, v1.SIGPWR, v1.SIGQUIT,
+		v1.SIGSEGV, v1.SIGSTKFLT, v1.SIGSTOP, v1.SIGSYS, v1.SIGTERM, v1.SIGTRAP, v1.SIGTSTP, v1.SIGTTIN, v1.SIGTTOU,
+		v1.SIGURG, v1.SIGUSR1, v1.SIGUSR2, v1.SIGVTALRM, v1.SIGWINCH, v1.SIGXCPU, v1.SIGXFSZ, v1.SIGRTMIN, v1.SIGRTMAX,
+	} {
+		counts[string(signal)] = 1
+	}
+	for i := 1; i <= 15; i++ {
+		counts[fmt.Sprintf("SIGRTMIN+%d", i)] = 1
+	}
+	for i := 1; i <= 14; i++ {
+		counts[fmt.Sprintf("SIGRTMAX-%d", i)] = 1
+	}
+	require.Len(t, counts, 65)
+	m, reg := newLifecycle(t)
+	m.StopSignals(counts)
+	count, err := testutil.GatherAndCount(reg, "kubelet_pod_stop_signals_count")
+	require.NoError(t, err)
+	require.Equal(t, 65, count)
+}
+
+// A scrape beside the counting sees one set of signals, never half of the next.
+func TestScrapesSeeWholeSetsOfSignals(t *testing.T) {
+	m, reg := newLifecycle(t)
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range 200 {
+				everything(m)
+				m.StopSignals(map[string]int{"SIGHUP": 1, "SIGINT": 1})
+			}
+		})
+	}
+	for range 200 {
+		families, err := reg.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if family.GetName() == "kubelet_pod_stop_signals_count" {
+				first := family.GetMetric()[0].GetLabel()[0].GetValue()
+				require.Len(t, family.GetMetric(), map[string]int{"SIGTERM": 1, "SIGHUP": 2}[first])
+			}
+		}
+	}
+	writers.Wait()
+}
