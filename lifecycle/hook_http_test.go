@@ -246,7 +246,7 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			body := &countedBody{Reader: strings.NewReader(strings.Repeat("x", tt.body))}
-			doer := &recordingDoer{response: &http.Response{StatusCode: 200, ContentLength: tt.length, Body: body}}
+			doer := &recordingDoer{response: &http.Response{StatusCode: http.StatusOK, ContentLength: tt.length, Body: body}}
 			_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 			require.NoError(t, err)
 			require.Equal(t, tt.wantRead, body.read)
@@ -256,7 +256,7 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 }
 
 func TestHTTPHookToleratesAnAnswerWithoutBody(t *testing.T) {
-	for _, response := range []*http.Response{nil, {StatusCode: 200}} {
+	for _, response := range []*http.Response{nil, {StatusCode: http.StatusOK}} {
 		doer := &recordingDoer{response: response}
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 		require.NoError(t, err)

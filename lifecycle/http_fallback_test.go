@@ -120,7 +120,7 @@ type sequenceDoer struct {
 func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 	err := d.errs[len(d.requests)]
 	d.requests = append(d.requests, req)
-	return &http.Response{StatusCode: 200, Body: http.NoBody}, err
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
 func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
