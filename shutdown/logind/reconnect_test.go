@@ -23,7 +23,6 @@ func TestAThousandReconnects(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
 	reconnect := func() {
-		require.NoError(t, source.Available(t.Context()))
 		session, err := source.Connect(t.Context())
 		require.NoError(t, err)
 		lock, err := session.Inhibit(t.Context())
@@ -39,6 +38,17 @@ func TestAThousandReconnects(t *testing.T) {
 		reconnect()
 	}
 	require.Eventually(t, settled, soon, time.Millisecond)
+	flat(t, descriptors, goroutines)
+}
+
+func TestAvailableLeavesNothing(t *testing.T) {
+	h := newHost(t)
+	source := h.source(t)
+	require.NoError(t, source.Available(t.Context()))
+	descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
+	for range 50 {
+		require.NoError(t, source.Available(t.Context()))
+	}
 	flat(t, descriptors, goroutines)
 }
 
