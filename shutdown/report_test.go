@@ -1,0 +1,195 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// stored is the report that the next boot finds.
+func (n *node) stored() shutdown.Report {
+	n.t.Helper()
+	n.end()
+	n.host.SetPending(nil)
+	n.runOn(&boot{id: "next", began: time.Now()})
+	return n.report()
+}
+
+// The report says of each pod what was asked and what came of it.
+func TestReport(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{
+			"web":    {Takes: time.Hour},
+			"broken": {Takes: 2 * time.Second, Err: errors.New("no such sandbox")},
+		}
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		synctest.Wait()
+		_, ok := n.m.LastReport()
+		require.False(t, ok, "not before it is over")
+		n.pass(time.Minute)
+		at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+		require.Equal(t, shutdown.Report{
+			Kind: shutdown.KindReboot, Origin: "logind", Started: began, Ended: at(20),
+			Pods: []shutdown.PodReport{
+				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
+				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Ended: at(2), Outcome: "Graceful", Error: "no such sandbox"},
+				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
+			},
+		}, n.report())
+	})
+}
+
+// A straggler's end is in the stored report too, once it has come.
+func TestStragglerIsStored(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		require.Zero(t, n.host.Held())
+		require.Zero(t, n.report().Pods[0].Ended)
+		n.killer.Release()
+		n.pass(time.Second)
+		require.NotZero(t, n.stored().Pods[0].Ended)
+	})
+}
+
+// The reports of very many pods do not hold the host, and are stored all the same.
+func TestReportOfManyPodsIsStored(t *testing.T) {
+	var pods []*v1.Pod
+	for i := range 1500 {
+		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%2)*topPriority, 5))
+	}
+	dir := t.TempDir()
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		stored := n.stored()
+		require.Len(t, stored.Pods, len(pods))
+		require.NotZero(t, stored.Ended)
+	})
+}
+
+// A shutdown that was cancelled, and whose pods end late, writes nothing over its
+// successor.
+func TestSuccessorIsStored(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(2 * time.Second)
+		n.host.Cancel()
+		n.set()
+		n.pass(time.Second)
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
+		n.pass(time.Minute)
+		require.Equal(t, shutdown.KindHalt, n.report().Kind)
+		require.Equal(t, shutdown.KindHalt, n.stored().Kind)
+	})
+}
+
+// The metrics follow the lock, the delay, the buckets and the pods.
+func TestMetrics(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
+		reg := prometheus.NewPedanticRegistry()
+		m, err := metrics.NewShutdown(reg, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = m
+		n.host.Limit = 31 * time.Second
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Hour}}
+		n.run()
+		const held = "kubelet_graceful_shutdown_inhibitor_held"
+		require.Equal(t, 1.0, sample(t, reg, held))
+		require.Equal(t, map[string]float64{"requested": 32, "granted": 31}, labelled(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
+		began := time.Now()
+		n.announce()
+		require.Equal(t, float64(began.Unix()), sample(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Zero(t, sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		n.pass(time.Minute)
+		require.Equal(t, float64(began.Unix()+30), sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Zero(t, sample(t, reg, held))
+		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, labelled(t, reg, "kubelet_graceful_shutdown_pods_total"))
+		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
+		require.Equal(t, uint64(2), buckets)
+		require.Equal(t, 30.0, sum)
+		n.host.Cancel()
+		synctest.Wait()
+		require.Equal(t, 1.0, sample(t, reg, held))
+		n.end()
+		require.Zero(t, sample(t, reg, held))
+		problems, err := testutil.GatherAndLint(reg)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+	})
+}
+
+// A killer that names no outcome is counted by whether it failed.
+func TestOutcomeOfAPlainKiller(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5)), func(t *testing.T, n *node) {
+		reg := prometheus.NewPedanticRegistry()
+		m, err := metrics.NewShutdown(reg, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = m
+		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "bad" {
+				return shutdown.KillResult{}, errors.New("no runtime")
+			}
+			return shutdown.KillResult{}, nil
+		})
+		n.run()
+		n.announce()
+		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1}, labelled(t, reg, "kubelet_graceful_shutdown_pods_total"))
+	})
+}
+
+// labelled are the values of a series by its only label.
+func labelled(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			values[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64, sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == name {
+			h := family.GetMetric()[0].GetHistogram()
+			return h.GetSampleCount(), h.GetSampleSum()
+		}
+	}
+	return 0, 0
+}
