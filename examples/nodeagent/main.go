@@ -23,6 +23,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/command"
 )
@@ -35,7 +37,10 @@ func main() {
 }
 
 func run() error {
-	c, err := command.New(os.Stdout, os.Stderr)
+	signals := make(chan os.Signal, 8) // more than one of each can wait for the agent
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	c, err := command.New(signals, os.Stdout, os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,16 @@ func (b *bench) running() bool {
 }
 
 // end waits for the end of the agent and gives its error.
-func (b *bench) end() error { return <-b.ended }
+func (b *bench) end() error {
+	b.t.Helper()
+	select {
+	case err := <-b.ended:
+		return err
+	case <-time.After(time.Hour):
+		require.FailNow(b.t, "the agent does not end", b.output())
+		return nil
+	}
+}
 
 // order are the containers that were stopped, in the order of their stop.
 func (b *bench) order() string {

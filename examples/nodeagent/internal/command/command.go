@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -31,8 +33,9 @@ const example = `  # Eight pods without containers, on any machine, shut down af
   nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
     --runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind`
 
-// New makes the command. What it shows goes to out, its log to log.
-func New(out, log io.Writer) (*cobra.Command, error) {
+// New makes the command. It obeys SIGTERM and SIGINT from signals; what it shows
+// goes to out, its log to log.
+func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 	// A feature gate that is set speaks to klog before there is a log to speak to.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
@@ -49,9 +52,8 @@ func New(out, log io.Writer) (*cobra.Command, error) {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s := newSetup(f, gate, out, log)
-			defer s.stop()
-			return run(c.Context(), s)
+			v := view.New(out)
+			return run(c.Context(), &setup{flags: f, gate: gate, view: v, logger: newLogger(log, v, f.verbosity), signals: signals})
 		},
 	}
 	c.Flags().SortFlags = false
@@ -63,17 +65,13 @@ func New(out, log io.Writer) (*cobra.Command, error) {
 
 // ownGates are the names of the gates that the agent knows.
 func ownGates() []string {
-	var names []string
-	for _, gate := range []featuregate.Feature{
-		lifecycle.PodLifecycleSleepAction,
-		lifecycle.PodLifecycleSleepActionAllowZero,
-		lifecycle.ContainerStopSignals,
-		shutdown.GracefulNodeShutdown,
-		shutdown.GracefulNodeShutdownBasedOnPodPriority,
-	} {
-		names = append(names, string(gate))
+	return []string{
+		string(lifecycle.PodLifecycleSleepAction),
+		string(lifecycle.PodLifecycleSleepActionAllowZero),
+		string(lifecycle.ContainerStopSignals),
+		string(shutdown.GracefulNodeShutdown),
+		string(shutdown.GracefulNodeShutdownBasedOnPodPriority),
 	}
-	return names
 }
 
 // OneLine is an error on one line, whatever it is made of.

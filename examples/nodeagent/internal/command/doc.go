@@ -1,7 +1,10 @@
 // Package command is the command line of the agent: it reads flags and files,
 // checks all of them, and only then puts the agent together and runs it.
 //
-//	err := command.New(os.Stdout, os.Stderr).ExecuteContext(ctx)
+//	c, err := command.New(signals, os.Stdout, os.Stderr)
+//	if err == nil {
+//		err = c.ExecuteContext(ctx)
+//	}
 //
 // # Concurrency properties
 //

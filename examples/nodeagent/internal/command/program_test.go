@@ -23,23 +23,21 @@ import (
 // program is the agent, built once for all tests of this package.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
+func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "nodeagent")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		panic(err)
 	}
-	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "nodeagent")
 	build := exec.Command("go", "build", "-o", program, "github.com/kubegrace/kubegrace/examples/nodeagent")
 	build.Stdout, build.Stderr = os.Stdout, os.Stderr
 	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "failed to build the agent:", err)
-		return 1
+		panic(fmt.Errorf("failed to build the agent: %w", err))
 	}
-	return m.Run()
+	m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
 }
 
 // output collects what a program writes, from any goroutine.
@@ -67,13 +65,25 @@ type process struct {
 	out, stderr output
 }
 
-// start runs the agent with manual shutdowns and any free port, which further
-// arguments may change. It is killed with the test.
-func start(t *testing.T, args ...string) *process {
+// prepare makes an agent with manual shutdowns and any free port, which further
+// arguments may change.
+func prepare(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t}
 	p.command = exec.CommandContext(t.Context(), program, append([]string{"--source=manual", "--listen=127.0.0.1:0"}, args...)...)
 	p.command.Stdout, p.command.Stderr = &p.out, &p.stderr
+	t.Cleanup(func() {
+		if p.command.Process != nil && p.command.ProcessState == nil {
+			_ = p.command.Wait() // killed with the test's context
+		}
+	})
+	return p
+}
+
+// start runs such an agent. It is killed with the test.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := prepare(t, args...)
 	require.NoError(t, p.command.Start())
 	return p
 }

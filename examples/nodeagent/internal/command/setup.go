@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	v1 "k8s.io/api/core/v1"
@@ -34,20 +31,9 @@ type setup struct {
 	gate     featuregate.MutableVersionedFeatureGate
 	view     *view.View
 	logger   klog.Logger
-	signals  chan os.Signal
+	signals  <-chan os.Signal
 	warnings []string // shown once everything has been checked
 }
-
-// newSetup begins to hear signals; stop ends it.
-func newSetup(f flags, gate featuregate.MutableVersionedFeatureGate, out, log io.Writer) *setup {
-	s := &setup{flags: f, gate: gate, view: view.New(out), signals: make(chan os.Signal, 8)}
-	s.logger = newLogger(log, s.view, f.verbosity)
-	signal.Notify(s.signals, syscall.SIGTERM, os.Interrupt)
-	return s
-}
-
-// stop lets signals have their usual effect again.
-func (s *setup) stop() { signal.Stop(s.signals) }
 
 // agent checks all that was given, the cheap things first, and puts the agent
 // together. Nothing has been started when it fails.

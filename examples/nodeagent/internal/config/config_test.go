@@ -96,7 +96,7 @@ func TestLoadMissingFile(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	require.Equal(t, `{"shutdownGracePeriod":"30s","shutdownGracePeriodCriticalPods":"0s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":1}]}`,
+	require.Equal(t, `{"shutdownGracePeriod":"30s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":1}]}`,
 		config.Describe(shutdown.Config{
 			ShutdownGracePeriod:              metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 1}},

@@ -25,10 +25,7 @@ var errCommand = errors.New("command exited with 1, as its script says")
 // ValidateScripts finds scripts that cannot be read and scripts of containers
 // that the pod does not have.
 func ValidateScripts(pod *v1.Pod) field.ErrorList {
-	var names []string
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		names = append(names, c.Name)
-	}
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		name, ok := strings.CutPrefix(key, ScriptPrefix)
@@ -36,7 +33,7 @@ func ValidateScripts(pod *v1.Pod) field.ErrorList {
 			continue
 		}
 		at := field.NewPath("metadata", "annotations").Key(key)
-		if !slices.Contains(names, name) {
+		if !slices.ContainsFunc(containers, func(c v1.Container) bool { return c.Name == name }) {
 			errs = append(errs, field.Invalid(at, pod.Annotations[key], fmt.Sprintf("the pod has no container %q", name)))
 		}
 		if _, err := parse(pod.Annotations[key]); err != nil {

@@ -67,25 +67,27 @@ func (l *live) restore(out *bytes.Buffer) { out.WriteString(l.drawn) }
 // frame is all that is drawn for a snapshot. No line is wider than the terminal
 // and all of it fits on it, or else it could not be wiped.
 func frame(s Snapshot, width, height int) string {
-	above, below := []string{progress(s), ""}, []string{""}
-	for line := range strings.SplitSeq(wrapped(legend, width-1), "\n") {
-		below = append(below, text.Faint.Sprint(line))
-	}
-	const header, more, cursor = 2, 1, 1 // lines that stand there besides
-	room := height - len(above) - len(below) - header - more - cursor
+	explained := strings.Split(wrapped(legend, width-1), "\n")
+	const headline, header, more, blanks, cursor = 1, 2, 1, 2, 1 // lines that stand there besides
+	room := height - headline - header - more - blanks - cursor - len(explained)
 	if room < 1 { // then without the legend
-		room, below = height-len(above)-header-more-cursor, nil
+		room, explained = room+len(explained), nil
 	}
 	pods, hidden := mostUrgent(s.Pods, max(room, 1))
-	all := append(above, strings.Split(podTable(s, pods, width), "\n")...)
+	lines := strings.Split(progress(s)+"\n\n"+podTable(s, pods, width), "\n")
 	if hidden > 0 {
-		all = append(all, fmt.Sprintf(" … and %d more", hidden))
+		lines = append(lines, fmt.Sprintf(" … and %d more", hidden))
 	}
-	var b strings.Builder
-	for _, line := range append(all, below...) {
-		b.WriteString(text.Trim(line, width-1) + "\n")
+	if len(explained) > 0 {
+		lines = append(lines, "")
 	}
-	return b.String()
+	for _, line := range explained {
+		lines = append(lines, text.Faint.Sprint(line))
+	}
+	for i := range lines {
+		lines[i] = text.Trim(lines[i], width-1)
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // barWidth is how wide a terminal must be for a bar beside the seconds.
@@ -94,7 +96,8 @@ const barWidth = 100
 // podTable is a line for each of the pods and what it is doing. Where the terminal
 // is too narrow, what a pod is doing is cut.
 func podTable(s Snapshot, pods []Pod, width int) string {
-	rows := []table.Row{{"pod", "bucket", "left", "doing now"}}
+	rows := make([]table.Row, 0, len(pods)+1)
+	rows = append(rows, table.Row{"pod", "bucket", "left", "doing now"})
 	for _, p := range pods {
 		doing := colour(p).Sprint(p.doing(!s.Began.IsZero()))
 		rows = append(rows, table.Row{p.Name, bucketName(p.Bucket), timeLeft(p, s.Now, width >= barWidth), doing})

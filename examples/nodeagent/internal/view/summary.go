@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -39,9 +40,10 @@ func progress(s Snapshot) string {
 // writeSummary writes the table and the sentences of the end, in lines of a width;
 // 0 means any.
 func writeSummary(out *bytes.Buffer, s Snapshot, width int) {
-	rows := []table.Row{{"pod", "priority", "bucket", "granted", "took", "outcome"}}
+	rows := make([]table.Row, 0, len(s.Pods)+1)
+	rows = append(rows, table.Row{"pod", "priority", "bucket", "granted", "took", "outcome"})
 	for _, p := range s.Pods {
-		rows = append(rows, table.Row{p.Name, fmt.Sprint(p.Priority), bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
+		rows = append(rows, table.Row{p.Name, strconv.Itoa(int(p.Priority)), bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
 	}
 	fmt.Fprintf(out, "\n%s\n\n", render(rows, width, text.WrapSoft, 2, 3, 4, 5))
 	for _, sentence := range story(s) {
@@ -64,14 +66,15 @@ func story(s Snapshot) []string {
 		first = fmt.Sprintf("The shutdown was called off after %s. Pods that were told to stop by then stay stopped.", span(s.Now.Sub(s.Began)))
 	}
 	inTime := 0
-	var others []string
+	said := make([]string, 2, len(s.Pods)+2)
 	for _, p := range s.Pods {
 		if p.State == Gone && p.Problem == "" && p.outcome() == lifecycle.Graceful {
 			inTime++
 		}
-		others = append(others, troubles(p)...)
+		said = append(said, troubles(p)...)
 	}
-	return append([]string{first, fmt.Sprintf("%d of %s stopped in time.", inTime, many(len(s.Pods), "pod"))}, others...)
+	said[0], said[1] = first, fmt.Sprintf("%d of %s stopped in time.", inTime, many(len(s.Pods), "pod"))
+	return said
 }
 
 // troubles says of a pod what did not go as its author may have wished.
@@ -91,6 +94,8 @@ func troubles(p Pod) []string {
 // trouble says what went wrong with a container, "" if nothing did.
 func (c Container) trouble(granted int64) string {
 	switch c.Outcome {
+	case lifecycle.Graceful, lifecycle.NotFound:
+		return c.hookTrouble()
 	case lifecycle.GraceExceeded:
 		return fmt.Sprintf("did not end on %s and was killed %s later, when the %d s of its pod were over.", c.Signal, span(c.Stopping), granted)
 	case lifecycle.Forced:
@@ -100,6 +105,11 @@ func (c Container) trouble(granted int64) string {
 	case lifecycle.LeftRunning:
 		return "was left running, because the agent stopped."
 	}
+	return ""
+}
+
+// hookTrouble says what went wrong with the hook of a container, "" if nothing did.
+func (c Container) hookTrouble() string {
 	switch {
 	case c.Hook.Outcome == lifecycle.HookFailed:
 		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, c.Hook.Err)

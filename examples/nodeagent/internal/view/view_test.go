@@ -197,6 +197,8 @@ func TestClosedTerminalIsNoFailure(t *testing.T) {
 	v := New(closed{})
 	v.Say("nobody hears")
 	v.Show(at(0))
+	_, err := v.Write([]byte("nor this\n"))
+	require.NoError(t, err)
 }
 
 type closed struct{}

@@ -24,11 +24,13 @@ func (p Pod) doing(draining bool) string {
 		return p.containersDoing()
 	case Gone:
 		return fmt.Sprintf("gone after %s: %s", span(p.Took), p.ending())
+	case Running:
+		if draining {
+			return "runs until it is its bucket's turn"
+		}
+		return "runs"
 	}
-	if draining {
-		return "runs until it is its bucket's turn"
-	}
-	return "runs"
+	return "not known"
 }
 
 // containersDoing says what each container is doing; the only one of a pod is
@@ -113,13 +115,8 @@ func notStopped(o lifecycle.Outcome) bool {
 // hookWasCut tells whether a hook was not let run to its end. A sleep that ends
 // with its container is what was wanted.
 func (c Container) hookWasCut() bool {
-	switch c.Hook.Outcome {
-	case lifecycle.HookAbandoned:
-		return true
-	case lifecycle.HookCut:
-		return c.Hook.Cause != lifecycle.ContainerExited
-	}
-	return false
+	return c.Hook.Outcome == lifecycle.HookAbandoned ||
+		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.ContainerExited
 }
 
 // span is a time as people say it: tenths of a second up to a minute.

@@ -1,0 +1,157 @@
+package command_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/godbus/dbus/v5/prop"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+const (
+	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
+	login1Manager = "org.freedesktop.login1.Manager"
+	busConfig     = `<busconfig><type>system</type><listen>unix:path=SOCKET</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>`
+)
+
+// login1 is a logind on a bus of its own that waits for a minute.
+type login1 struct {
+	address string
+	conn    *dbus.Conn
+	props   *prop.Properties
+
+	locks chan lock // as they are given out
+}
+
+// lock is a pipe: who reads it sees its end when the last copy of the other end has
+// been closed.
+type lock struct{ read, write *os.File }
+
+// startLogin1 starts a real bus and owns logind's name on it.
+func startLogin1(t *testing.T) *login1 {
+	t.Helper()
+	daemon := need.Program(t, "dbus-daemon", "dbus")
+	dir := t.TempDir()
+	socket, config := filepath.Join(dir, "bus"), filepath.Join(dir, "bus.conf")
+	require.NoError(t, os.WriteFile(config, []byte(strings.Replace(busConfig, "SOCKET", socket, 1)), 0o600))
+	bus := exec.CommandContext(t.Context(), daemon, "--config-file="+config, "--nofork")
+	require.NoError(t, bus.Start())
+	t.Cleanup(func() { _ = bus.Wait() }) // it was killed with the test
+	l := &login1{address: "unix:path=" + socket, locks: make(chan lock, 8)}
+	require.Eventually(t, func() (up bool) {
+		var err error
+		l.conn, err = dbus.Connect(l.address)
+		return err == nil
+	}, 10*time.Second, 5*time.Millisecond, "the bus does not come up")
+	t.Cleanup(func() { require.NoError(t, l.conn.Close()) })
+	require.NoError(t, l.conn.Export(l, login1Path, login1Manager))
+	var err error
+	l.props, err = prop.Export(l.conn, login1Path, prop.Map{login1Manager: {
+		"InhibitDelayMaxUSec":  {Value: uint64(time.Minute / time.Microsecond), Emit: prop.EmitFalse},
+		"PreparingForShutdown": {Value: false, Writable: true, Emit: prop.EmitFalse},
+	}})
+	require.NoError(t, err)
+	reply, err := l.conn.RequestName("org.freedesktop.login1", dbus.NameFlagDoNotQueue)
+	require.NoError(t, err)
+	require.Equal(t, dbus.RequestNameReplyPrimaryOwner, reply)
+	return l
+}
+
+// Inhibit gives out a lock.
+func (l *login1) Inhibit(_, _, _, _ string) (dbus.UnixFD, *dbus.Error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return 0, dbus.MakeFailedError(err)
+	}
+	l.locks <- lock{read, write}
+	return dbus.UnixFD(write.Fd()), nil
+}
+
+// released waits until the lock that the agent holds has been closed. The agent
+// must have said that it holds it: our copy is closed here.
+func (l *login1) released(t *testing.T) {
+	t.Helper()
+	given := <-l.locks
+	require.NoError(t, given.write.Close())
+	require.NoError(t, given.read.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, err := io.ReadAll(given.read)
+	require.NoError(t, err, "the lock is still held")
+	require.NoError(t, given.read.Close())
+}
+
+// announce says that the machine shuts down.
+func (l *login1) announce(t *testing.T) {
+	t.Helper()
+	l.props.SetMust(login1Manager, "PreparingForShutdown", true)
+	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
+}
+
+// onBus runs the agent on the bus of an address.
+func onBus(t *testing.T, address string, args ...string) *process {
+	t.Helper()
+	dir := folder(t, map[string]string{
+		"pods/pod.yaml": scripted("web", "exits 10ms after TERM"),
+		"kubelet.yaml":  kubelet + "shutdownGracePeriod: 30s\n",
+	})
+	p := prepare(t, append([]string{"--manifests=" + dir + "/pods", "--config=" + dir + "/kubelet.yaml"}, args...)...)
+	p.command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
+	require.NoError(t, p.command.Start())
+	return p
+}
+
+func TestLogindIsFoundAndLeft(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		host := startLogin1(t)
+		p := onBus(t, host.address, "--source=auto")
+		p.says("1 of 1 pods run. They are stopped in order when this machine shuts down")
+		p.says("This machine's shutdown is held back for up to 1m0s (asked for: 32s).")
+		p.signal(signal)
+		require.Zero(t, p.exit())
+		require.NotContains(t, p.out.String(), "stopped in time")
+		host.released(t)
+	}
+}
+
+func TestLogindShutsDown(t *testing.T) {
+	t.Parallel()
+	host := startLogin1(t)
+	p := onBus(t, host.address, "--source=logind")
+	p.says("This machine's shutdown is held back")
+	p.says("1 of 1 pods run.")
+	host.announce(t)
+	host.released(t)
+	p.says("1 of 1 pod stopped in time.")
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit())
+}
+
+func TestWithoutLogind(t *testing.T) {
+	t.Parallel()
+	const nowhere = "unix:path=/nonexistent/bus"
+	p := onBus(t, nowhere, "--source=logind")
+	require.Equal(t, 1, p.exit())
+	require.Empty(t, p.out.String())
+	require.Contains(t, p.stderr.String(), "nodeagent: --source=logind: logind is not to be reached: ")
+
+	p = onBus(t, nowhere, "--source=auto", "--shutdown-after=1ms")
+	require.Zero(t, p.exit())
+	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
+}
+
+func TestShutdownAfterIsNotForLogind(t *testing.T) {
+	t.Parallel()
+	p := onBus(t, startLogin1(t).address, "--source=auto", "--shutdown-after=1ms")
+	require.Equal(t, 1, p.exit())
+	require.Equal(t, "nodeagent: --shutdown-after: Invalid value: \"1ms\": is only for --source=manual; here logind announces the shutdown\n", p.stderr.String())
+}
