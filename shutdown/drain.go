@@ -3,14 +3,11 @@ package shutdown
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 var (
@@ -21,9 +18,6 @@ var (
 
 	errNotDelayed = errors.New("the host did not wait: no lock was held")
 )
-
-// podsStoredAtOnce is how many pods' reports are stored before the host is let go.
-const podsStoredAtOnce = 1000
 
 // drain goes through the buckets of one shutdown in a goroutine of its own.
 type drain struct {
@@ -131,133 +125,6 @@ func (d *drain) buckets() {
 	}
 }
 
-// plan fits the schedule into the host's limit and fixes the end; what was begun
-// by a former agent keeps its own.
-func (d *drain) plan(pods []*v1.Pod) {
-	if d.resumed != nil {
-		d.timing = d.resumedTiming(d.m.planOptions())
-		return
-	}
-	schedule := d.m.schedule
-	if len(schedule) == 0 {
-		schedule = ownGrace(pods)
-	}
-	d.timing = timing{
-		start:    d.received,
-		end:      d.received.Add(schedule.Total()),
-		schedule: schedule,
-		plan:     d.m.planOptions(),
-	}
-	if d.m.opts.Hold != nil {
-		d.timing.end = d.timing.end.Add(d.m.opts.HoldTimeout)
-	}
-	if d.limited {
-		var margin time.Duration
-		d.timing.schedule, margin = schedule.fitInto(d.limit, d.m.opts.ReleaseMargin)
-		d.timing.end = d.received.Add(d.limit - margin)
-	}
-}
-
-// ownGrace is the schedule where none is configured: all pods at once, each with
-// the grace of its own.
-func ownGrace(pods []*v1.Pod) Schedule {
-	seconds := graceperiod.DefaultSeconds
-	for _, pod := range pods {
-		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
-			seconds = max(seconds, *pod.Spec.TerminationGracePeriodSeconds)
-		}
-	}
-	return Schedule{{Seconds: seconds}}
-}
-
-// prepare waits, for a bounded time, until the node's state is published. The
-// start is stored beside it: a slow disk costs the pods nothing.
-func (d *drain) prepare(pods []*v1.Pod) {
-	d.saveBeside()
-	d.hold()
-	if d.said != nil && d.m.opts.Reporter != nil {
-		d.settled(d.said.settled, &d.said.err, d.received.Add(d.publishTime(pods)), "publish the node state")
-	}
-}
-
-// startLate lets the pods work on until the schedule just fits before the host's
-// end, if that is wished.
-func (d *drain) startLate() {
-	if d.resumed != nil || !d.limited || !d.m.opts.LateStart(d.event) {
-		return
-	}
-	start := d.latestStart()
-	d.await(d.stopped.Done(), start)
-	d.startNotBefore(start)
-}
-
-// latestStart is when the first bucket has to start for the last one to end in
-// time.
-func (d *drain) latestStart() time.Time {
-	return d.timing.end.Add(-d.timing.schedule.Total())
-}
-
-// startNotBefore shifts the buckets, unless they start later anyway.
-func (d *drain) startNotBefore(start time.Time) {
-	if d.timing.start.Before(start) {
-		d.timing.start = start
-		d.saveBeside()
-	}
-}
-
-// settled waits for something that is done beside the drain, and notes its error,
-// or that it was not done in time.
-func (d *drain) settled(done <-chan struct{}, err *error, until time.Time, what string) {
-	if d.await(done, until) {
-		d.note(*err)
-		return
-	}
-	d.note(fmt.Errorf("failed to %s: %w", what, errTimeSpent))
-}
-
-// saveBeside stores how far the drain has come while it goes on.
-func (d *drain) saveBeside() {
-	d.writes = append(d.writes, d.save(storeLag, d.progressReport()))
-}
-
-// save stores how far the drain has come.
-func (d *drain) save(lag time.Duration, report func() Report) *entry {
-	if d.local {
-		return noEntry()
-	}
-	start, end := d.m.ledger.sinceBoot(d.timing.start), d.m.ledger.sinceBoot(d.timing.end)
-	schedule, done := d.timing.schedule, d.done
-	return d.m.ledger.writeProgress(d.writing(lag), func() progress {
-		return progress{Start: start, HostEnd: end, Schedule: schedule, Done: done, Report: report()}
-	})
-}
-
-// saveTimes stores the start and the end of a shutdown of the node, and shows them.
-func (d *drain) saveTimes(ended time.Time) {
-	if d.local {
-		return
-	}
-	d.m.opts.Metrics.Times(d.began, ended)
-	d.writes = append(d.writes, d.m.ledger.writeTimes(d.writing(storeLag), times{StartTime: d.began, EndTime: ended}))
-}
-
-func (d *drain) writing(lag time.Duration) writing {
-	return writing{ctx: d.ctx, work: &d.work, shutdown: d.number, lag: lag}
-}
-
-// publishTime is what the publishing may cost: a quarter of the first bucket that
-// has pods, at most.
-func (d *drain) publishTime(pods []*v1.Pod) time.Duration {
-	first := len(d.timing.schedule)
-	for _, pod := range pods {
-		first = min(first, d.timing.schedule.Index(d.timing.plan.Priority(pod)))
-	}
-	if first == len(d.timing.schedule) {
-		return d.m.opts.PublishTimeout
-	}
-	return min(d.m.opts.PublishTimeout, d.timing.schedule[first].time()/4)
-}
-
 // bucket kills the pods of one bucket, and those of earlier ones that came late,
 // waits for them, for their volumes and for their final statuses. A bucket
 // without pods is skipped; one without time is signalled and not waited for.
@@ -315,71 +182,6 @@ func (d *drain) await(done <-chan struct{}, until time.Time) bool {
 func (d *drain) note(err error) {
 	if err != nil {
 		d.errs = append(d.errs, err)
-	}
-}
-
-// finish waits for stragglers and flushes what is left, until the host's end;
-// then it reports and lets the host go on. A drain that the end of Run has
-// interrupted has no end, so that the next agent resumes it.
-func (d *drain) finish() (ended time.Time) {
-	_, flush := d.timing.plan.reserves(time.Until(d.timing.end))
-	for _, b := range d.batches {
-		d.straggled = !d.await(b.done, d.timing.end.Add(-flush)) || d.straggled
-	}
-	d.flush(d.roster.all(), d.timing.end)
-	if d.interrupted() {
-		d.m.last.set(d.began, d.result(time.Time{}))
-		return time.Time{}
-	}
-	if d.hosted && !d.retired() && !d.m.lock.status().Held {
-		d.note(errNotDelayed)
-	}
-	ended = time.Now()
-	report := d.result(ended)
-	d.m.last.set(d.began, report)
-	d.saveTimes(ended)
-	d.store(ended, report)
-	d.releasing()
-	d.note(d.m.lock.release(d.epoch))
-	if d.storesLater() {
-		d.writes = append(d.writes, d.save(0, report))
-	}
-	return ended
-}
-
-// store stores the report before the host is let go. Of very many pods only the
-// outline is: theirs is stored beside the release, for they would hold the host
-// for longer than they took to end.
-func (d *drain) store(ended time.Time, report func() Report) {
-	if d.storesLater() {
-		outline := d.outline(ended)
-		report = func() Report { return outline }
-	}
-	stored := d.save(0, report)
-	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
-}
-
-// storesLater tells whether the pods' reports are stored beside the release.
-func (d *drain) storesLater() bool { return len(d.roster.all()) > podsStoredAtOnce }
-
-// conclude makes the report of a drain whose pods have all ended, and stores it
-// if it says more than what is stored.
-func (d *drain) conclude(ended time.Time) {
-	for _, write := range d.writes {
-		d.note(write.err)
-	}
-	report := d.result(ended)
-	d.final = report()
-	d.m.setReport(d.final)
-	if d.interrupted() || !d.straggled {
-		return
-	}
-	stored := d.save(0, func() Report { return d.final })
-	<-stored.done
-	if stored.err != nil {
-		d.note(stored.err)
-		d.final.Errors = texts(d.errs)
-		d.m.setReport(d.final)
 	}
 }
 

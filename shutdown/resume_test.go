@@ -131,6 +131,24 @@ func TestResumeAfterAStop(t *testing.T) {
 	})
 }
 
+// The host's end is that of the event, also for pods that hang.
+func TestResumeKeepsTheHostsEnd(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		began := time.Now()
+		n.announce()
+		n.pass(25 * time.Second)
+		n.crash()
+		n.runOn(boot)
+		n.pass(time.Minute)
+		require.Equal(t, 31500*time.Millisecond, n.report().Ended.Sub(began))
+	})
+}
+
 // A host that cannot tell whether a shutdown is under way is no reason to stop.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	for name, err := range map[string]error{"unsupported": errors.ErrUnsupported, "unreachable": errors.New("no bus")} {
