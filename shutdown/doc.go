@@ -39,12 +39,13 @@
 //
 // # Concurrency properties
 //
-// Three kinds of goroutines share the work, and none of them is left behind when
+// Four kinds of goroutines share the work, and none of them is left behind when
 // Run returns. The event loop owns the state of the shutdown and reads one channel;
 // it never waits for pods, for the host or for a reporter, so that a cancellation is
-// heard at any time. The keeper owns the session with the host and the one lock. A
-// drain goes through the buckets of one shutdown; if that is cancelled it signals no
-// further pod and sees the others out, while a new shutdown may begin.
+// heard at any time. The keeper owns the session with the host and the one lock. The
+// announcer records the node's events and publishes its state, in order. A drain goes
+// through the buckets of one shutdown; if that is cancelled it signals no further pod
+// and sees the others out, while a new shutdown may begin.
 //
 // The calls of the [Options] are made from several goroutines, KillPod for all pods
 // of a bucket at once. No mutex is held during them. All methods of a Manager may be

@@ -320,6 +320,7 @@ func TestNoSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1)}
 	bubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = shutdown.Config{}
+		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{}, 1500*time.Millisecond
 		n.run()
 		require.Empty(t, n.host.Calls(), "nothing is watched")
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))

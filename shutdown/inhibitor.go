@@ -11,7 +11,7 @@ import (
 
 // Inhibitor says how the manager holds its host.
 type Inhibitor struct {
-	Held      bool          // a lock is held: the host waits
+	Held      bool          // a lock is held: the host waits, unless Err says it was lost
 	Requested time.Duration // what the host was asked for; 0: not asked yet
 	Granted   time.Duration // how long it waits
 	// Err is why the hold is not as it should be: the host cannot be reached, it

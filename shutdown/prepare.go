@@ -16,15 +16,15 @@ func (d *drain) plan(pods []*v1.Pod) {
 		d.timing = d.resumedTiming(d.m.planOptions())
 		return
 	}
-	schedule := d.m.schedule
+	schedule, options := d.m.schedule, d.m.planOptions()
 	if len(schedule) == 0 {
-		schedule = ownGrace(pods)
+		schedule = ownGrace(pods, options.UnmountReserve+options.FlushReserve)
 	}
 	d.timing = timing{
 		start:    d.received,
 		end:      d.received.Add(schedule.Total()),
 		schedule: schedule,
-		plan:     d.m.planOptions(),
+		plan:     options,
 	}
 	if d.m.opts.Hold != nil {
 		d.timing.end = d.timing.end.Add(d.m.opts.HoldTimeout)
@@ -37,15 +37,16 @@ func (d *drain) plan(pods []*v1.Pod) {
 }
 
 // ownGrace is the schedule where none is configured: all pods at once, each with
-// the grace of its own.
-func ownGrace(pods []*v1.Pod) Schedule {
+// the grace of its own, and the reserves beside it.
+func ownGrace(pods []*v1.Pod, reserves time.Duration) Schedule {
 	seconds := graceperiod.DefaultSeconds
 	for _, pod := range pods {
 		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
 			seconds = max(seconds, *pod.Spec.TerminationGracePeriodSeconds)
 		}
 	}
-	return Schedule{{Seconds: seconds}}
+	total := saturatingAdd(graceperiod.Duration(seconds), reserves+time.Second-1)
+	return Schedule{{Seconds: int64(total / time.Second)}}
 }
 
 // prepare waits, for a bounded time, until the node's state is published. The
