@@ -51,7 +51,9 @@ func (h *benchHost) Connect(context.Context) (shutdown.Session, error) { return 
 func (h *benchHost) Events() <-chan shutdown.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
 func (h *benchHost) Inhibit(context.Context) (io.Closer, error)        { return release(h.released), nil }
-func (h *benchHost) Close() error                                      { close(h.events); return nil }
+
+func (h *benchHost) Close() error { close(h.events); return nil }
+
 func (h *benchHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
 	return wish, nil
 }

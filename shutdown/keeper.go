@@ -77,10 +77,12 @@ func (k *keeper) serve(parent context.Context) error {
 
 // unlessEnded is err, or nil if ctx has ended: then err says no more than that.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // forward hands each event of a session to the loop, in order.

@@ -137,7 +137,7 @@ func (l *loop) cancel() {
 	l.retire(errCancelled)
 	l.m.lock.renew()
 	l.m.shuttingDown.Store(false)
-	l.announcer.cancelled(NodeState{})
+	l.announcer.cancelled()
 	if l.keeper != nil {
 		l.keeper.rouse()
 	}

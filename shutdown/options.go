@@ -102,9 +102,9 @@ func (o *Options) validate() error {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
 	errs = append(errs,
-		notNegative("PublishTimeout", o.PublishTimeout),
-		notNegative("ReleaseMargin", o.ReleaseMargin),
-		notNegative("HoldTimeout", o.HoldTimeout),
+		notNegative("Options.PublishTimeout", o.PublishTimeout),
+		notNegative("Options.ReleaseMargin", o.ReleaseMargin),
+		notNegative("Options.HoldTimeout", o.HoldTimeout),
 		o.Config.Validate(o.Gates))
 	return errors.Join(errs...)
 }
@@ -112,7 +112,7 @@ func (o *Options) validate() error {
 // notNegative names the field of a span that is below zero.
 func notNegative(field string, d time.Duration) error {
 	if d < 0 {
-		return fmt.Errorf("Options.%s must not be negative: %v", field, d)
+		return fmt.Errorf("%s must not be negative: %v", field, d)
 	}
 	return nil
 }

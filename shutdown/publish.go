@@ -153,6 +153,6 @@ func (a *announcer) detected(state NodeState) *announcement {
 }
 
 // cancelled announces that a shutdown will not happen.
-func (a *announcer) cancelled(state NodeState) *announcement {
-	return a.say(v1.EventTypeNormal, messageCancelled, &state)
+func (a *announcer) cancelled() {
+	a.say(v1.EventTypeNormal, messageCancelled, &NodeState{})
 }

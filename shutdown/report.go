@@ -84,9 +84,12 @@ func (d *drain) result(ended time.Time) func() Report {
 
 // texts are the texts of errors.
 func texts(errs []error) []string {
-	var all []string
-	for _, err := range errs {
-		all = append(all, err.Error())
+	if len(errs) == 0 {
+		return nil
+	}
+	all := make([]string, len(errs))
+	for i, err := range errs {
+		all[i] = err.Error()
 	}
 	return all
 }

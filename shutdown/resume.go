@@ -94,7 +94,7 @@ func (l *loop) forgo() {
 	l.numbers++
 	l.m.ledger.writeProgress(writing{ctx: l.ctx, work: l.work, shutdown: l.numbers}, func() progress { return *p })
 	l.m.shuttingDown.Store(false)
-	l.announcer.cancelled(NodeState{})
+	l.announcer.cancelled()
 }
 
 // resume takes over where a former agent was stopped: the same schedule, the same

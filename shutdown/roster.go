@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,14 +51,14 @@ func (r *roster) add(kills []kill) []*kill {
 	for i := range kills {
 		r.kills = append(r.kills, &kills[i])
 	}
-	return r.kills[before:len(r.kills):len(r.kills)]
+	return slices.Clip(r.kills[before:])
 }
 
 // all are the kills so far. The list is not written to again.
 func (r *roster) all() []*kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.kills[:len(r.kills):len(r.kills)]
+	return slices.Clip(r.kills)
 }
 
 // find gives what was asked for a pod; nil: nothing was. The index is made when

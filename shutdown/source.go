@@ -13,12 +13,16 @@ type Kind string
 const (
 	// KindUnknown means that the source cannot tell; it is treated as a power off.
 	KindUnknown Kind = ""
-	// KindPoweroff, KindReboot, KindHalt, KindKexec and KindSoftReboot are the
-	// types of logind's PrepareForShutdownWithMetadata.
-	KindPoweroff   Kind = "poweroff"
-	KindReboot     Kind = "reboot"
-	KindHalt       Kind = "halt"
-	KindKexec      Kind = "kexec"
+	// KindPoweroff switches the machine off. This and the following are the types of
+	// logind's PrepareForShutdownWithMetadata.
+	KindPoweroff Kind = "poweroff"
+	// KindReboot starts the machine again.
+	KindReboot Kind = "reboot"
+	// KindHalt stops the machine and leaves it switched on.
+	KindHalt Kind = "halt"
+	// KindKexec starts another kernel without the firmware.
+	KindKexec Kind = "kexec"
+	// KindSoftReboot starts user space again under the same kernel.
 	KindSoftReboot Kind = "soft-reboot"
 )
 
@@ -43,7 +47,9 @@ type Session interface {
 	// Events gives the host's events in order. It is closed when the host, or
 	// the lock that was taken, is lost.
 	Events() <-chan Event
-	// Pending gives the shutdown that is under way, nil if there is none.
+	// Pending gives the shutdown that is under way, nil if there is none. A host that
+	// cannot tell gives an error that wraps [errors.ErrUnsupported]: that fails no
+	// session, and nothing is concluded from it.
 	Pending(ctx context.Context) (*Event, error)
 	// RequestDelay asks the host to wait for wish, and says how long it will.
 	// With a *[DelayCappedError] the granted time counts all the same.

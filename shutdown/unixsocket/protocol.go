@@ -57,10 +57,10 @@ func answer(host net.Conn, line string) error {
 // reply lets hosts go on. Each is told and its connection closed; one that has
 // gone without waiting has its way already, and is no error.
 func reply(hosts []net.Conn, line string) error {
-	var errs []error
-	for _, host := range hosts {
+	errs := make([]error, len(hosts))
+	for i, host := range hosts {
 		_ = answer(host, line)
-		errs = append(errs, host.Close())
+		errs[i] = host.Close()
 	}
 	return errors.Join(errs...)
 }
