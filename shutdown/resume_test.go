@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -170,6 +171,25 @@ func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	}
 }
 
+// A hold is not asked for twice.
+func TestResumeDoesNotHoldAgain(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		holds := 0
+		n.opts.Hold = func(context.Context) error { holds++; return nil }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.crash()
+		n.runOn(boot)
+		require.Equal(t, 1, holds)
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
 // Until the host has said whether the shutdown goes on, nobody is admitted.
 func TestUnknownWhetherToResume(t *testing.T) {
 	dir := t.TempDir()
@@ -239,6 +259,7 @@ func TestCancelledWhileAway(t *testing.T) {
 			published := reporter.Published()
 			require.False(t, published[len(published)-1].State.ShuttingDown)
 			n.end()
+			n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
 		}
 	})
 }
