@@ -32,6 +32,7 @@ type preStop struct {
 	began  time.Time
 	cutAt  time.Time
 	cancel context.CancelCauseFunc // nil unless the hook runs and can be cut by itself
+	wait   *time.Timer             // nil unless the end waits until it has returned
 }
 
 // enter tells whether there is a hook to run.
@@ -170,6 +171,9 @@ func (c *container) hookReturnedLocked() stage {
 	if c.hook.cancel != nil {
 		c.hook.cancel(nil)
 	}
+	if c.hook.wait != nil {
+		c.hook.wait.Stop()
+	}
 	if before == hookEnded {
 		return nil // abandoned, and returned after all
 	}
@@ -205,7 +209,7 @@ func (c *container) awaitHookLocked() (settled bool) {
 	}
 	left := abandonAfter - time.Since(c.hook.cutAt)
 	if left > 0 {
-		time.AfterFunc(left, c.abandonHook)
+		c.hook.wait = time.AfterFunc(left, c.abandonHook)
 		return false
 	}
 	c.abandonLocked()

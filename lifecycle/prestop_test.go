@@ -127,6 +127,14 @@ func TestASlowGoodbyeIsNoAbandonment(t *testing.T) {
 	}))
 }
 
+func TestAHookThatIsDoneInTheMomentOfItsCutHasCompleted(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.kill().Containers[0].Hook)
+		b.requireStop("app", 2, 5*time.Second)
+	}, withHooks(func(context.Context) error { <-time.After(5100 * time.Millisecond); return nil }))
+}
+
 func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(40), lifecycletest.Script{})

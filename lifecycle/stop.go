@@ -24,6 +24,21 @@ type stop struct {
 	errs     []error     // of calls that failed
 }
 
+// stopError is why a container did not end as it should. It is put into words only
+// when somebody asks: an agent that stops has one for each of its containers.
+type stopError struct {
+	name, id string
+	errs     []error
+}
+
+// Error names the container.
+func (e *stopError) Error() string {
+	return fmt.Sprintf("failed to stop container %q (id=%q): %v", e.name, e.id, errors.Join(e.errs...))
+}
+
+// Unwrap gives all that went wrong.
+func (e *stopError) Unwrap() []error { return e.errs }
+
 // beginStopLocked is the stage of the stop.
 func (c *container) beginStopLocked() stage {
 	c.result.Phase = PhaseStopping
@@ -142,7 +157,7 @@ func (c *container) endLocked(outcome Outcome) {
 		c.stop.cancel()
 	}
 	if len(c.stop.errs) > 0 {
-		c.result.Err = fmt.Errorf("failed to stop container %q (id=%q): %w", c.result.Name, c.result.ID, errors.Join(c.stop.errs...))
+		c.result.Err = &stopError{name: c.result.Name, id: c.result.ID, errs: c.stop.errs}
 	}
 	c.termination.giveTurnsLocked()
 	c.completeLocked()

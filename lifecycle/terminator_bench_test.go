@@ -12,16 +12,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// never is a runtime without containers that have ended.
-type never struct{ exited chan struct{} }
+// calm is a runtime whose containers have not exited, and end when they are told.
+type calm struct{ exited chan struct{} }
 
-func (never) StopContainer(context.Context, string, int64) error { return nil }
+func (calm) StopContainer(context.Context, string, int64) error { return nil }
 
-func (n never) Exited(string) <-chan struct{} { return n.exited }
+func (c calm) Exited(string) <-chan struct{} { return c.exited }
 
 // sleepingPods are pods of one container with a sleep hook that outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
@@ -38,81 +39,125 @@ func sleepingPods(n int) []*v1.Pod {
 	return pods
 }
 
-// memory is what goroutines and what they hold take.
-func memory() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc + m.StackInuse
+// way terminates pods, returns when all of their hooks sleep, and gives what cancels
+// them and waits until nothing is left of them.
+type way func(b *testing.B, pods []*v1.Pod) (cancel func())
+
+// ways are ours, without and with an eye on the exits of containers, and the plain one.
+func ways() map[string]way {
+	calm := calm{make(chan struct{})}
+	return map[string]way{
+		"Terminator":           func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, nil, 1) },
+		"Terminator and exits": func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, calm, 2) },
+		"plain":                plain,
+	}
 }
 
-// BenchmarkPodInSleepHook measures the memory of a pod while its hook sleeps, and
-// the end of 10,000 of them.
-func BenchmarkPodInSleepHook(b *testing.B) {
-	const pods = 10_000
-	b.Run("Terminator", func(b *testing.B) {
-		for b.Loop() {
-			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: never{}, Exits: never{}})
-			require.NoError(b, err)
-			all := sleepingPods(pods)
-			before := memory()
-			for _, pod := range all {
-				terminator.Terminate(b.Context(), pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
-			}
-			<-time.After(100 * time.Millisecond)
-			b.ReportMetric(float64(memory()-before)/pods, "B/pod")
-			began := time.Now()
-			require.NoError(b, terminator.Close(b.Context()))
-			b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/close")
-		}
-	})
-	b.Run("plain", func(b *testing.B) {
-		for b.Loop() {
-			all := sleepingPods(pods)
-			before := memory()
-			ctx, cancel := context.WithCancel(b.Context())
-			var wg sync.WaitGroup
-			for _, pod := range all {
-				wg.Go(func() { plainKill(ctx, pod) })
-			}
-			<-time.After(100 * time.Millisecond)
-			b.ReportMetric(float64(memory()-before)/pods, "B/pod")
-			began := time.Now()
-			cancel()
-			wg.Wait()
-			b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/close")
-		}
-	})
+func ours(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher, goroutines int) func() {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: exits})
+	require.NoError(b, err)
+	ctx := klog.NewContext(b.Context(), klog.Logger{})
+	for _, pod := range pods {
+		terminator.Terminate(ctx, pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
+	}
+	awaitGoroutines(goroutines * len(pods))
+	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// plainKill is what the kubelet does for one pod: its worker, a goroutine that
-// kills, one per container, and one per hook, each with a timer of its own.
+// plain is what the kubelet does for a pod: its worker, a goroutine that kills, one
+// per container, and one per hook, with timers of their own.
+func plain(b *testing.B, pods []*v1.Pod) func() {
+	ctx, cancel := context.WithCancel(b.Context())
+	var workers sync.WaitGroup
+	for _, pod := range pods {
+		workers.Go(func() { plainKill(ctx, pod) })
+	}
+	awaitGoroutines(4 * len(pods))
+	return func() {
+		cancel()
+		workers.Wait()
+	}
+}
+
 func plainKill(ctx context.Context, pod *v1.Pod) {
+	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
 		var containers sync.WaitGroup
 		for i := range pod.Spec.Containers {
-			containers.Go(func() {
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					select {
-					case <-time.After(time.Duration(pod.Spec.Containers[i].Lifecycle.PreStop.Sleep.Seconds) * time.Second):
-					case <-ctx.Done():
-					}
-				}()
-				select {
-				case <-done:
-				case <-time.After(time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second):
-				}
-			})
+			containers.Go(func() { plainPreStop(ctx, pod, &pod.Spec.Containers[i], grace) })
 		}
 		containers.Wait()
 	}()
 	select {
 	case <-killed:
-	case <-time.After(time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second * 3 / 2):
+	case <-time.After(grace * 3 / 2):
+	}
+}
+
+func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, grace time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := plainRun(ctx, pod, container, container.Lifecycle.PreStop); err == nil {
+			panic("an hour went by")
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(grace):
+	}
+}
+
+// awaitGoroutines waits until there are that many, and a moment more for the last of
+// them to fall asleep.
+func awaitGoroutines(n int) {
+	for runtime.NumGoroutine() < n {
+		<-time.After(time.Millisecond)
+	}
+	<-time.After(100 * time.Millisecond)
+}
+
+// BenchmarkSleepingPodMemory reports what one pod takes while its hook sleeps. The
+// descriptors of goroutines are measured as for single hooks.
+func BenchmarkSleepingPodMemory(b *testing.B) {
+	const pods = 10_000
+	before := inUse()
+	park(b.Context(), 4*pods, sleepers()["floor"])()
+	descriptor := float64(inUse()-before) / (4 * pods)
+	for _, name := range []string{"plain", "Terminator", "Terminator and exits"} {
+		goroutines := map[string]float64{"plain": 4, "Terminator": 1, "Terminator and exits": 2}[name]
+		b.Run(name, func(b *testing.B) {
+			var took int64
+			rounds := 0
+			for b.Loop() {
+				all := sleepingPods(pods)
+				before := inUse()
+				cancel := ways()[name](b, all)
+				took += inUse() - before
+				rounds++
+				cancel()
+			}
+			b.ReportMetric(float64(took)/float64(rounds*pods)+descriptor*goroutines, "B/pod")
+		})
+	}
+}
+
+// BenchmarkCancelSleepingPods is the time from the cancellation of 100,000 pods whose
+// hooks sleep until nothing is left of them.
+func BenchmarkCancelSleepingPods(b *testing.B) {
+	const pods = 100_000
+	all := sleepingPods(pods)
+	for _, name := range []string{"plain", "Terminator", "Terminator and exits"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				cancel := ways()[name](b, all)
+				b.StartTimer()
+				cancel()
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/cancel")
+		})
 	}
 }

@@ -1,11 +1,13 @@
 package lifecycle_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -38,6 +40,34 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 		require.Equal(b, "spec.containers{app}", event.Object.(*v1.ObjectReference).FieldPath)
 		<-b.Terminate(b.Context(), b.pod, lifecycle.Request{}).Done()
 	})
+}
+
+// A recorder that is slow, or a runtime that is quick, does not change the order.
+func TestEventHookStop(t *testing.T) {
+	var order sequence
+	inBubble(t, 30, func(b *bed) {
+		order = nil
+		b.main("app", exec(), lifecycletest.Script{})
+		b.kill()
+		require.Equal(b, sequence{"event", "hook", "stop"}, order)
+	}, func(o *lifecycle.TerminatorOptions) { o.Events, o.Hooks, o.Runtime = &order, &order, &order })
+}
+
+// sequence is a recorder, a runner and a runtime that note what is asked of them.
+type sequence []string
+
+func (s *sequence) note(what string, takes time.Duration) { <-time.After(takes); *s = append(*s, what) }
+
+func (s *sequence) Event(apiruntime.Object, string, string, string) { s.note("event", 3*time.Second) }
+
+func (s *sequence) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+	s.note("hook", 2*time.Second)
+	return "", nil
+}
+
+func (s *sequence) StopContainer(context.Context, string, int64) error {
+	s.note("stop", time.Second)
+	return nil
 }
 
 func TestTheGraceOfAPod(t *testing.T) {
