@@ -132,7 +132,24 @@ func TestCancelledBehindALostSession(t *testing.T) {
 	})
 }
 
-// An event that is newer than what the host has said of pending shutdowns counts.
+// An event is newer than what the same session is told of pending shutdowns.
+func TestEventOvertakesPending(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.host.PendingTakes = 3 * time.Second
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.start(m)
+		n.pass(time.Second)
+		n.announce()
+		n.pass(3 * time.Second)
+		require.Error(t, m.ShutdownStatus(), "the answer that none is pending is too old")
+		n.pass(time.Minute)
+		require.False(t, n.report().Cancelled)
+	})
+}
+
+// A lock that is granted in the middle of a drain delays the host until its end.
 func TestLateInhibit(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}

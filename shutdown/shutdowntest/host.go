@@ -29,7 +29,8 @@ type Host struct {
 	// ConnectErr, PendingErr, DelayErr and InhibitErr refuse a call each. Nil: it
 	// succeeds.
 	ConnectErr, PendingErr, DelayErr, InhibitErr error
-	// PendingTakes is how long the host takes to say whether a shutdown is under way.
+	// PendingTakes is how long the host takes to say whether a shutdown is under way:
+	// the answer is of the moment of the question.
 	PendingTakes time.Duration
 	// InhibitTakes is how long a lock takes to be granted; it does not end with the
 	// context, as a reply on a bus does not.

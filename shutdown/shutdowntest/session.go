@@ -22,24 +22,24 @@ type session struct {
 // Events gives what the host announces after Connect.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Pending gives a copy of the shutdown under way.
+// Pending gives a copy of the shutdown that was under way when it was called.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
-	h := s.host
-	if err := pass(ctx, h.pendingTakes()); err != nil {
+	pending, takes, err := s.host.asked(ctx)
+	if err == nil {
+		err = pass(ctx, takes)
+	}
+	if err != nil || pending == nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.called(ctx, "pending", h.PendingErr); err != nil || h.pending == nil {
-		return nil, err
-	}
-	return new(*h.pending), nil
+	return new(*pending), nil
 }
 
-func (h *Host) pendingTakes() time.Duration {
+// asked is what is pending, and how long the answer takes.
+func (h *Host) asked(ctx context.Context) (*shutdown.Event, time.Duration, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.PendingTakes
+	err := h.called(ctx, "pending", h.PendingErr)
+	return h.pending, h.PendingTakes, err
 }
 
 // RequestDelay grants what the host's limit allows.
