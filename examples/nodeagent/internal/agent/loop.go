@@ -98,7 +98,7 @@ func (l *loop) signal(sig os.Signal) (done bool, err error) {
 func (l *loop) giveUp(signal string) error {
 	var names []string
 	for _, p := range l.pods.all {
-		if p.isEnding() {
+		if _, ending := p.toldAt(); ending {
 			names = append(names, p.name())
 		}
 	}
@@ -122,7 +122,7 @@ func (l *loop) trigger(origin string) error {
 // begin notes that a shutdown has begun. A service manager that wants the agent to
 // stop has to wait for it.
 func (l *loop) begin() {
-	l.began, l.asked = time.Now(), false
+	l.began, l.asked = l.pods.firstTold(time.Now()), false
 	l.notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowed() + closeTimeout).Microseconds()))
 }
 
@@ -138,7 +138,7 @@ func (l *loop) look() (done bool, err error) {
 	l.drained = l.drained && shuttingDown
 	snapshot := l.snapshot(time.Now())
 	if over {
-		snapshot.Cancelled = report.Cancelled
+		snapshot.Began, snapshot.Now, snapshot.Cancelled = report.Started, report.Ended, report.Cancelled
 		return l.finish(snapshot, report)
 	}
 	if !l.drained {

@@ -77,11 +77,29 @@ func (l *pods) find(uid types.UID) *pod {
 func (l *pods) ending() int {
 	n := 0
 	for _, p := range l.all {
-		if p.isEnding() {
+		if _, ending := p.toldAt(); ending {
 			n++
 		}
 	}
 	return n
+}
+
+// firstTold is when the first of the pods that are being stopped was told to, or
+// now if none is.
+func (l *pods) firstTold(now time.Time) time.Time {
+	for _, p := range l.all {
+		if told, ending := p.toldAt(); ending && told.Before(now) {
+			now = told
+		}
+	}
+	return now
+}
+
+// toldAt is when the pod was told to stop; false: it was not, or it is gone.
+func (p *pod) toldAt() (told time.Time, ending bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told, !p.told.IsZero() && p.gone.IsZero()
 }
 
 func (p *pod) isActive() bool {
@@ -89,12 +107,6 @@ func (p *pod) isActive() bool {
 	defer p.mu.Unlock()
 	runs := p.problem == nil && (p.abandon != nil || isClosed(p.settled))
 	return p.gone.IsZero() && (runs || !p.told.IsZero())
-}
-
-func (p *pod) isEnding() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.told.IsZero() && p.gone.IsZero()
 }
 
 // begin says that the pod is being started.

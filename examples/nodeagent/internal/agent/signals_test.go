@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func TestHostShutsDown(t *testing.T) {
 		b.pass(2 * time.Second)
 		require.Zero(t, host.Held())
 		require.True(t, b.running(), "the machine will stop the agent")
-		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
+		require.Equal(t, 1, strings.Count(b.output(), "1 of 1 pod stopped in time."))
 		require.Contains(t, b.told, "STATUS=The pods have been stopped")
 
 		b.signals <- syscall.SIGTERM
@@ -114,7 +115,9 @@ func TestCancelledShutdown(t *testing.T) {
 		b.pass(time.Second)
 		host.Cancel()
 		b.pass(10 * time.Second)
-		require.Contains(t, b.output(), "The shutdown was called off after 4.")
+		require.Contains(t, b.output(), "The shutdown was called off after 4.0 s.")
+		require.Equal(t, 1, strings.Count(b.output(), "gone after 4.0 s"))
+		require.NotContains(t, b.output(), "3.9 s", "counted from when the first pod was told, not from when that was seen")
 		require.Equal(t, 1, host.Held(), "held again")
 		require.True(t, b.running())
 

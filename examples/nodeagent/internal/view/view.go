@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -61,8 +62,9 @@ func (v *View) Show(s Snapshot) {
 func (v *View) Finish(s Snapshot) {
 	v.put(func(out *bytes.Buffer) {
 		v.draw.show(out, v.last, s)
-		v.last = Snapshot{}
-		v.draw.show(out, v.last, v.last)
+		v.draw.show(out, s, Snapshot{}) // takes away what was drawn in place
+		v.last = s
+		v.last.Began = time.Time{}
 		writeSummary(out, s, v.draw.width())
 	})
 }
@@ -72,9 +74,6 @@ func (v *View) Write(text []byte) (int, error) {
 	v.put(func(out *bytes.Buffer) {
 		v.part = append(v.part, text...)
 		end := bytes.LastIndexByte(v.part, '\n') + 1
-		if end == 0 {
-			return
-		}
 		v.draw.wipe(out)
 		out.Write(v.part[:end])
 		v.draw.restore(out)
