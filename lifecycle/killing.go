@@ -108,7 +108,7 @@ func (tr *Terminator) killEnded(t *Termination) {
 // killMessage is the kubelet's message for the end of a container whose probe has
 // failed, "" for other reasons.
 func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string {
-	probe := ""
+	var probe string
 	switch reason {
 	case graceperiod.ReasonLivenessProbe:
 		probe = "liveness"

@@ -48,7 +48,7 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, c Container
 	if err := tr.admit(pod, g); err != nil {
 		return err
 	}
-	defer tr.dismiss(pod, g, "", false)
+	defer tr.dismiss(g, "", false)
 	if kindOf(spec.Lifecycle.PostStart) == kindSleep && tr.opts.Exits != nil {
 		defer cutBeside(ctx, cancel, tr.opts.Exits.Exited(c.ID))()
 	}

@@ -10,8 +10,10 @@ import (
 )
 
 func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
-	order := []lifecycle.Outcome{lifecycle.Graceful, lifecycle.NotFound, lifecycle.GraceExceeded,
-		lifecycle.Forced, lifecycle.RuntimeStuck, lifecycle.LeftRunning, ""}
+	order := []lifecycle.Outcome{
+		lifecycle.Graceful, lifecycle.NotFound, lifecycle.GraceExceeded,
+		lifecycle.Forced, lifecycle.RuntimeStuck, lifecycle.LeftRunning, "",
+	}
 	require.Equal(t, lifecycle.Graceful, lifecycle.Result{}.Outcome())
 	for i, worse := range order {
 		for _, better := range order[:i+1] {

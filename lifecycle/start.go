@@ -37,7 +37,7 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 		return startFailed(pod, name, err)
 	}
 	id, err := start(ctx)
-	t := tr.dismiss(pod, g, id, err == nil)
+	t := tr.dismiss(g, id, err == nil)
 	switch {
 	case t == nil && err == nil:
 		return nil
@@ -78,7 +78,7 @@ func (tr *Terminator) admit(pod *v1.Pod, g *guest) error {
 
 // dismiss ends a call of the agent's, and gives the pod's termination if one has
 // begun. A container that has come up before is remembered for it.
-func (tr *Terminator) dismiss(pod *v1.Pod, g *guest, id string, up bool) *Termination {
+func (tr *Terminator) dismiss(g *guest, id string, up bool) *Termination {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	delete(g.state.guests, g)

@@ -2,8 +2,8 @@ package lifecycle_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +29,7 @@ func sleepingPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
 		pods[i] = &v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), UID: types.UID(fmt.Sprint(i))},
+			ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))},
 			Spec: v1.PodSpec{
 				TerminationGracePeriodSeconds: new(int64(7200)),
 				Containers:                    []v1.Container{container("app", sleep(3600))},

@@ -150,8 +150,10 @@ func TestRunInContainer(t *testing.T) {
 		"no script":                 {},
 		"a command runs to its end": {script: lifecycletest.Script{Exec: sleep(3 * second)}, took: 3 * second, out: "slept"},
 		"a command has a timeout":   {script: lifecycletest.Script{Exec: sleep(3 * second)}, timeout: second, took: second, err: context.DeadlineExceeded},
-		"a container exits under its command": {script: lifecycletest.Script{Exec: sleep(3 * second), ExitAfter: 2 * second}, took: 2 * second,
-			err: lifecycletest.ErrContainerExited},
+		"a container exits under its command": {
+			script: lifecycletest.Script{Exec: sleep(3 * second), ExitAfter: 2 * second},
+			took:   2 * second, err: lifecycletest.ErrContainerExited,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
