@@ -15,7 +15,8 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
-	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s
+	@echo "Building the example agent; the first time this takes a few minutes."
+	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
 
 test: ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")

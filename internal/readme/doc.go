@@ -1,0 +1,2 @@
+// Package readme keeps the README honest: its program is compiled with the rest.
+package readme
