@@ -137,12 +137,24 @@ func TestBeforeDeleteErrors(t *testing.T) {
 		is      func(error) bool
 		message string
 	}{
-		{"unknown policy", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Sideways"))}, apierrors.IsInvalid,
-			`DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`},
-		{"another UID", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-2"))}}, apierrors.IsConflict,
-			`Operation cannot be fulfilled on Pod "web": the UID in the precondition (u-2) does not match the UID in record (u-1). The object might have been deleted and then recreated`},
-		{"another version", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-1")), ResourceVersion: new("16")}}, apierrors.IsConflict,
-			`Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (16) does not match the ResourceVersion in record (17). The object might have been modified`},
+		{
+			"unknown policy",
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Sideways"))},
+			apierrors.IsInvalid,
+			`DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`,
+		},
+		{
+			"another UID",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-2"))}},
+			apierrors.IsConflict,
+			`Operation cannot be fulfilled on Pod "web": the UID in the precondition (u-2) does not match the UID in record (u-1). The object might have been deleted and then recreated`,
+		},
+		{
+			"another version",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-1")), ResourceVersion: new("16")}},
+			apierrors.IsConflict,
+			`Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (16) does not match the ResourceVersion in record (17). The object might have been modified`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.options.GracePeriodSeconds = new(int64(-2))

@@ -63,15 +63,16 @@ func (s Step) clause(before *int64) string {
 	switch s.Rule {
 	case RuleDeletion, RuleStartupProbe, RuleLivenessProbe, RuleSpec, RuleOverride, RuleOptions:
 		return s.fieldClause(before)
-	case RuleEvictionMaximum:
-		if !s.Applied {
-			return "the eviction maximum of " + decimal(s.Value) + " defers to the pod"
-		}
+	default:
 	}
-	if !s.Applied {
+	switch {
+	case s.Applied:
+		return s.constantClause()
+	case s.Rule == RuleEvictionMaximum:
+		return "the eviction maximum of " + decimal(s.Value) + " defers to the pod"
+	default:
 		return ""
 	}
-	return s.constantClause()
 }
 
 // fieldClause says what the step's field holds and, if that is not the whole

@@ -22,55 +22,100 @@ func TestExplanationSentences(t *testing.T) {
 		want string
 	}{
 		{"zero value", graceperiod.Explanation{}, "The grace period is 0 s."},
-		{"an unknown rule", graceperiod.Explanation{Seconds: 4, Steps: []graceperiod.Step{{Rule: "Whim", Value: 4, Set: true, Applied: true}}},
-			"The grace period is 4 s because Whim gives 4."},
+		{
+			"an unknown rule",
+			graceperiod.Explanation{Seconds: 4, Steps: []graceperiod.Step{{Rule: "Whim", Value: 4, Set: true, Applied: true}}},
+			"The grace period is 4 s because Whim gives 4.",
+		},
 
-		{"container, nothing", graceperiod.ExplainContainer(nil, nil, graceperiod.ReasonUnknown),
-			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s."},
-		{"container, deletion", graceperiod.ExplainContainer(podWith(nil, new(int64(5))), nil, graceperiod.ReasonUnknown),
-			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5."},
-		{"container, probe", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonStartupProbe),
-			"The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set and spec.containers[1].startupProbe.terminationGracePeriodSeconds is 10."},
-		{"container, probe without", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
-			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[1].livenessProbe.terminationGracePeriodSeconds is not set, and spec.terminationGracePeriodSeconds is 30."},
-		{"container, probe that cannot apply", graceperiod.ExplainContainer(baseless, &baseless.Spec.Containers[0], graceperiod.ReasonLivenessProbe),
-			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[0].livenessProbe.terminationGracePeriodSeconds of 9 needs a grace in the pod's spec beside it, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s."},
+		{
+			"container, nothing", graceperiod.ExplainContainer(nil, nil, graceperiod.ReasonUnknown),
+			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
+		},
+		{
+			"container, deletion", graceperiod.ExplainContainer(podWith(nil, new(int64(5))), nil, graceperiod.ReasonUnknown),
+			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
+		},
+		{
+			"container, probe", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonStartupProbe),
+			"The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set and spec.containers[1].startupProbe.terminationGracePeriodSeconds is 10.",
+		},
+		{
+			"container, probe without", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
+			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[1].livenessProbe.terminationGracePeriodSeconds is not set, and spec.terminationGracePeriodSeconds is 30.",
+		},
+		{
+			"container, probe that cannot apply", graceperiod.ExplainContainer(baseless, &baseless.Spec.Containers[0], graceperiod.ReasonLivenessProbe),
+			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[0].livenessProbe.terminationGracePeriodSeconds of 9 needs a grace in the pod's spec beside it, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
+		},
 
-		{"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, new(int64(5))), 20, new(int64(0))),
-			"The grace period is 1 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s."},
-		{"pod, nothing new", graceperiod.ExplainPod(podWith(nil, new(int64(25))), 20, nil),
-			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set."},
-		{"pod, spec", graceperiod.ExplainPod(podWith(new(int64(30)), nil), 0, nil),
-			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30."},
-		{"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, new(int64(0))), 20, new(int64(60))),
-			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period only ever shrinks."},
+		{
+			"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, new(int64(5))), 20, new(int64(0))),
+			"The grace period is 1 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
+		},
+		{
+			"pod, nothing new", graceperiod.ExplainPod(podWith(nil, new(int64(25))), 20, nil),
+			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
+		},
+		{
+			"pod, spec", graceperiod.ExplainPod(podWith(new(int64(30)), nil), 0, nil),
+			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
+		},
+		{
+			"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, new(int64(0))), 20, new(int64(60))),
+			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period only ever shrinks.",
+		},
 
-		{"delete, no options", graceperiod.ExplainDelete(nil, nil),
-			"The grace period is 0 s because there are no delete options."},
-		{"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(7)))),
-			"The grace period is 7 s because options.gracePeriodSeconds is 7."},
-		{"delete, nobody says anything", graceperiod.ExplainDelete(scheduled(nil), asking(nil)),
-			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate."},
-		{"delete, not on a node", graceperiod.ExplainDelete(nil, asking(new(int64(7)))),
-			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty."},
-		{"delete, finished", graceperiod.ExplainDelete(finished, asking(nil)),
-			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished."},
-		{"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(-7)))),
-			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1."},
+		{
+			"delete, no options", graceperiod.ExplainDelete(nil, nil),
+			"The grace period is 0 s because there are no delete options.",
+		},
+		{
+			"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(7)))),
+			"The grace period is 7 s because options.gracePeriodSeconds is 7.",
+		},
+		{
+			"delete, nobody says anything", graceperiod.ExplainDelete(scheduled(nil), asking(nil)),
+			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate.",
+		},
+		{
+			"delete, not on a node", graceperiod.ExplainDelete(nil, asking(new(int64(7)))),
+			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty.",
+		},
+		{
+			"delete, finished", graceperiod.ExplainDelete(finished, asking(nil)),
+			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished.",
+		},
+		{
+			"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(-7)))),
+			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1.",
+		},
 
-		{"hard eviction", graceperiod.ExplainHardEviction(),
-			"The grace period is 1 s because a hard eviction gives 1 s."},
-		{"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(new(int64(60)), nil), 20),
-			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60."},
-		{"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(new(int64(5)), nil), 20),
-			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5."},
-		{"soft eviction, deferred to nothing", graceperiod.ExplainSoftEviction(nil, -1),
-			"The grace period is 30 s because the eviction maximum of -1 defers to the pod, spec.terminationGracePeriodSeconds is not set, and the default is 30."},
+		{
+			"hard eviction", graceperiod.ExplainHardEviction(),
+			"The grace period is 1 s because a hard eviction gives 1 s.",
+		},
+		{
+			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(new(int64(60)), nil), 20),
+			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
+		},
+		{
+			"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(new(int64(5)), nil), 20),
+			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
+		},
+		{
+			"soft eviction, deferred to nothing", graceperiod.ExplainSoftEviction(nil, -1),
+			"The grace period is 30 s because the eviction maximum of -1 defers to the pod, spec.terminationGracePeriodSeconds is not set, and the default is 30.",
+		},
 
-		{"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(new(int64(60)), nil), 20),
-			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60."},
-		{"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(new(int64(20)), nil), 20),
-			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20."},
+		{
+			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(new(int64(60)), nil), 20),
+			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60.",
+		},
+		{
+			"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(new(int64(20)), nil), 20),
+			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20.",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, c.got.String())
