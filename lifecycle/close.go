@@ -61,13 +61,7 @@ func (tr *Terminator) shut() (working []*Termination, guests []*guest) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.closed = true
-	for t := range tr.working {
-		working = append(working, t)
-	}
-	for _, state := range tr.pods {
-		guests = slices.AppendSeq(guests, maps.Keys(state.guests))
-	}
-	return working, guests
+	return slices.Collect(maps.Keys(tr.working)), slices.Collect(maps.Keys(tr.guests))
 }
 
 // isClosed tells whether nothing may begin any more.

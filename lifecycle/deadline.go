@@ -54,10 +54,12 @@ func (t *Termination) Shorten(seconds int64) bool {
 	t.mu.Lock()
 	defer t.unlock()
 	now := time.Now()
-	if t.over || !now.Add(graceperiod.Duration(seconds)).Before(t.deadlineLocked()) {
+	if t.over || t.left || !now.Add(graceperiod.Duration(seconds)).Before(t.deadlineLocked()) {
 		return false
 	}
-	klog.FromContext(t.life).V(1).Info("Shortening the termination of a pod", "pod", klog.KObj(t.pod), "gracePeriod", seconds)
+	t.deferLocked(func() {
+		klog.FromContext(t.life).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(t.pod), "gracePeriod", seconds)
+	})
 	t.granted, t.since, t.cause = seconds, now, Shortened
 	if t.timer != nil {
 		t.timer.Reset(graceperiod.Duration(seconds))

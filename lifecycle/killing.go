@@ -17,10 +17,9 @@ import (
 //
 // ctx bounds the waiting only, as in [Terminator.KillPod]. A container that is being
 // ended already, alone or with its pod, is waited for and not ended twice; one that its
-// pod's termination has ended is not ended again; when its
-// pod's termination begins later, the kill becomes a part of it and is shortened to
-// the pod's grace. A kill that ended [RuntimeStuck] may be repeated: the hook is not
-// run again.
+// pod's termination has ended is not ended again. When its pod's termination begins
+// later, the kill becomes a part of it and is shortened to the pod's grace. A kill that
+// ended [RuntimeStuck] may be repeated: the hook is not run again.
 func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, reason graceperiod.KillReason) (ContainerResult, error) {
 	return tr.killFor(ctx, pod, c, reason, killMessage(pod, c.Name, reason))
 }

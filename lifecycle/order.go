@@ -49,19 +49,9 @@ func isSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// hasSidecar tells whether the containers of a pod wait for their turn: without a
-// restartable init container none does (the kubelet's HasRestartableInitContainer).
-func hasSidecar(pod *v1.Pod) bool {
-	for i := range pod.Spec.InitContainers {
-		if isSidecar(&pod.Spec.InitContainers[i]) {
-			return true
-		}
-	}
-	return false
-}
-
 // mustWaitFor tells whether a container stops after another one: a sidecar after
-// all main containers, and after every sidecar declared later.
+// all main containers, and after every sidecar declared later. The kubelet has it wait
+// for the next sidecar only, which is the same unless that one does not run.
 func (r role) mustWaitFor(other role) bool {
 	return r >= roleFirstSidecar && (other == roleMain || other > r)
 }
@@ -71,15 +61,9 @@ func (r role) mustWaitFor(other role) bool {
 // in the termination, and so are waited for by none (k/k#125880).
 func (c *container) hasTurnLocked() bool {
 	t := c.termination
-	if !t.ordered || t.spentLocked() {
-		return true
-	}
-	for i := range t.containers {
-		if other := &t.containers[i]; !other.stop.ended && c.role.mustWaitFor(other.role) {
-			return false
-		}
-	}
-	return true
+	return t.spentLocked() || !t.anyLocked(func(other *container) bool {
+		return !other.stop.ended && c.role.mustWaitFor(other.role)
+	})
 }
 
 // giveTurnsLocked sends those on their way who wait, and whose turn it is now.

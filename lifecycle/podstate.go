@@ -1,10 +1,8 @@
 package lifecycle
 
 import (
-	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,22 +15,6 @@ type podState struct {
 	kills       map[string]*Termination // of single containers, under way, by container ID
 	hooksRun    map[string]string       // the ID of each container, by name, whose preStop has run
 	started     map[string]string       // the ID of each container, by name, that Start has started
-	guests      map[*guest]struct{}     // the agent's calls that are under way
-}
-
-// guest is a call of the agent's that runs in the agent's own goroutine, and that
-// ends when its pod does.
-type guest struct {
-	name   string // of its container
-	starts bool   // it starts the container; else it runs a postStart hook
-	cancel context.CancelCauseFunc
-	state  *podState  // of its pod
-	awaits *container // what stands for its container in the pod's termination; nil: nothing
-}
-
-// endWith ends the context of a postStart hook with the grace of its pod.
-func (g *guest) endWith(t *Termination) {
-	context.AfterFunc(t.grace, func() { g.cancel(context.Cause(t.grace)) })
 }
 
 // podKey is how a pod is known: by its UID, or by its namespace and name where
@@ -63,16 +45,46 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
+// exitedOf asks which of the containers that [Terminator.Start] has started for a pod
+// have exited; nil if nobody knows. It holds no lock while it asks.
+func (tr *Terminator) exitedOf(pod *v1.Pod) map[string]bool {
+	if tr.opts.Exits == nil {
+		return nil
+	}
+	exited := map[string]bool{}
+	for _, id := range tr.startedOf(pod) {
+		exited[id] = isClosed(tr.opts.Exits.Exited(id))
+	}
+	return exited
+}
+
+// startedOf are the IDs of the containers that were started for a pod.
+func (tr *Terminator) startedOf(pod *v1.Pod) []string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Collect(maps.Values(tr.stateLocked(pod).started))
+}
+
+// isClosed tells whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // withStarted adds to the containers that run those that [Terminator.Start] has
-// started and that the caller, who looked before that, has not seen. Without an
-// ExitWatcher nobody knows which of them still run, and the caller is believed. Those
-// whose preStop has run are marked.
-func (s *podState) withStarted(running []Container, exits ExitWatcher) []Container {
+// started and that the caller, who looked before that, has not seen. Where nobody
+// knows which of them have exited, the caller is believed. Those whose preStop has
+// run are marked.
+func (s *podState) withStarted(running []Container, exited map[string]bool) []Container {
 	all := slices.Clone(running)
 	for _, name := range slices.Sorted(maps.Keys(s.started)) {
 		id := s.started[name]
-		known := func(c Container) bool { return c.ID == id }
-		if exits != nil && !slices.ContainsFunc(running, known) && !isClosed(exits.Exited(id)) {
+		known := slices.ContainsFunc(running, func(c Container) bool { return c.ID == id })
+		if exited != nil && !exited[id] && !known {
 			all = append(all, Container{Name: name, ID: id})
 		}
 	}
@@ -91,34 +103,9 @@ func (s *podState) hookRan(c Container) bool {
 	return s.termination != nil && s.termination.has(c.ID)
 }
 
-// isClosed tells whether a channel is closed.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// starting are the starts under way, in the order of their containers' names.
-func (s *podState) starting() []*guest {
-	starting := slices.DeleteFunc(slices.Collect(maps.Keys(s.guests)), func(g *guest) bool { return !g.starts })
-	slices.SortFunc(starting, func(a, b *guest) int { return strings.Compare(a.name, b.name) })
-	return starting
-}
-
-// bind ties what is under way for a pod to its termination: starts are told that
-// they come too late, postStart hooks end with the grace, and kills of single
-// containers stand for the containers they kill.
-func (s *podState) bind(t *Termination) {
-	for g := range s.guests {
-		if g.starts {
-			g.cancel(ErrTerminating)
-		} else {
-			g.endWith(t)
-		}
-	}
+// bindKills has the kills of single containers under way stand for them in the
+// termination of their pod.
+func (s *podState) bindKills(t *Termination) {
 	for i := range t.containers {
 		if kill := s.kills[t.containers[i].result.ID]; kill != nil && !t.containers[i].starting {
 			t.containers[i].kill = &kill.containers[0]

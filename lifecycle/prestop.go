@@ -65,27 +65,20 @@ func (c *container) beginHookLocked() stage {
 	c.result.Phase = PhaseHook
 	c.hook.state, c.hook.began = hookRunning, time.Now()
 	ctx := c.termination.grace
-	if exited := c.exitOfSleep(); exited != nil {
+	if c.termination.owner.opts.Exits != nil && kindOf(c.handler()) == kindSleep {
 		ctx, c.hook.cancel = context.WithCancelCause(ctx)
-		c.termination.goLocked(c, cutAtExit(ctx, exited))
+		c.termination.goLocked(c, cutAtExit(ctx, c.result.ID))
 	}
 	return runHook(ctx, c.result.ID)
 }
 
-// exitOfSleep is closed when the container exits, if that is to end its hook: only
-// sleeps are cut by an exit; others may have their work outside of the container.
-func (c *container) exitOfSleep() <-chan struct{} {
-	if exits := c.termination.owner.opts.Exits; exits != nil && kindOf(c.handler()) == kindSleep {
-		return exits.Exited(c.result.ID)
-	}
-	return nil
-}
-
-// cutAtExit waits beside a sleep for the end of its container or its own.
-func cutAtExit(ctx context.Context, exited <-chan struct{}) stage {
+// cutAtExit waits beside a sleep for the exit of its container, or for its own end.
+// Only sleeps are cut by an exit; other hooks may have their work outside of the
+// container.
+func cutAtExit(ctx context.Context, id string) stage {
 	return func(c *container) stage {
 		select {
-		case <-exited:
+		case <-c.termination.owner.opts.Exits.Exited(id):
 			c.termination.mu.Lock()
 			defer c.termination.unlock()
 			return c.cutHookLocked(ContainerExited)

@@ -11,8 +11,9 @@ type Container struct {
 // Request says how a pod is to be terminated. The zero value means: with the
 // pod's own grace period, all containers that run in its status.
 type Request struct {
-	// GracePeriodSeconds overrides the grace period of every container, in
-	// seconds; nil means the pod's own. A value below 1 means 1.
+	// GracePeriodSeconds overrides the grace period of the pod's spec, in seconds;
+	// nil means the pod's own. A value below 1 means 1. It does not lengthen the
+	// grace of a pod that was deleted ([graceperiod.ForPod]).
 	GracePeriodSeconds *int64
 	// Containers are those that run; nil means [ContainersOf] the pod.
 	Containers []Container

@@ -72,7 +72,7 @@ func (tr *Terminator) admit(pod *v1.Pod, g *guest) error {
 		return ErrTerminating
 	}
 	g.state = state
-	put(&state.guests, g, struct{}{})
+	tr.guests[g] = struct{}{}
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (tr *Terminator) admit(pod *v1.Pod, g *guest) error {
 func (tr *Terminator) dismiss(g *guest, id string, up bool) *Termination {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	delete(g.state.guests, g)
+	delete(tr.guests, g)
 	if g.state.termination == nil && g.starts && up {
 		put(&g.state.started, g.name, id)
 	}
@@ -94,7 +94,6 @@ func (t *Termination) startFailed(g *guest) {
 	t.mu.Lock()
 	defer t.unlock()
 	if c := g.awaits; c.starting {
-		c.starting = false
 		c.endLocked(NotFound)
 	} else {
 		c.restart = nil
@@ -147,7 +146,6 @@ func (t *Termination) take(c *container, id string) taken {
 // neverStartedLocked gives up on a container that is still being started when the
 // grace is over; if it comes up later, its Start stops it.
 func (c *container) neverStartedLocked() {
-	c.starting = false
 	c.stop.errs = append(c.stop.errs, errNeverStarted)
 	c.endLocked(RuntimeStuck)
 }

@@ -149,6 +149,61 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 	})
 }
 
+func TestTheResultOfAnAgentThatStopsIsFinal(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("late")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := b.Start(b.Context(), b.pod, "late", func(context.Context) (string, error) {
+				<-time.After(5 * time.Second)
+				return "", errors.New("too late")
+			})
+			require.ErrorContains(b, err, "too late")
+		})
+		synctest.Wait()
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, b.Close(b.Context()))
+		wg.Wait()
+		require.Equal(b, lifecycle.LeftRunning, termination.Result().Outcome())
+	})
+}
+
+func TestCloseReachesTheGuestsOfAForgottenPod(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := b.Start(b.Context(), b.pod, "app", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", context.Cause(ctx)
+			})
+			require.ErrorIs(b, err, lifecycle.AgentStopping)
+		})
+		synctest.Wait()
+		b.Forget(b.pod.UID)
+		require.NoError(b, b.Close(b.Context()))
+		wg.Wait()
+	})
+}
+
+// slowExits is a watcher that takes its time to answer.
+type slowExits struct{ lifecycle.ExitWatcher }
+
+func (s slowExits) Exited(id string) <-chan struct{} {
+	<-time.After(time.Second)
+	return s.ExitWatcher.Exited(id)
+}
+
+// Were a lock held meanwhile, no time would pass, and the bubble would hang.
+func TestASlowExitWatcherHoldsNobodyUp(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", sleep(10), lifecycletest.Script{ExitAfter: 4 * time.Second})
+		b.declare("other")
+		require.NoError(b, b.starting("other", 0, lifecycletest.Script{})())
+		require.Equal(b, lifecycle.ContainerExited, b.kill().Containers[0].Hook.Cause)
+		require.Equal(b, 4*time.Second, b.at())
+	}, func(o *lifecycle.TerminatorOptions) { o.Exits = slowExits{o.Exits} })
+}
+
 // No container runs after its pod's termination has ended, wherever the two meet.
 func TestNoContainerSlipsThrough(t *testing.T) {
 	for range 300 {

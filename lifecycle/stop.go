@@ -149,7 +149,7 @@ func (c *container) successLocked() Outcome {
 
 // endLocked ends a container, and lets those go who wait for it.
 func (c *container) endLocked(outcome Outcome) {
-	c.stop.ended = true
+	c.stop.ended, c.starting = true, false
 	c.result.Outcome = outcome
 	if !c.stop.began.IsZero() {
 		c.result.Stopping = time.Since(c.stop.began)
@@ -157,7 +157,7 @@ func (c *container) endLocked(outcome Outcome) {
 		c.stop.cancel()
 	}
 	if len(c.stop.errs) > 0 {
-		c.result.Err = &stopError{name: c.result.Name, id: c.result.ID, errs: c.stop.errs}
+		c.result.Err = errors.Join(c.result.Err, &stopError{name: c.result.Name, id: c.result.ID, errs: c.stop.errs})
 	}
 	c.termination.giveTurnsLocked()
 	c.completeLocked()

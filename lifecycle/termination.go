@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +19,6 @@ type Termination struct {
 	owner   *Terminator
 	pod     *v1.Pod
 	message string    // of the Killing events, "" for the kubelet's
-	ordered bool      // containers wait for their turn
 	single  *podState // nil: it is the pod's; else that of one container of this pod
 	exited  bool      // the container has exited: only its hook is run
 
@@ -111,7 +109,7 @@ func (t *Termination) send(containers ...*container) {
 func (t *Termination) has(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.containers, func(c container) bool { return c.result.ID == id && !c.starting })
+	return t.anyLocked(func(c *container) bool { return c.result.ID == id && !c.starting })
 }
 
 // Done is closed when every container has ended, or cannot be helped.
@@ -127,6 +125,16 @@ func (t *Termination) Result() Result {
 		result.Containers[i] = t.containers[i].result
 	}
 	return result
+}
+
+// anyLocked tells whether one of the containers is so.
+func (t *Termination) anyLocked(so func(*container) bool) bool {
+	for i := range t.containers {
+		if so(&t.containers[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // unlock lets go of the termination and then does what was deferred under its
@@ -145,8 +153,7 @@ func (t *Termination) deferLocked(do func()) { t.deferred = append(t.deferred, d
 
 // settleLocked ends the termination once all of its containers have ended.
 func (t *Termination) settleLocked() {
-	unsettled := func(c container) bool { return c.result.Phase != PhaseEnded }
-	if t.over || slices.ContainsFunc(t.containers, unsettled) {
+	if t.over || t.anyLocked(func(c *container) bool { return c.result.Phase != PhaseEnded }) {
 		return
 	}
 	t.over = true

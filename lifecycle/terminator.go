@@ -66,8 +66,10 @@ type Terminator struct {
 	closed bool
 	pods   map[types.UID]*podState
 	// working are the terminations that have not ended, or for which a goroutine
-	// still works; Forget takes nothing from it, so that Close misses none.
+	// still works, and guests the agent's calls under way. Forget takes nothing from
+	// them, so that Close misses none.
 	working map[*Termination]struct{}
+	guests  map[*guest]struct{}
 }
 
 // NewTerminator makes a terminator. It starts nothing. All that is wrong with
@@ -88,6 +90,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 		pods:    map[types.UID]*podState{},
 		signals: features.Enabled(opts.Gates, ContainerStopSignals),
 		working: map[*Termination]struct{}{},
+		guests:  map[*guest]struct{}{},
 	}, nil
 }
 
@@ -142,6 +145,7 @@ func (tr *Terminator) send(t *Termination) {
 
 // enter finds the termination of a pod, or enters a new one that has not begun.
 func (tr *Terminator) enter(ctx context.Context, pod *v1.Pod, req Request) (t *Termination, existed bool) {
+	exited := tr.exitedOf(pod)
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	state := tr.stateLocked(pod)
@@ -153,11 +157,11 @@ func (tr *Terminator) enter(ctx context.Context, pod *v1.Pod, req Request) (t *T
 	if running == nil {
 		running = ContainersOf(pod)
 	}
-	running = state.withStarted(running, tr.opts.Exits)
-	t = newTermination(ctx, tr, pod, seconds, running, state.starting())
-	t.message, t.ordered = req.Message, hasSidecar(pod)
+	t = newTermination(ctx, tr, pod, seconds, state.withStarted(running, exited), tr.startingLocked(state))
+	t.message = req.Message
 	state.termination = t
-	state.bind(t)
+	state.bindKills(t)
+	tr.bindGuestsLocked(state, t)
 	tr.working[t] = struct{}{}
 	return t, false
 }
