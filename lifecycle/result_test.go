@@ -26,8 +26,10 @@ func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 func TestTheErrorOfAPodIsOfThoseThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
-		{Outcome: lifecycle.Forced, Err: forced}, {Outcome: lifecycle.RuntimeStuck, Err: stuck},
-		{Outcome: lifecycle.LeftRunning, Err: left}, {Outcome: lifecycle.Graceful},
+		{Outcome: lifecycle.Forced, Err: forced},
+		{Outcome: lifecycle.RuntimeStuck, Err: stuck},
+		{Outcome: lifecycle.LeftRunning, Err: left},
+		{Outcome: lifecycle.Graceful},
 	}}
 	require.ErrorIs(t, result.Err(), stuck)
 	require.ErrorIs(t, result.Err(), left)
