@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
@@ -24,6 +21,7 @@ type loop struct {
 	began   time.Time          // when the shutdown under way began; zero: none is
 	since   time.Time          // when the loop began; a report from before is another agent's
 	ended   time.Time          // when the last shutdown ended, as its report says
+	told    int                // how many pods it, and those before, have told to stop
 	drained bool               // the host still shuts down, and the pods are stopped
 	asked   bool               // a signal came while the pods were being stopped
 	after   <-chan time.Time   // the shutdown of --shutdown-after
@@ -66,6 +64,7 @@ func (l *loop) draining() bool { return !l.began.IsZero() }
 
 // ready tells everybody that the pods run.
 func (l *loop) ready() {
+	l.passOver(l.manager.ShutdownStatus() != nil)
 	l.opts.View.Say(l.welcome(l.snapshot(time.Now())))
 	for _, warning := range l.manager.Plan().Warnings {
 		l.opts.View.Say("Warning: " + warning)
@@ -74,35 +73,6 @@ func (l *loop) ready() {
 		l.after = time.After(l.opts.ShutdownAfter)
 	}
 	l.notify("READY=1")
-}
-
-// signal obeys SIGTERM and SIGINT.
-func (l *loop) signal(sig os.Signal) (done bool, err error) {
-	name := signalName(sig)
-	switch {
-	case l.draining() && l.asked:
-		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		return true, l.giveUp(name)
-	case l.draining():
-		l.asked = true
-		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
-		return false, nil
-	case l.manual() && sig == syscall.SIGTERM:
-		return false, l.trigger(name)
-	}
-	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")
-	return true, nil
-}
-
-// giveUp is the error of an agent that leaves while pods are being stopped.
-func (l *loop) giveUp(signal string) error {
-	var names []string
-	for _, p := range l.pods.all {
-		if _, ending := p.toldAt(); ending {
-			names = append(names, p.name())
-		}
-	}
-	return fmt.Errorf("a second %s ended the waiting for %s", signal, strings.Join(names, ", "))
 }
 
 // trigger begins a shutdown that no host has announced.
@@ -130,8 +100,9 @@ func (l *loop) begin() {
 // shutdown.
 func (l *loop) look() (done bool, err error) {
 	l.tellInhibitor()
-	report, over := l.over()
 	shuttingDown := l.manager.ShutdownStatus() != nil
+	l.passOver(shuttingDown)
+	report, over := l.over()
 	if !l.draining() && (over || shuttingDown && !l.drained) {
 		l.begin()
 	}
@@ -147,6 +118,14 @@ func (l *loop) look() (done bool, err error) {
 	return false, nil
 }
 
+// passOver takes note of the report that is there while nothing happens: one of an
+// earlier agent, by a clock that may have been set back since.
+func (l *loop) passOver(shuttingDown bool) {
+	if report, ok := l.manager.LastReport(); ok && !shuttingDown && !l.draining() && l.pods.told() == l.told {
+		l.ended = report.Ended
+	}
+}
+
 // over gives the report of the shutdown under way once no pod is waited for.
 func (l *loop) over() (shutdown.Report, bool) {
 	report, ok := l.manager.LastReport()
@@ -158,7 +137,7 @@ func (l *loop) over() (shutdown.Report, bool) {
 // manager that stops its units right after the lock was released.
 func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(s)
-	l.began, l.ended, l.drained = time.Time{}, report.Ended, !report.Cancelled
+	l.began, l.ended, l.told, l.drained = time.Time{}, report.Ended, l.pods.told(), !report.Cancelled
 	if l.manual() || l.asked {
 		return true, failures(report)
 	}
@@ -192,15 +171,4 @@ func (l *loop) abandoned() {
 	snapshot := l.snapshot(time.Now())
 	snapshot.Abandoned = true
 	l.opts.View.Finish(snapshot)
-}
-
-// signalName is the name by which people send a signal.
-func signalName(sig os.Signal) string {
-	switch sig {
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case os.Interrupt:
-		return "SIGINT"
-	}
-	return sig.String()
 }

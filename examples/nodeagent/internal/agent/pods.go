@@ -73,6 +73,17 @@ func (l *pods) find(uid types.UID) *pod {
 	return nil
 }
 
+// told is how many pods were ever told to stop.
+func (l *pods) told() int {
+	n := 0
+	for _, p := range l.all {
+		if told, _ := p.toldAt(); !told.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // ending is how many pods were told to stop and are not gone.
 func (l *pods) ending() int {
 	n := 0
@@ -95,7 +106,8 @@ func (l *pods) firstTold(now time.Time) time.Time {
 	return now
 }
 
-// toldAt is when the pod was told to stop; false: it was not, or it is gone.
+// toldAt is when the pod was told to stop, zero if it was not, and whether it is
+// still ending.
 func (p *pod) toldAt() (told time.Time, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

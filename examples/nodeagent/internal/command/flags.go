@@ -36,7 +36,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it), logind, or manual (SIGTERM to this process, or --shutdown-after)")
 	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
 	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:10290", "`address` that serves /metrics and /healthz; port 0 means any free one, empty means none")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics and /healthz; port 0 means any free one, which is told, and empty means none")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 

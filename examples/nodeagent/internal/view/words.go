@@ -119,9 +119,9 @@ func (c Container) hookWasCut() bool {
 		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.ContainerExited
 }
 
-// span is a time as people say it: tenths of a second up to a minute.
+// span is a time as people say it: in tenths of a second up to a minute.
 func span(d time.Duration) string {
-	if d < time.Minute {
+	if d <= time.Minute {
 		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
 	}
 	return d.Round(time.Second).String()

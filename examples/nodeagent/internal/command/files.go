@@ -1,0 +1,62 @@
+package command
+
+import (
+	"fmt"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// shutdownConfig reads and checks the configuration file, and sets its feature
+// gates.
+func (s *setup) shutdownConfig() (shutdown.Config, error) {
+	if s.config == "" {
+		s.warn("no --config is given: without shutdownGracePeriod a kubelet stops no pods in order, and nor does this agent unless it is told to by hand")
+		return shutdown.Config{}, nil
+	}
+	cfg, err := config.Load(s.config)
+	if err != nil {
+		return shutdown.Config{}, err
+	}
+	unknown, err := config.SetFeatureGates(s.gate, cfg.FeatureGates)
+	if err != nil {
+		return shutdown.Config{}, fmt.Errorf("%s: %w", s.config, err)
+	}
+	if len(unknown) > 0 {
+		s.warn(fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", s.config, unknown))
+	}
+	if err := validation.ValidateNodeShutdown(cfg.Shutdown, s.gate); err != nil {
+		return shutdown.Config{}, fmt.Errorf("%s: %w; it has %s", s.config, err, config.Describe(cfg.Shutdown))
+	}
+	return cfg.Shutdown, nil
+}
+
+// pods reads the manifests, and checks them for the runtime that is to run them.
+func (s *setup) pods() ([]*v1.Pod, error) {
+	check := cri.ValidatePod
+	if s.runtime == runtimeEmbedded {
+		check = embedded.ValidateScripts
+	}
+	pods, warnings, err := manifest.Load(s.manifests, s.gate, check)
+	s.warnings = append(s.warnings, warnings...)
+	return pods, err
+}
+
+// makeStateDir makes the folder of the state, and sees to it that it can be written.
+func (s *setup) makeStateDir() error {
+	if s.stateDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(s.stateDir, 0o755); err != nil {
+		return field.Invalid(field.NewPath("--state-dir"), s.stateDir, err.Error())
+	}
+	return nil
+}

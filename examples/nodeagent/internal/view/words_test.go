@@ -1,0 +1,79 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestDoing(t *testing.T) {
+	for want, p := range map[string]Pod{
+		"is being started":                    {State: Starting},
+		"runs":                                {State: Running},
+		"has ended by itself":                 {State: Finished},
+		"does not run: no image":              {State: NotStarted, Problem: "no image"},
+		"is about to stop":                    ending("a", in("app", "")),
+		"runs its preStop hook: sleep of 2 s": ending("a", in("app", lifecycle.PhaseHook)),
+		"waits, a sidecar stops last":         ending("a", in("app", lifecycle.PhaseWaiting)),
+		"got SIGTERM, is ending":              ending("a", in("app", lifecycle.PhaseStopping)),
+		"stopped in time":                     ending("a", with(lifecycle.Graceful)),
+		"proxy waits, a sidecar stops last; app got SIGTERM, is ending": ending("a", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping)),
+		"gone after 3.0 s: left running":                                gone("a", with(lifecycle.LeftRunning)),
+		"not known":                                                     {},
+	} {
+		require.Equal(t, want, p.doing(false))
+	}
+	require.Equal(t, "runs until it is its bucket's turn", Pod{State: Running}.doing(true))
+	require.Empty(t, ending("a").doing(true), "its termination has not begun")
+}
+
+func TestOtherStopSignals(t *testing.T) {
+	c := in("app", lifecycle.PhaseStopping)
+	c.Signal = "SIGQUIT"
+	require.Equal(t, "got SIGQUIT, is ending", c.doing())
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                                     "0.0 s",
+		-time.Second:                          "0.0 s",
+		1240 * time.Millisecond:               "1.2 s",
+		59940 * time.Millisecond:              "59.9 s",
+		time.Minute:                           "60.0 s",
+		90*time.Second + 400*time.Millisecond: "1m30s",
+		2 * time.Hour:                         "2h0m0s",
+	} {
+		require.Equal(t, want, span(d))
+	}
+}
+
+func TestMany(t *testing.T) {
+	require.Equal(t, "0 pods", many(0, "pod"))
+	require.Equal(t, "1 pod", many(1, "pod"))
+	require.Equal(t, "2 buckets", many(2, "bucket"))
+}
+
+func TestBucketName(t *testing.T) {
+	require.Equal(t, "2000000000+", bucketName(2000000000))
+	require.Equal(t, "-5+", bucketName(-5))
+}
+
+func TestMostUrgentKeepsTheOrder(t *testing.T) {
+	pods := []Pod{{Name: "a", State: Gone}, {Name: "b", State: Running}, {Name: "c", State: Ending}, {Name: "d", State: Gone}, {Name: "e", State: Ending}}
+	shown, hidden := mostUrgent(pods, 3)
+	require.Equal(t, []Pod{pods[1], pods[2], pods[4]}, shown)
+	require.Equal(t, 2, hidden)
+	shown, hidden = mostUrgent(pods, 5)
+	require.Equal(t, pods, shown)
+	require.Zero(t, hidden)
+}
+
+func TestProgress(t *testing.T) {
+	idle := Snapshot{Pods: []Pod{{State: Running}, {State: Starting}}}
+	require.Equal(t, "1 of 2 pods running.", progress(idle))
+	busy := at(2*time.Second, ending("a"), gone("b"), Pod{State: Finished}, Pod{State: NotStarted})
+	require.Equal(t, "Shutting down: 3 of 4 pods gone, after 2.0 s of at most 18.0 s.", progress(busy))
+}
