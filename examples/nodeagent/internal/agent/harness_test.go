@@ -28,6 +28,7 @@ import (
 type bench struct {
 	t       *testing.T
 	opts    agent.Options
+	gate    featuregate.MutableVersionedFeatureGate
 	runtime *embedded.Runtime
 	signals chan os.Signal
 	told    []string // to the service manager
@@ -44,7 +45,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		gate := featuregate.NewFeatureGate()
 		require.NoError(t, lifecycle.AddFeatureGates(gate))
 		require.NoError(t, shutdown.AddFeatureGates(gate))
-		b := &bench{t: t, runtime: embedded.New(), signals: make(chan os.Signal), ended: make(chan error, 1)}
+		b := &bench{t: t, gate: gate, runtime: embedded.New(), signals: make(chan os.Signal), ended: make(chan error, 1)}
 		b.opts = agent.Options{
 			Config: shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
 				{Priority: 0, ShutdownGracePeriodSeconds: 20},

@@ -129,6 +129,28 @@ func TestCancelledShutdown(t *testing.T) {
 	})
 }
 
+// Without a schedule nothing is held back, as in a kubelet, and that is said.
+func TestHostWithoutASchedule(t *testing.T) {
+	for name, change := range map[string]func(*bench){
+		"not configured": func(b *bench) { b.opts.Config = shutdown.Config{} },
+		"gate off":       func(b *bench) { require.NoError(b.t, b.gate.Set("GracefulNodeShutdown=false")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				change(b)
+				host := hosted(b)
+				require.Zero(t, host.Held())
+				require.Contains(t, b.output(), "Nothing stops them in order when this machine shuts down")
+				host.Announce(shutdown.Event{})
+				b.pass(time.Second)
+				require.Empty(t, b.runtime.Stops())
+				b.signals <- syscall.SIGTERM
+				require.NoError(t, b.end())
+			})
+		})
+	}
+}
+
 func TestCappedDelayIsTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.opts.Source = &shutdowntest.Host{Limit: 5 * time.Second, Winner: "/etc/systemd/logind.conf.d/zzz.conf"}

@@ -48,6 +48,8 @@ func (l *loop) welcome(s view.Snapshot) string {
 	}
 	text := fmt.Sprintf("%d of %d pods run. ", running, len(s.Pods))
 	switch {
+	case !l.manual() && len(l.schedule()) == 0:
+		return text + "Nothing stops them in order when this machine shuts down: no shutdownGracePeriod is configured. SIGTERM or Ctrl-C leaves them running."
 	case !l.manual():
 		return text + "They are stopped in order when this machine shuts down; SIGTERM or Ctrl-C leaves them running."
 	case l.opts.ShutdownAfter > 0:

@@ -50,7 +50,7 @@ func (s *setup) pods() ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// makeStateDir makes the folder of the state, and sees to it that it can be written.
+// makeStateDir makes the folder of the state, where there is none yet.
 func (s *setup) makeStateDir() error {
 	if s.stateDir == "" {
 		return nil
