@@ -55,6 +55,15 @@ func (i *inhibitor) note(err error) {
 	i.shown.Err = err
 }
 
+// silent shows that the host does not answer, unless the hold is settled.
+func (i *inhibitor) silent() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.held == nil && !i.suspended && i.shown.Err == nil {
+		i.shown.Err = errSilent
+	}
+}
+
 // delay shows what the host was asked for and what it grants.
 func (i *inhibitor) delay(requested, granted time.Duration) {
 	i.mu.Lock()

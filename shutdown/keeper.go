@@ -15,6 +15,12 @@ import (
 // the host is asked to wait for it beside the schedule.
 const containerFloor = 2 * time.Second
 
+// firstAttempt is how long an agent waits for a host that does not answer at all.
+const firstAttempt = 30 * time.Second
+
+// errSilent is the status of a host that has not answered in that time.
+var errSilent = fmt.Errorf("the host has not answered for %v", firstAttempt)
+
 // errSessionLost ends what is under way in a session that has closed its events.
 var errSessionLost = errors.New("the host's session was lost")
 
@@ -30,11 +36,16 @@ type keeper struct {
 	settle func()        // the first attempt is settled
 	wake   chan struct{} // of size 1: the lock is wanted again
 	number uint64        // of the session, from 1
-	capped error         // a *DelayCappedError; nil: the host waits as it was asked to
+	capped error         // holds a *DelayCappedError; nil: the host waits as it was asked to
 }
 
 // run keeps a session until ctx ends; its error is what failed at that end.
 func (k *keeper) run(ctx context.Context) error {
+	silent := time.AfterFunc(firstAttempt, func() {
+		k.lock.silent()
+		k.settle()
+	})
+	defer silent.Stop()
 	var pause backoff
 	for {
 		began := time.Now()
@@ -179,23 +190,20 @@ func (k *keeper) take(ctx context.Context, session Session) error {
 // ask asks for the delay. That it is capped is no failure.
 func (k *keeper) ask(ctx context.Context, session Session) error {
 	granted, err := session.RequestDelay(ctx, k.wish)
-	capped, isCapped := errors.AsType[*DelayCappedError](err)
-	if err != nil && !isCapped {
+	if _, capped := errors.AsType[*DelayCappedError](err); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
 	k.lock.delay(k.wish, granted)
-	k.cap(capped)
+	k.cap(err)
 	return nil
 }
 
-// cap keeps the error of a capped delay for the status, and says it on the node
-// when it is news; nil: it is capped no more.
-func (k *keeper) cap(capped *DelayCappedError) {
-	if capped == nil {
-		k.capped = nil
-		return
-	}
-	if k.capped == nil || k.capped.Error() != capped.Error() {
+// cap keeps the error of a capped delay for the status, with the reasons that the
+// host joined to it, and says it on the node when it is news; nil: it is capped no
+// more.
+func (k *keeper) cap(capped error) {
+	news := capped != nil && (k.capped == nil || k.capped.Error() != capped.Error())
+	if news {
 		k.post(func(l *loop) { l.announcer.say(v1.EventTypeWarning, capped.Error(), nil) })
 	}
 	k.capped = capped

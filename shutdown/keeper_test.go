@@ -201,6 +201,33 @@ func TestCappedDelayIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// Why a delay is capped is part of the status: the host's own reasons are not lost.
+func TestCappedDelayKeepsItsReasons(t *testing.T) {
+	readOnly := errors.New("/etc is read-only")
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.Limit, n.host.CapReason = 10*time.Second, readOnly
+		n.run()
+		require.True(t, n.m.Inhibitor().Held)
+		require.ErrorIs(t, n.m.Inhibitor().Err, readOnly)
+		require.ErrorContains(t, n.m.Inhibitor().Err, "10s at most, 32s was asked for")
+	})
+}
+
+// A host that does not answer keeps no agent from its start, and is held once it does.
+func TestSilentHost(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.InhibitTakes = time.Minute
+		began := time.Now()
+		n.run()
+		require.Equal(t, 30*time.Second, time.Since(began))
+		require.False(t, n.m.Inhibitor().Held)
+		require.ErrorContains(t, n.m.Inhibitor().Err, "the host has not answered for 30s")
+		n.pass(time.Minute)
+		require.True(t, n.m.Inhibitor().Held)
+		require.NoError(t, n.m.Inhibitor().Err)
+	})
+}
+
 // Nothing is watched and nothing held without a schedule, or with the gate off.
 func TestNothingToWatch(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {

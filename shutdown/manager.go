@@ -80,7 +80,7 @@ func (m *Manager) watches() bool { return m.opts.Source != nil && len(m.schedule
 // Ready is closed once the manager is watching its host and the attempt to hold
 // it has been settled: the lock is held, or it is held for less than was asked
 // for, or a shutdown is already under way, or there is nothing to watch. A host
-// that refuses or cannot be reached settles it too, because the attempts go on
+// that refuses, cannot be reached or says nothing for 30 s settles it too, as the attempts go on
 // for ever and an agent must not be stuck behind them: [Manager.Inhibitor] says
 // which it was.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }

@@ -26,6 +26,8 @@ type Host struct {
 	Limit time.Duration
 	// Winner is the file that a capped delay names.
 	Winner string
+	// CapReason is joined to the error of a capped delay; nil: nothing is.
+	CapReason error
 	// ConnectErr, PendingErr, DelayErr and InhibitErr refuse a call each. Nil: it
 	// succeeds.
 	ConnectErr, PendingErr, DelayErr, InhibitErr error

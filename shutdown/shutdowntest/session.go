@@ -54,7 +54,8 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}
-	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
+	capped := &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
+	return h.Limit, errors.Join(capped, h.CapReason)
 }
 
 // Inhibit grants a lock, unless the host refuses or is shutting down. A session
