@@ -199,6 +199,7 @@ func TestASlowExitWatcherHoldsNobodyUp(t *testing.T) {
 		b.main("app", sleep(10), lifecycletest.Script{ExitAfter: 4 * time.Second})
 		b.declare("other")
 		require.NoError(b, b.starting("other", 0, lifecycletest.Script{})())
+		time.AfterFunc(500*time.Millisecond, func() { b.Forget("another pod") })
 		require.Equal(b, lifecycle.ContainerExited, b.kill().Containers[0].Hook.Cause)
 		require.Equal(b, 4*time.Second, b.at())
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = slowExits{o.Exits} })
