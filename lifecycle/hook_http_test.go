@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,164 +28,6 @@ func (d *recordingDoer) Do(req *http.Request) (*http.Response, error) {
 
 func httpHandler(action v1.HTTPGetAction) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: &action}
-}
-
-// sent is the request that an action leads to.
-func sent(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HTTPGetAction) *http.Request {
-	t.Helper()
-	doer := &recordingDoer{}
-	opts.HTTP = doer
-	_, err := runHook(t.Context(), opts, httpHandler(action))
-	require.NoError(t, err)
-	require.Len(t, doer.requests, 1)
-	return doer.requests[0]
-}
-
-func TestHTTPHookURL(t *testing.T) {
-	port := intstr.FromInt32(80)
-	tests := map[string]struct {
-		action v1.HTTPGetAction
-		want   string
-	}{
-		"host of the pod":            {v1.HTTPGetAction{Path: "/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"host of its own":            {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "db.example"}, "http://db.example:80/bye"},
-		"host of IPv6":               {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "fd00::1"}, "http://[fd00::1]:80/bye"},
-		"no path":                    {v1.HTTPGetAction{Port: port}, "http://127.0.0.1:80"},
-		"no leading slash":           {v1.HTTPGetAction{Path: "bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"query and fragment":         {v1.HTTPGetAction{Path: "/bye?a=b&c#d", Port: port}, "http://127.0.0.1:80/bye?a=b&c#d"},
-		"path that is no reference":  {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
-		"path with a host":           {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"host with a zone":           {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
-		"scheme in upper case":       {v1.HTTPGetAction{Path: "/", Port: port, Scheme: v1.URISchemeHTTPS}, "https://127.0.0.1:80/"},
-		"scheme that nobody knows":   {v1.HTTPGetAction{Path: "/", Port: port, Scheme: "Gopher"}, "gopher://127.0.0.1:80/"},
-		"port by name":               {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("admin")}, "http://127.0.0.1:8080/"},
-		"port as a number in a text": {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("81")}, "http://127.0.0.1:81/"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			req := sent(t, lifecycle.HandlerRunnerOptions{}, tt.action)
-			require.Equal(t, http.MethodGet, req.Method)
-			require.Equal(t, tt.want, req.URL.String())
-			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "no server would understand a path without its slash")
-		})
-	}
-}
-
-// A name is looked for among the container's ports before it is read as a number.
-func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
-	pod, container := hookPod()
-	container.Ports[0].Name = "81"
-	doer := &recordingDoer{}
-	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: doer})
-	_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(v1.HTTPGetAction{Port: intstr.FromString("81")}))
-	require.NoError(t, err)
-	require.Equal(t, "127.0.0.1:8080", doer.requests[0].URL.Host)
-}
-
-func TestHTTPHookPortThatIsNone(t *testing.T) {
-	tests := map[string]struct {
-		port intstr.IntOrString
-		want string
-	}{
-		"zero":         {intstr.FromInt32(0), "invalid port number: 0"},
-		"negative":     {intstr.FromInt32(-1), "invalid port number: -1"},
-		"too large":    {intstr.FromInt32(65536), "invalid port number: 65536"},
-		"text of zero": {intstr.FromString("0"), "invalid port number: 0"},
-		"empty":        {intstr.FromString(""), `invalid port number: strconv.Atoi: parsing "": invalid syntax`},
-		"unknown name": {intstr.FromString("http"), `invalid port number: strconv.Atoi: parsing "http": invalid syntax`},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			doer := &recordingDoer{}
-			msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Path: "/bye", Port: tt.port}))
-			require.EqualError(t, err, tt.want)
-			require.Equal(t, `HTTP lifecycle hook (/bye) for Container "server" in Pod "web_shop(42)" failed - error: `+tt.want, msg)
-			require.Empty(t, doer.requests)
-		})
-	}
-}
-
-func TestHTTPHookAddressOfThePod(t *testing.T) {
-	action := v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
-	broken := errors.New("no status yet")
-	type podIP = func(context.Context, *v1.Pod) (string, error)
-	tests := map[string]struct {
-		status v1.PodStatus
-		podIP  podIP
-		host   string
-		err    string
-	}{
-		"first of podIPs": {v1.PodStatus{PodIP: "10.0.0.9", PodIPs: []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}}, nil, "10.0.0.1:80", ""},
-		"podIP alone":     {v1.PodStatus{PodIP: "10.0.0.9"}, nil, "10.0.0.9:80", ""},
-		"none":            {v1.PodStatus{}, nil, "", "failed to find networking container: web_shop(42)"},
-		"asked for":       {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "fd00::2", nil }, "[fd00::2]:80", ""},
-		"asked in vain":   {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", nil }, "", "failed to find networking container: web_shop(42)"},
-		"asked too early": {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", broken }, "", "no status yet"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			pod, container := hookPod()
-			pod.Status = tt.status
-			doer := &recordingDoer{}
-			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: doer, PodIP: tt.podIP})
-			_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(action))
-			if tt.err != "" {
-				require.EqualError(t, err, tt.err)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, tt.host, doer.requests[0].URL.Host)
-		})
-	}
-}
-
-func TestHTTPHookWithAHostAsksForNoAddress(t *testing.T) {
-	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
-		return "", errors.New("asked all the same")
-	}}
-	req := sent(t, opts, v1.HTTPGetAction{Host: "db.example", Port: intstr.FromInt32(80)})
-	require.Equal(t, "db.example:80", req.URL.Host)
-}
-
-func TestHTTPHookHeaders(t *testing.T) {
-	tests := map[string]struct {
-		userAgent string
-		listed    []v1.HTTPHeader
-		want      http.Header
-		host      string
-	}{
-		"those of the runner": {
-			want: http.Header{"User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
-		},
-		"the agent's own name": {
-			userAgent: "node-agent/7",
-			want:      http.Header{"User-Agent": {"node-agent/7"}, "Accept": {"*/*"}},
-		},
-		"repeated, in any case": {
-			listed: []v1.HTTPHeader{{Name: "x-a", Value: "1"}, {Name: "X-A", Value: "2"}},
-			want:   http.Header{"X-A": {"1", "2"}, "User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
-		},
-		"its own": {
-			listed: []v1.HTTPHeader{{Name: "User-Agent", Value: "curl"}, {Name: "accept", Value: "text/plain"}},
-			want:   http.Header{"User-Agent": {"curl"}, "Accept": {"text/plain"}},
-		},
-		"an empty Accept": {
-			listed: []v1.HTTPHeader{{Name: "Accept"}},
-			want:   http.Header{"User-Agent": {"kube-lifecycle/1.37"}},
-		},
-		"a host": {
-			listed: []v1.HTTPHeader{{Name: "Host", Value: "shop.example"}},
-			want:   http.Header{"Host": {"shop.example"}, "User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
-			host:   "shop.example",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			req := sent(t, lifecycle.HandlerRunnerOptions{UserAgent: tt.userAgent}, v1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: tt.listed})
-			require.Equal(t, tt.want, req.Header)
-			require.Equal(t, tt.host, req.Host)
-		})
-	}
 }
 
 func TestHTTPHookStatus(t *testing.T) {
@@ -261,13 +102,6 @@ func TestHTTPHookToleratesAnAnswerWithoutBody(t *testing.T) {
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 		require.NoError(t, err)
 	}
-}
-
-func TestHTTPHookHostThatIsNone(t *testing.T) {
-	doer := &recordingDoer{}
-	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "a b", Port: intstr.FromInt32(80)}))
-	require.ErrorContains(t, err, `parse "http://a%20b:80"`)
-	require.Empty(t, doer.requests)
 }
 
 func TestHTTPHookThatFails(t *testing.T) {

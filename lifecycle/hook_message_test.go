@@ -15,7 +15,13 @@ import (
 func FuzzHookFailed(f *testing.F) {
 	f.Add("/bye", "server", "web", "shop", "42", "refused")
 	f.Add("", "", "", "", "", "")
-	f.Add("a\"b", "ser\\ver", "we\tb", "shøp", "\x7f", "\xff %v\n")
+	for _, odd := range []string{`a"b`, `a\b`, "a\tb", "æ", "\x7f", "\xff"} {
+		f.Add(odd, "server", "web", "shop", "42", odd)
+		f.Add("/bye", odd, "web", "shop", "42", "%v")
+		f.Add("/bye", "server", odd, "shop", "42", "")
+		f.Add("/bye", "server", "web", odd, "42", "")
+		f.Add("/bye", "server", "web", "shop", odd, "")
+	}
 	f.Fuzz(func(t *testing.T, action, container, name, namespace, uid, reason string) {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(uid)}}
 		got := hookFailed("HTTP", action, pod, &v1.Container{Name: container}, errors.New(reason))

@@ -32,33 +32,28 @@ func (e *sleepCutError) Error() string { return "container terminated before sle
 func (e *sleepCutError) Unwrap() error { return e.cause }
 
 // run sleeps until the seconds are over or ctx is. Zero, a negative number and
-// a feature gate that is off sleep not at all and are no failure.
+// a feature gate that is off sleep not at all and are no failure. Nothing is called
+// around the select that could be spared: what a sleeping hook takes in memory is,
+// for the most part, its stack.
 func (h *sleepHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
-	if !h.on || sleep(ctx, action.Seconds) {
+	if !h.on || action.Seconds <= 0 {
 		return "", nil
 	}
-	return h.cut(ctx, pod, container, action)
-}
-
-// sleep tells whether the seconds went by before ctx ended. Its frame is small:
-// what a sleeping hook takes in memory is, for the most part, its stack.
-func sleep(ctx context.Context, seconds int64) bool {
-	if seconds <= 0 {
-		return true
-	}
-	span := graceperiod.Duration(seconds)
 	began := time.Now()
 	select {
-	case <-time.After(span):
-		return true
+	case <-time.After(graceperiod.Duration(action.Seconds)):
+		return "", nil
 	case <-ctx.Done():
-		return time.Since(began) > span-sleepTolerance
+		return h.ended(ctx, pod, container, action, time.Since(began))
 	}
 }
 
-// cut says why a sleep ended early. That its container has exited is no
+// ended says what a sleep is that ctx ended. That its container has exited is no
 // failure: there is no one left to sleep for (k/k#134338).
-func (h *sleepHook) cut(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
+func (h *sleepHook) ended(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction, slept time.Duration) (string, error) {
+	if slept > graceperiod.Duration(action.Seconds)-sleepTolerance {
+		return "", nil
+	}
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ContainerExited) {
 		h.metrics.SleepEndedByExit()

@@ -72,6 +72,19 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
+// There is nothing to cut of a sleep that is none.
+func TestSleepHookOfNothingIsNeverCut(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(lifecycle.GraceSpent)
+	handle, count := counted(t)
+	for _, seconds := range []int64{0, -1, math.MinInt64} {
+		msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(seconds))
+		require.NoError(t, err)
+		require.Empty(t, msg)
+	}
+	require.Zero(t, count(cutShortCounter))
+}
+
 func TestSleepHookThatIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

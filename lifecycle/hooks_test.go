@@ -146,9 +146,9 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 // Names that validation would refuse are printed as %q prints them.
 func TestMessageEscapesOddNames(t *testing.T) {
 	pod, container := hookPod()
-	pod.Name, container.Name = "we\"b\n", `ser\ver`
+	pod.Name, pod.Namespace, container.Name = `we"b`, "shøp\n", `ser\ver`
 	opts := lifecycle.HandlerRunnerOptions{Commands: &recordingCommands{err: errors.New("no")}}
 	msg, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, pod, container, execHandler("true"))
 	require.Error(t, err)
-	require.Equal(t, `Exec lifecycle hook ([true]) for Container "ser\\ver" in Pod "we\"b\n_shop(42)" failed - error: no, message: ""`, msg)
+	require.Equal(t, `Exec lifecycle hook ([true]) for Container "ser\\ver" in Pod "we\"b_shøp\n(42)" failed - error: no, message: ""`, msg)
 }

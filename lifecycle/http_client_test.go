@@ -10,10 +10,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -98,6 +100,40 @@ func TestHungServerIsLeftWhenCancelled(t *testing.T) {
 		}), v1.URISchemeHTTP)
 		require.ErrorIs(t, err, Shortened)
 		<-closed
+	})
+}
+
+// What is given up for a hook that failed is its own: others that share the client
+// are dialling, and waiting for an answer, meanwhile.
+func TestHookThatFailsTakesNoOtherWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
+			select {
+			case <-time.After(2 * time.Second):
+				return piped(answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil))(ctx, network, address)
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: newHTTPClient(slow)})
+		run := func(ctx context.Context) error {
+			action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80)}
+			_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action})
+			return err
+		}
+		var hooks sync.WaitGroup
+		for i := range 20 {
+			hooks.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Duration(i%2)*time.Hour)
+				defer cancel()
+				if i%2 == 0 {
+					assert.ErrorIs(t, run(ctx), context.DeadlineExceeded)
+				} else {
+					assert.NoError(t, run(ctx))
+				}
+			})
+		}
+		hooks.Wait()
 	})
 }
 

@@ -73,10 +73,12 @@ func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	action := actionFor(t, server, v1.URISchemeHTTPS)
-	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: &recordingEvents{}}} {
+	events := &recordingEvents{}
+	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: events}} {
 		_, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, nil, nil, httpHandler(action))
 		require.NoError(t, err)
 	}
+	require.Empty(t, events.events, "there is no object to record it on")
 }
 
 // The status of the retry is judged like that of any other answer: the server
