@@ -35,7 +35,7 @@ type rawEntry struct {
 	Message    json.RawMessage `json:"MESSAGE"`
 }
 
-// Journal gives the journal of a machine that is off, of all its boots, in order.
+// Journal gives the journal of a machine that is off, in order.
 func (m *Machine) Journal(t testing.TB) []Entry {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "journalctl", "--directory", m.journal(), "--output=json", "--no-pager").Output()

@@ -26,8 +26,7 @@ const powerOffTimeout = 2 * time.Minute
 // killTimeout is how long the processes of a machine that was killed may be seen.
 const killTimeout = 20 * time.Second
 
-// Machine is one machine, with a disk of its own. It may be booted again after it has
-// powered off.
+// Machine is one machine, with a disk of its own. It is booted once.
 type Machine struct {
 	name   string
 	base   string // the tree below, shared with other machines

@@ -87,6 +87,7 @@ func (s *Server) provokeEvents(t testing.TB, first <-chan struct{}) {
 // each.
 func (e *exits) read(lines io.Reader, heard func()) {
 	scanner := bufio.NewScanner(lines)
+	scanner.Buffer(nil, 1<<20) // the end of a line is the end of an event, however long
 	for scanner.Scan() {
 		heard()
 		_, event, found := strings.Cut(scanner.Text(), " /tasks/exit ")

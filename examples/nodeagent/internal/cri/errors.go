@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
@@ -37,3 +38,11 @@ func containerError(operation, containerID string, err error) error {
 // gone tells whether the runtime does not know what was asked for, which is success
 // for whoever wants to be rid of it.
 func gone(err error) bool { return status.Code(err) == codes.NotFound }
+
+// withCause adds why ctx has ended, if it has: gRPC knows only that it was cancelled.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}

@@ -34,7 +34,7 @@ type step struct {
 //
 // A manifest that cannot be run as it is written, and an image that is missing, are
 // errors before anything is made. A start that fails later, or whose ctx ends,
-// removes what it made.
+// removes what it made; in the second case the error wraps the cause of ctx.
 func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if err := ValidatePod(pod).ToAggregate(); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
@@ -47,24 +47,25 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	if err := r.checkImages(ctx, pod, steps); err != nil {
 		return nil, err
 	}
-	return r.startFresh(ctx, pod, steps)
+	started, err := r.startFresh(ctx, pod, steps)
+	if err != nil {
+		err = withCause(ctx, err)
+		// By its UID: the runtime may have made a sandbox whose ID did not arrive.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+		defer cancel()
+		return nil, errors.Join(err, r.StopPod(ctx, pod))
+	}
+	return started, nil
 }
 
-// startFresh makes a pod of which nothing is there. Only here something can be made
-// that has to be removed again.
+// startFresh starts a pod of which nothing is there.
 func (r *Runtime) startFresh(ctx context.Context, pod *v1.Pod, steps []step) ([]lifecycle.Container, error) {
 	config := r.sandboxConfig(pod)
 	sandbox, err := r.runSandbox(ctx, pod, config)
 	if err != nil {
 		return nil, err
 	}
-	started, err := r.startAll(ctx, pod, sandbox, config, steps)
-	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
-		defer cancel()
-		return nil, errors.Join(err, r.removeSandbox(ctx, pod, sandbox))
-	}
-	return started, nil
+	return r.startAll(ctx, pod, sandbox, config, steps)
 }
 
 // steps plans the start of a pod.
@@ -130,7 +131,7 @@ func (r *Runtime) awaitInit(ctx context.Context, id string) error {
 	select {
 	case <-r.Exited(id):
 	case <-ctx.Done():
-		return fmt.Errorf("ended while its exit was awaited: %w", context.Cause(ctx))
+		return fmt.Errorf("failed to await its exit: %w", ctx.Err())
 	}
 	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {

@@ -196,6 +196,8 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 	}
 }
 
+// The cancellation comes while the runtime starts the init container, or while its
+// exit is awaited.
 func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
 	s := newStub()
 	runtime := s.connect(t, cri.Options{})
@@ -212,6 +214,15 @@ func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
 	sandboxes, containers := s.left()
 	require.Zero(t, sandboxes)
 	require.Zero(t, containers)
+}
+
+func TestStartPodRemovesASandboxOfWhichItDidNotHear(t *testing.T) {
+	s := newStub()
+	s.lost = "RunPodSandbox"
+	_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), onePod(nil))
+	require.EqualError(t, err, "failed to run the sandbox of pod shop/one: rpc error: code = Unavailable desc = lost")
+	sandboxes, _ := s.left()
+	require.Zero(t, sandboxes)
 }
 
 func TestStartPodThatFailsSaysWhatItCouldNotRemove(t *testing.T) {

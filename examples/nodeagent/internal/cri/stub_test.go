@@ -38,12 +38,13 @@ type stub struct {
 	exitCodes        map[string]int32                        // containers, by name, that exit when they are started
 	images           []string                                // nil: every image is there
 	events           chan *runtimeapi.ContainerEventResponse // nil: unimplemented; closed: the stream ends
-	eventsDone       chan struct{}                           // closed when the client has left the stream
+	eventsDone       chan struct{}                           // closed when the stream has ended
 	exec             func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 
 	mu         sync.Mutex
 	calls      []call
 	failures   map[string]error // by method
+	lost       string           // the method that is obeyed, but whose answer is lost
 	sandboxes  map[string]*runtimeapi.PodSandbox
 	containers map[string]*runtimeapi.ContainerStatus
 	inSandbox  map[string]string // container to sandbox
@@ -102,11 +103,16 @@ func (s *stub) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	s.mu.Lock()
 	s.calls = append(s.calls, made)
 	failure := s.failures[made.method]
+	lost := s.lost == made.method
 	s.mu.Unlock()
 	if failure != nil {
 		return nil, failure
 	}
-	return handler(ctx, request)
+	response, err := handler(ctx, request)
+	if lost {
+		return nil, status.Error(codes.Unavailable, "lost")
+	}
+	return response, err
 }
 
 // fail makes every further call of method fail, and with nil work again.
@@ -227,7 +233,10 @@ func (s *stub) CreateContainer(_ context.Context, request *runtimeapi.CreateCont
 func (s *stub) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	container := s.containers[request.GetContainerId()]
+	container, ok := s.containers[request.GetContainerId()]
+	if !ok { // removed meanwhile, by a client that does not wait for the answer
+		return nil, status.Error(codes.NotFound, "no such container")
+	}
 	container.State = runtimeapi.ContainerState_CONTAINER_RUNNING
 	if code, ok := s.exitCodes[container.GetMetadata().GetName()]; ok {
 		s.exitLocked(container.GetId(), code)
@@ -284,10 +293,10 @@ func (s *stub) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.Se
 	if s.events == nil {
 		return status.Error(codes.Unimplemented, "no events")
 	}
+	defer close(s.eventsDone)
 	for {
 		select {
 		case <-stream.Context().Done():
-			close(s.eventsDone)
 			return stream.Context().Err()
 		case event, ok := <-s.events:
 			if !ok {
