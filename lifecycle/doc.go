@@ -73,8 +73,9 @@
 // caller's context gives values, and bounds no more than that caller's waiting.
 //
 // A termination is driven by what happens. A goroutine exists for each call that may
-// block, one per hook and one per StopContainer, and one beside a sleep that waits
-// for its container's exit; waiting for a turn or a deadline takes none.
+// block, one per hook and one per StopContainer; waiting for a turn, for a deadline or
+// for the exit that ends a sleep takes none. (Where the runner of hooks is not that of
+// [NewHandlerRunner], the exit takes one.)
 // [Terminator.Close] waits for all of them. [Terminator.Start] and
 // [Terminator.PostStart] run in their caller's goroutine.
 //

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -64,27 +65,16 @@ func (c *container) handler() *v1.LifecycleHandler {
 func (c *container) beginHookLocked() stage {
 	c.result.Phase = PhaseHook
 	c.hook.state, c.hook.began = hookRunning, time.Now()
-	ctx := c.termination.grace
-	if c.termination.owner.opts.Exits != nil && kindOf(c.handler()) == kindSleep {
+	ctx, id := c.termination.grace, c.result.ID
+	switch {
+	case c.termination.owner.opts.Exits == nil || kindOf(c.handler()) != kindSleep:
+		return runHook(ctx, id)
+	case c.termination.owner.sleep != nil:
+		return runSleep(ctx, id)
+	default:
 		ctx, c.hook.cancel = context.WithCancelCause(ctx)
-		c.termination.goLocked(c, cutAtExit(ctx, c.result.ID))
-	}
-	return runHook(ctx, c.result.ID)
-}
-
-// cutAtExit waits beside a sleep for the exit of its container, or for its own end.
-// Only sleeps are cut by an exit; other hooks may have their work outside of the
-// container.
-func cutAtExit(ctx context.Context, id string) stage {
-	return func(c *container) stage {
-		select {
-		case <-c.termination.owner.opts.Exits.Exited(id):
-			c.termination.mu.Lock()
-			defer c.termination.unlock()
-			return c.cutHookLocked(ContainerExited)
-		case <-ctx.Done():
-			return nil
-		}
+		c.termination.goLocked(c, cutAtExit(ctx, id))
+		return runHook(ctx, id)
 	}
 }
 
@@ -145,6 +135,8 @@ func (c *container) failHook(err error) bool {
 	defer t.unlock()
 	switch hook := &c.result.Hook; {
 	case c.hook.state == hookEnded: // abandoned: the result is final
+	case errors.Is(err, ContainerExited):
+		hook.Cause = ContainerExited
 	case err == nil && hook.Cause != ContainerExited:
 		hook.Cause = ""
 	case c.hook.state == hookCut:

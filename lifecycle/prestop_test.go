@@ -193,6 +193,17 @@ func TestASleepIsSkippedWithoutItsGate(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Gates = off(lifecycle.PodLifecycleSleepAction) })
 }
 
+// The gate of the runner counts even where that of the terminator is on.
+func TestASleepIsSkippedByARunnerWithoutItsGate(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(40), lifecycletest.Script{})
+		require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
+		require.Zero(b, b.at())
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: off(lifecycle.PodLifecycleSleepAction)})
+	})
+}
+
 func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 	var cause error
 	var deadline time.Time

@@ -59,8 +59,9 @@ type TerminatorOptions struct {
 // with [NewTerminator] and end it with [Terminator.Close].
 type Terminator struct {
 	opts    TerminatorOptions
-	sleeps  bool // PodLifecycleSleepAction is on
-	signals bool // ContainerStopSignals is on
+	sleep   *sleepHook // of the runner, nil if that is another's
+	sleeps  bool       // PodLifecycleSleepAction is on
+	signals bool       // ContainerStopSignals is on
 
 	mu     sync.Mutex // never held while anything blocks; may be held to take a Termination's
 	closed bool
@@ -86,6 +87,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 	}
 	return &Terminator{
 		opts:    opts,
+		sleep:   sleepOf(opts.Hooks),
 		sleeps:  features.Enabled(opts.Gates, PodLifecycleSleepAction),
 		pods:    map[types.UID]*podState{},
 		signals: features.Enabled(opts.Gates, ContainerStopSignals),

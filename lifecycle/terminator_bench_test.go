@@ -47,20 +47,20 @@ type way func(b *testing.B, pods []*v1.Pod) (cancel func())
 func ways() map[string]way {
 	calm := calm{make(chan struct{})}
 	return map[string]way{
-		"Terminator":           func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, nil, 1) },
-		"Terminator and exits": func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, calm, 2) },
+		"Terminator":           func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, nil) },
+		"Terminator and exits": func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, calm) },
 		"plain":                plain,
 	}
 }
 
-func ours(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher, goroutines int) func() {
+func ours(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher) func() {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: exits})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for _, pod := range pods {
 		terminator.Terminate(ctx, pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
 	}
-	awaitGoroutines(goroutines * len(pods))
+	awaitGoroutines(len(pods))
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
@@ -127,7 +127,7 @@ func BenchmarkSleepingPodMemory(b *testing.B) {
 	park(b.Context(), 4*pods, sleepers()["floor"])()
 	descriptor := float64(inUse()-before) / (4 * pods)
 	for _, name := range []string{"plain", "Terminator", "Terminator and exits"} {
-		goroutines := map[string]float64{"plain": 4, "Terminator": 1, "Terminator and exits": 2}[name]
+		goroutines := map[string]float64{"plain": 4, "Terminator": 1, "Terminator and exits": 1}[name]
 		b.Run(name, func(b *testing.B) {
 			var took int64
 			rounds := 0

@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// Only sleeps are cut by the exit of their container: other hooks may have their work
+// outside of it. The sleep of this package's own runner hears of the exit itself, in
+// its one goroutine; for that of another runner a second goroutine listens.
+
+// runSleep is a sleep that ends with its container as well. It is called past the
+// runner's Run, for the sake of a stack that fits into 2 KiB.
+func runSleep(ctx context.Context, id string) stage {
+	return func(c *container) stage {
+		exited := c.termination.owner.opts.Exits.Exited(id)
+		return c.hookReturned(c.termination.owner.sleep.runUntilExit(ctx, exited, c.termination.pod, c.spec, c.handler().Sleep))
+	}
+}
+
+// sleepOf gives what sleeps in a runner of this package, nil for another.
+func sleepOf(hooks HandlerRunner) *sleepHook {
+	if own, ok := hooks.(*handlerRunner); ok {
+		return &own.sleep
+	}
+	return nil
+}
+
+// runUntilExit is run that ends with [ContainerExited], too, once exited is closed.
+func (h *sleepHook) runUntilExit(ctx context.Context, exited <-chan struct{}, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) error {
+	if !h.on || action.Seconds <= 0 {
+		return nil
+	}
+	began := time.Now()
+	select {
+	case <-time.After(graceperiod.Duration(action.Seconds)):
+		return nil
+	case <-exited:
+		h.metrics.SleepEndedByExit()
+		return ContainerExited
+	case <-ctx.Done():
+		_, err := h.ended(ctx, pod, container, action, time.Since(began))
+		return err
+	}
+}
+
+// cutAtExit waits beside the sleep of another runner for the exit of its container, or
+// for its own end.
+func cutAtExit(ctx context.Context, id string) stage {
+	return func(c *container) stage {
+		select {
+		case <-c.termination.owner.opts.Exits.Exited(id):
+			c.termination.mu.Lock()
+			defer c.termination.unlock()
+			return c.cutHookLocked(ContainerExited)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
