@@ -90,7 +90,7 @@ func TestAMachineThatIsLeftRunningIsKilled(t *testing.T) {
 		m := machine.New(t)
 		m.Boot(t)
 		m.AwaitActive(t, "multi-user.target")
-		require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running"))
+		require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running", "--wait"))
 		folder = t.TempDir()
 	})
 	require.NoDirExists(t, folder)
