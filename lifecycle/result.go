@@ -97,15 +97,21 @@ func (o Outcome) severity() int {
 	return slices.Index([]Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning, ""}, o)
 }
 
+// orWorse gives the worse of two outcomes.
+func (o Outcome) orWorse(other Outcome) Outcome {
+	if other.severity() > o.severity() {
+		return other
+	}
+	return o
+}
+
 // Outcome is the worst of the containers' outcomes, from the best: [Graceful],
 // [NotFound], [GraceExceeded], [Forced], [RuntimeStuck], [LeftRunning]. It is "" while
 // one is pending, and Graceful for a pod without containers.
 func (r Result) Outcome() Outcome {
 	worst := Graceful
-	for _, c := range r.Containers {
-		if c.Outcome.severity() > worst.severity() {
-			worst = c.Outcome
-		}
+	for i := range r.Containers {
+		worst = worst.orWorse(r.Containers[i].Outcome)
 	}
 	return worst
 }
@@ -121,9 +127,4 @@ func (r Result) Err() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// has tells whether a container ended with an outcome.
-func (r Result) has(outcome Outcome) bool {
-	return slices.ContainsFunc(r.Containers, func(c ContainerResult) bool { return c.Outcome == outcome })
 }

@@ -39,6 +39,7 @@ type Termination struct {
 	begun      bool // the containers are on their way, or about to be
 	left       bool // the agent stopped
 	over       bool // every container has ended
+	took       time.Duration
 	reported   bool // and done is closed
 	goroutines int
 	idle       chan struct{} // made by Close: closed once reported, and no goroutine works
@@ -157,6 +158,7 @@ func (t *Termination) settleLocked() {
 		return
 	}
 	t.over = true
+	t.took = time.Since(t.began)
 	if t.timer != nil {
 		t.timer.Stop()
 	}
@@ -165,7 +167,7 @@ func (t *Termination) settleLocked() {
 }
 
 // report makes the end known, and lets go of the termination if nothing works for
-// it any more.
+// it any more. Nothing changes a container any more, and so no lock is needed to look.
 func (t *Termination) report() {
 	if t.single != nil {
 		t.owner.killEnded(t)
@@ -181,10 +183,14 @@ func (t *Termination) report() {
 
 // measure counts the end of a pod.
 func (t *Termination) measure() {
-	result, took := t.Result(), time.Since(t.began)
-	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", result.Outcome(), "took", took)
-	t.owner.opts.Metrics.PodTerminated(string(result.Outcome()), took)
-	if result.has(GraceExceeded) {
+	outcome, exceeded := Graceful, false
+	for i := range t.containers {
+		outcome = outcome.orWorse(t.containers[i].result.Outcome)
+		exceeded = exceeded || t.containers[i].result.Outcome == GraceExceeded
+	}
+	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", outcome, "took", t.took)
+	t.owner.opts.Metrics.PodTerminated(string(outcome), t.took)
+	if exceeded {
 		t.owner.opts.Metrics.PodGraceExceeded()
 	}
 }
