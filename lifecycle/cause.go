@@ -8,9 +8,10 @@ type Cause string
 const (
 	// GraceSpent means that the time of the pod was used up.
 	GraceSpent Cause = "GraceSpent"
-	// Shortened means that a smaller grace period came in while terminating.
+	// Shortened means that a smaller grace period came in while terminating, and
+	// that it was used up.
 	Shortened Cause = "Shortened"
-	// ContainerExited means that the container ended by itself.
+	// ContainerExited means that the container ended by itself. Only sleeps end so.
 	ContainerExited Cause = "ContainerExited"
 	// AgentStopping means that [Terminator.Close] was called.
 	AgentStopping Cause = "AgentStopping"

@@ -2,7 +2,12 @@ package lifecycle
 
 // Container names a container that runs.
 type Container struct {
-	Name, ID string
+	// Name is the container's in the pod's spec. One that the spec does not have is
+	// stopped without a hook and out of order, and its result has an error.
+	Name string
+	// ID is what the [Runtime], the [HandlerRunner] and the [ExitWatcher] know the
+	// container by. It is opaque here, and must be the pod's only one.
+	ID string
 	// PreStopDone says that the container's preStop hook has run already, in an
 	// earlier life of the agent; it is not run again.
 	PreStopDone bool
@@ -15,7 +20,8 @@ type Request struct {
 	// nil means the pod's own. A value below 1 means 1. It does not lengthen the
 	// grace of a pod that was deleted ([graceperiod.ForPod]).
 	GracePeriodSeconds *int64
-	// Containers are those that run; nil means [ContainersOf] the pod.
+	// Containers are those that run; nil means [ContainersOf] the pod, and an empty
+	// list that none does.
 	Containers []Container
 	// Message is that of the Killing event; "" means "Stopping container NAME".
 	Message string

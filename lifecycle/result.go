@@ -6,25 +6,29 @@ import (
 	"time"
 )
 
-// Outcome says how the stop of a container ended. "" means that it has not
-// ended yet.
+// Outcome says how the stop of a container ended, and is a bounded metric label. ""
+// means that it has not ended yet.
 type Outcome string
 
 const (
 	// Graceful means that the container ended within the time it was given.
 	Graceful Outcome = "Graceful"
 	// GraceExceeded means that the container used up its grace and the runtime
-	// killed it.
+	// killed it. The runtime does not say so: it is concluded from a StopContainer
+	// that lasted as long as its timeout.
 	GraceExceeded Outcome = "GraceExceeded"
-	// Forced means that StopContainer failed and a StopContainer with timeout 0
-	// ended the container.
+	// Forced means that StopContainer failed, or was silent, and one with timeout 0
+	// ended the container. Whether it had time to end by itself is not known.
 	Forced Outcome = "Forced"
 	// RuntimeStuck means that StopContainer failed or was silent, and the one
-	// with timeout 0 was too: whether the container runs is not known.
+	// with timeout 0 was too, or that the start of the container had not returned
+	// at the deadline: whether the container runs is not known.
 	RuntimeStuck Outcome = "RuntimeStuck"
-	// NotFound means that the runtime did not know the container any more.
+	// NotFound means that the runtime did not know the container any more, or that
+	// it was being started and did not come up. It is a success.
 	NotFound Outcome = "NotFound"
-	// LeftRunning means that the agent stopped before the container was stopped.
+	// LeftRunning means that the agent stopped before the container had ended. A
+	// StopContainer that was under way may still end it.
 	LeftRunning Outcome = "LeftRunning"
 )
 
@@ -33,16 +37,17 @@ const (
 type HookOutcome string
 
 const (
-	// HookCompleted means that the hook ran to its end.
+	// HookCompleted means that the hook ran to its end without an error.
 	HookCompleted HookOutcome = "Completed"
-	// HookFailed means that the hook ended with an error.
+	// HookFailed means that the hook ended with an error, or panicked. The stop went
+	// on, and a FailedPreStopHook event was recorded.
 	HookFailed HookOutcome = "Failed"
 	// HookCut means that the hook was ended before its end: its time was spent
 	// or shortened, the agent stopped, or a sleep's container exited. The cause
 	// is in [HookResult.Cause].
 	HookCut HookOutcome = "Cut"
-	// HookAbandoned means that the hook did not end when it was cancelled. The
-	// stop went on without it.
+	// HookAbandoned means that the hook did not end within a second of its
+	// cancellation. The stop had gone on without it at once.
 	HookAbandoned HookOutcome = "Abandoned"
 	// HookSkipped means that there was no time for the hook, that it had run
 	// before ([Container.PreStopDone]), or that its feature gate is off.
@@ -66,22 +71,40 @@ const (
 
 // HookResult is what became of a container's preStop hook.
 type HookResult struct {
+	// Outcome is "" for a container that has no hook, and while it has not ended.
 	Outcome HookOutcome
-	Took    time.Duration // 0 if it did not run
-	Cause   Cause         // why it was cut, "" if it was not
-	Err     error         // what the hook said, nil if it did not fail
+	// Took is how long the hook ran, or until it was given up; 0 if it did not run.
+	Took time.Duration
+	// Cause is why the hook was cut or abandoned, "" if it was neither.
+	Cause Cause
+	// Err is what a failed hook said; nil for every other outcome. It may have
+	// words of the hook's in it that are not meant for everyone.
+	Err error
 }
 
-// ContainerResult is what became of one container.
+// ContainerResult is what became of one container so far.
 type ContainerResult struct {
-	Name, ID       string
-	Phase          Phase
-	Outcome        Outcome
-	Hook           HookResult
-	GrantedSeconds int64         // the grace it began with, whole seconds
-	Waited         time.Duration // for its turn
-	Stopping       time.Duration // in StopContainer
-	Err            error         // why it was forced, stuck or left; else nil
+	// Name is the container's in the pod's spec.
+	Name string
+	// ID is the runtime's; "" while the container is being started, and the new
+	// one for a sidecar that was started again.
+	ID string
+	// Phase is what is being done now; "" before anything is.
+	Phase Phase
+	// Outcome is final once it is set; the hook's may come up to a second later.
+	Outcome Outcome
+	Hook    HookResult
+	// GrantedSeconds is the grace the container began with. A termination that was
+	// shortened has less: [Result.GracePeriodSeconds].
+	GrantedSeconds int64
+	// Waited is how long the container waited for its turn; 0 while it waits.
+	Waited time.Duration
+	// Stopping is the time from the first StopContainer to the end; 0 before that.
+	Stopping time.Duration
+	// Err joins why the container had to be forced, is stuck or was left, and that
+	// the pod's spec has none of its name; else nil. The failures of calls that did
+	// not matter in the end are in it, too.
+	Err error
 }
 
 // Result is what became of a pod's containers, in the order of the request.
@@ -89,7 +112,9 @@ type Result struct {
 	// GracePeriodSeconds is the period in force: the one the termination began
 	// with, or the last that shortened it.
 	GracePeriodSeconds int64
-	Containers         []ContainerResult
+	// Containers are those of the request, then those that Start had started
+	// unseen, then those that were being started.
+	Containers []ContainerResult
 }
 
 // severity orders outcomes from the best to the worst.
