@@ -23,7 +23,7 @@ test: ## run all tests; those that miss a Debian package are skipped and listed
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
 
 e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
 bench: ## measure speed and memory beside the plain way of doing the same
 	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done

@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,12 +27,18 @@ const powerOffTimeout = 2 * time.Minute
 // killTimeout is how long the processes of a machine that was killed may be seen.
 const killTimeout = 20 * time.Second
 
-// Machine is one machine, with a disk of its own. It is booted once.
+// rebooting is the status with which nspawn ends when its machine reboots, as it
+// does not boot it again by itself where --keep-unit is given.
+const rebooting = 133
+
+// Machine is one machine, with a disk of its own. After it has rebooted it may be
+// booted again.
 type Machine struct {
 	name   string
 	base   string // the tree below, shared with other machines
 	folder string
 	binds  []string // of nspawn's command line
+	boots  int
 	nspawn *exec.Cmd
 	ended  chan struct{} // closed when nspawn has ended, after exit was set
 	exit   error
@@ -44,7 +51,7 @@ func New(t testing.TB) *Machine {
 	need.Program(t, "systemd-nspawn", "systemd-container")
 	need.Program(t, "nsenter", "util-linux")
 	need.Program(t, "journalctl", "systemd")
-	m := &Machine{base: baseTree(t), folder: t.TempDir(), ended: make(chan struct{})}
+	m := &Machine{base: baseTree(t), folder: t.TempDir()}
 	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
 	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -90,11 +97,13 @@ func (m *Machine) Boot(t testing.TB) {
 	// kernel ends the machine too. /run is its own, so that it leaves nothing there.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
-	groups, err := makeCgroups(m.name)
+	m.boots++
+	groups, err := makeCgroups(fmt.Sprintf("%s-%d", m.name, m.boots))
 	t.Cleanup(func() { m.removeCgroups(t, groups) })
 	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
 	args := append([]string{"-c", script, overlay, m.root()}, m.command()...)
+	m.ended, m.exit = make(chan struct{}), nil
 	m.nspawn = exec.Command("/bin/sh", args...)
 	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
 	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -119,12 +128,13 @@ func (m *Machine) command() []string {
 func (m *Machine) wait(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
+	nspawn, ended := m.nspawn, m.ended
 	waiting.Go(func() {
-		m.exit = m.nspawn.Wait()
-		close(m.ended)
+		m.exit = nspawn.Wait()
+		close(ended)
 	})
 	t.Cleanup(func() {
-		_ = m.nspawn.Process.Kill() // it has ended by itself, where all went well
+		_ = nspawn.Process.Kill() // it has ended by itself, where all went well
 		waiting.Wait()
 		if t.Failed() {
 			t.Logf("console of the machine:\n%s", m.printed())
@@ -155,10 +165,26 @@ func (m *Machine) printed() []byte {
 // AwaitPowerOff waits until the machine has powered off by itself.
 func (m *Machine) AwaitPowerOff(t testing.TB) {
 	t.Helper()
+	m.awaitEnd(t)
+	require.NoError(t, m.exit, "nspawn ends with 0 when its machine has powered off")
+}
+
+// AwaitReboot waits until the machine has gone down to boot again, which [Machine.Boot]
+// does, from the same disk.
+func (m *Machine) AwaitReboot(t testing.TB) {
+	t.Helper()
+	m.awaitEnd(t)
+	status, ok := errors.AsType[*exec.ExitError](m.exit)
+	require.Truef(t, ok, "nspawn ended with %v", m.exit)
+	require.Equal(t, rebooting, status.ExitCode())
+}
+
+// awaitEnd waits until the machine is off.
+func (m *Machine) awaitEnd(t testing.TB) {
+	t.Helper()
 	select {
 	case <-m.ended:
-		require.NoError(t, m.exit, "nspawn ends with 0 when its machine has powered off")
 	case <-time.After(powerOffTimeout):
-		require.Fail(t, "the machine does not power off")
+		require.Fail(t, "the machine does not go down")
 	}
 }

@@ -10,12 +10,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubelet/pkg/types"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// adopt looks for a pod that an earlier life of the agent started. Sandboxes that are
+var _ podruntime.Adopter = (*Runtime)(nil)
+
+// Adopt looks for a pod that an earlier life of the agent started. Sandboxes that are
 // not ready are removed: nothing runs in them, and they hold the name of the new one.
-func (r *Runtime) adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error) {
+func (r *Runtime) Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error) {
 	left, err := r.sandboxes(ctx, pod)
 	if err != nil {
 		return nil, false, err

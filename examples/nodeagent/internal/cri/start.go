@@ -39,7 +39,7 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	if err := ValidatePod(pod).ToAggregate(); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
 	}
-	adopted, found, err := r.adopt(ctx, pod)
+	adopted, found, err := r.Adopt(ctx, pod)
 	if err != nil || found {
 		return adopted, err
 	}

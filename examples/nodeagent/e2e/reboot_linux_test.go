@@ -1,0 +1,60 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+)
+
+// TestRebootDrainsThePodsAndBringsThemBack reboots the machine: its pods are drained
+// as for a power off. The next boot is another one, so the agent starts its pods
+// again, and its metrics tell of the shutdown before.
+func TestRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
+	server := containerdtest.Start(t, images()...)
+	m := machine.New(t)
+	installAgent(t, m, server)
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	before := runningContainers(t, server)
+
+	asked := time.Now()
+	m.Run(t, "systemctl", "reboot")
+	m.AwaitReboot(t)
+	exits := recordsOf(t, server, before)
+	checkBuckets(t, asked, exits)
+	checkExitCodes(t, exits)
+	checkPowerOff(t, exits, m.Journal(t))
+
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	after := runningContainers(t, server)
+	require.Len(t, after, len(before))
+	for name, id := range after {
+		require.NotEqual(t, before[name], id, "%s is a new one", name)
+	}
+	start, end := gauge(t, m, "start"), gauge(t, m, "end")
+	require.GreaterOrEqual(t, start, asked.Unix())
+	require.LessOrEqual(t, start, exits.last(nginx...).Unix())
+	require.GreaterOrEqual(t, end, exits.last().Unix())
+}
+
+// gauge reads kubelet_graceful_shutdown_start_time_seconds, or the one of the end,
+// from the agent in a machine, which has no program for that but its shell.
+func gauge(t *testing.T, m *machine.Machine, which string) int64 {
+	t.Helper()
+	const get = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && cat <&3`
+	page := m.Run(t, "bash", "-c", get)
+	match := regexp.MustCompile(`(?m)^kubelet_graceful_shutdown_` + which + `_time_seconds (\S+)$`).FindStringSubmatch(page)
+	require.Len(t, match, 2, page)
+	seconds, err := strconv.ParseFloat(match[1], 64)
+	require.NoError(t, err)
+	return int64(seconds)
+}
