@@ -19,6 +19,7 @@ const sandboxes, inits = 6, 1
 // done. logind would go on at once; but systemd keeps a copy of the lock, and the
 // agent that follows adopts it and drains what is left.
 func TestAKilledAgentIsFollowedByOneThatGoesOn(t *testing.T) {
+	t.Parallel()
 	server := containerdtest.Start(t, images()...)
 	m := machine.New(t)
 	installAgent(t, m, server)

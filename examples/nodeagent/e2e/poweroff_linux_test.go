@@ -26,6 +26,7 @@ var (
 )
 
 func TestPowerOffDrainsThePodsFirst(t *testing.T) {
+	t.Parallel()
 	server := containerdtest.Start(t, images()...)
 	m := machine.New(t)
 	installAgent(t, m, server)

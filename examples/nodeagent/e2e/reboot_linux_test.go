@@ -18,6 +18,7 @@ import (
 // as for a power off. The next boot is another one, so the agent starts its pods
 // again, and its metrics tell of the shutdown before.
 func TestRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
+	t.Parallel()
 	server := containerdtest.Start(t, images()...)
 	m := machine.New(t)
 	installAgent(t, m, server)
