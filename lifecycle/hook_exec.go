@@ -20,13 +20,12 @@ type execHook struct {
 
 // run runs the command with what is left until ctx's deadline as its timeout;
 // the kubelet gives it none. The output is in the message, never in the error.
-func (h *execHook) run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, action *v1.ExecAction) (string, error) {
-	output, err := h.command(ctx, containerID, action.Command)
+func (h *execHook) run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	output, err := h.command(ctx, containerID, handler.Exec.Command)
 	if err == nil {
 		return "", nil
 	}
-	message := hookFailed("Exec", fmt.Sprint(action.Command), pod, container, err)
-	return message + fmt.Sprintf(", message: %q", output), err
+	return hookFailed(handler, pod, container, err) + fmt.Sprintf(", message: %q", output), err
 }
 
 // command runs cmd unless there is nothing to run it with or no time.

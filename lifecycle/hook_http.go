@@ -39,18 +39,9 @@ func newHTTPHook(opts HandlerRunnerOptions) httpHook {
 	return h
 }
 
-// run sends the request under ctx and reads its answer.
-func (h *httpHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (string, error) {
-	err := h.get(ctx, pod, container, action)
-	if err == nil {
-		return "", nil
-	}
-	return hookFailed("HTTP", action.Path, pod, container, err), err
-}
-
-// get is the hook without its message. Any answer is a success, as in the
-// kubelet, unless the options ask for one of 2xx.
-func (h *httpHook) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
+// run sends the request under ctx and reads its answer. Any answer is a success,
+// as in the kubelet, unless the options ask for one of 2xx.
+func (h *httpHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	req, err := h.request(ctx, pod, container, action)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,31 +34,41 @@ func (e *sleepCutError) Unwrap() error { return e.cause }
 // a feature gate that is off sleep not at all and are no failure. Nothing is called
 // around the select that could be spared: what a sleeping hook takes in memory is,
 // for the most part, its stack.
-func (h *sleepHook) run(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) (string, error) {
-	if !h.on || action.Seconds <= 0 {
-		return "", nil
+func (h *sleepHook) run(ctx context.Context, seconds int64) error {
+	if !h.on || seconds <= 0 {
+		return nil
 	}
 	began := time.Now()
 	select {
-	case <-time.After(graceperiod.Duration(action.Seconds)):
-		return "", nil
+	case <-time.After(graceperiod.Duration(seconds)):
+		return nil
 	case <-ctx.Done():
-		return h.ended(ctx, pod, container, action, time.Since(began))
+		return h.cut(ctx, graceperiod.Duration(seconds)-time.Since(began))
 	}
 }
 
-// ended says what a sleep is that ctx ended. That its container has exited is no
-// failure: there is no one left to sleep for (k/k#134338).
-func (h *sleepHook) ended(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction, slept time.Duration) (string, error) {
-	if slept > graceperiod.Duration(action.Seconds)-sleepTolerance {
-		return "", nil
+// cut says what a sleep is that ctx ended when some of it was left. That its
+// container has exited is no failure: there is no one left to sleep for
+// (k/k#134338).
+func (h *sleepHook) cut(ctx context.Context, left time.Duration) error {
+	if left < sleepTolerance {
+		return nil
 	}
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ContainerExited) {
 		h.metrics.SleepEndedByExit()
-		return "", nil
+		return nil
 	}
 	h.metrics.SleepTerminatedEarly()
-	err := &sleepCutError{cause: cause}
-	return hookFailed("Sleep", strconv.FormatInt(action.Seconds, 10), pod, container, err), err
+	return &sleepCutError{cause: cause}
+}
+
+// ended is cut, with a message, for a sleep that went on for as long as slept. A
+// caller that wants no message calls cut, which needs less stack.
+func (h *sleepHook) ended(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction, slept time.Duration) (string, error) {
+	err := h.cut(ctx, graceperiod.Duration(action.Seconds)-slept)
+	if err == nil {
+		return "", nil
+	}
+	return hookFailed(&v1.LifecycleHandler{Sleep: action}, pod, container, err), err
 }

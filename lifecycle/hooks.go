@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -86,16 +87,21 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 // of exec, httpGet and sleep counts. A handler with none of them, tcpSocket
 // included, is an error, as in the kubelet.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	var err error
 	switch kindOf(handler) {
 	case kindExec:
-		return r.exec.run(ctx, containerID, pod, container, handler.Exec)
+		return r.exec.run(ctx, containerID, pod, container, handler)
 	case kindHTTPGet:
-		return r.http.run(ctx, pod, container, handler.HTTPGet)
+		err = r.http.run(ctx, pod, container, handler.HTTPGet)
 	case kindSleep:
-		return r.sleep.run(ctx, pod, container, handler.Sleep)
-	default:
+		err = r.sleep.run(ctx, handler.Sleep.Seconds)
+	case kindOther:
 		return invalidHandler(handler)
 	}
+	if err != nil {
+		return hookFailed(handler, pod, container, err), err
+	}
+	return "", nil
 }
 
 // kindOf tells which field of a handler counts; a nil handler has none.
@@ -120,19 +126,33 @@ func invalidHandler(handler *v1.LifecycleHandler) (string, error) {
 	return fmt.Sprintf("Cannot run handler: %v", err), err
 }
 
-// hookFailed is the kubelet's message for a hook that failed: what kind of hook,
-// and what it was to do. The usual names need no escaping, and then neither fmt
-// nor strconv has a hand in it: their depth of calls would make each of a hundred
-// thousand sleeps that are cancelled at once grow its stack first.
-func hookFailed(kind, action string, pod *v1.Pod, container *v1.Container, err error) string {
+// describe names a handler, and what it was to do, as the kubelet's messages do.
+func describe(handler *v1.LifecycleHandler) (hook, action string) {
+	switch kindOf(handler) {
+	case kindExec:
+		return "Exec", fmt.Sprint(handler.Exec.Command)
+	case kindHTTPGet:
+		return "HTTP", handler.HTTPGet.Path
+	case kindSleep:
+		return "Sleep", strconv.FormatInt(handler.Sleep.Seconds, 10)
+	default:
+		return "", ""
+	}
+}
+
+// hookFailed is the kubelet's message for a hook that failed. The usual names need
+// no escaping, and then fmt has no hand in it: its depth of calls would make each of
+// a hundred thousand sleeps that are cancelled at once grow its stack first.
+func hookFailed(handler *v1.LifecycleHandler, pod *v1.Pod, container *v1.Container, err error) string {
+	hook, action := describe(handler)
 	name := containerName(container)
 	if pod == nil || !plain(name) || !plain(pod.Name) || !plain(pod.Namespace) || !plain(string(pod.UID)) {
-		return fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %v", kind, action, name, podText(pod), err)
+		return fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %v", hook, action, name, podText(pod), err)
 	}
 	reason := err.Error()
 	var b strings.Builder
-	b.Grow(len(kind) + len(action) + len(name) + len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(reason) + 64)
-	b.WriteString(kind)
+	b.Grow(len(hook) + len(action) + len(name) + len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(reason) + 64)
+	b.WriteString(hook)
 	b.WriteString(" lifecycle hook (")
 	b.WriteString(action)
 	b.WriteString(") for Container \"")
