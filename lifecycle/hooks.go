@@ -67,14 +67,16 @@ type handlerRunner struct {
 }
 
 // NewHandlerRunner makes a runner of exec, httpGet and sleep hooks that behaves
-// and reports like the kubelet's, with three differences: the request of an
-// httpGet hook ends with ctx (the kubelet's does not, k/k#103300), a command
-// gets the time left until ctx's deadline as its timeout (the kubelet's gets
-// none), and a sleep whose ctx ended with the cause [ContainerExited] has not
-// failed (k/k#134338). A hook ends when ctx does; its error then wraps the
-// context's cause. The runner may be used by any number of goroutines, starts
-// none of its own that outlives a Run, and survives nil arguments but for ctx.
-// It does not recover from a panic of Commands, HTTP or PodIP.
+// and reports like the kubelet's, with these differences: the request of an
+// httpGet hook ends with ctx and goes past any proxy (the kubelet's does not end,
+// k/k#103300); a command gets the time left until ctx's deadline as its timeout
+// (the kubelet's gets none), and is not run when that is over; a sleep whose ctx
+// ended with the cause [ContainerExited] has not failed (k/k#134338), and neither
+// has one of which less than 100 ms were left.
+//
+// A hook ends when ctx does, and its error then wraps the cause of that. The runner
+// may be used by any number of goroutines and survives nil arguments but for ctx.
+// It does not recover from a panic of Commands, HTTP or PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	return &handlerRunner{
 		exec:  execHook{commands: opts.Commands},
