@@ -40,7 +40,7 @@ func ExampleNewPlan() {
 	//   dns: 5 of 5 s
 	// warning: the schedule takes 55s but is cut to 50s
 	// warning: bucket 0 is cut from 45s to 40s
-	// warning: bucket 0 is too short for 1 of its pods (2): shop/db asks for 120s and gets 40s
+	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 40s
 }
 
 // A static pod names a class, and no admission has looked its value up.

@@ -49,7 +49,7 @@ func (b *PlannedBucket) warnings() []string {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))
 	}
 	if worst, n := b.truncated(); n > 0 {
-		texts = append(texts, fmt.Sprintf("bucket %d is too short for %d of its pods (%d): %s asks for %ds and gets %ds",
+		texts = append(texts, fmt.Sprintf("bucket %d is too short for %d of its %d pods: %s asks for %ds and gets %ds",
 			b.Priority, n, len(b.Pods), describe(worst.Pod), worst.WantedSeconds, worst.GrantedSeconds))
 	}
 	return texts

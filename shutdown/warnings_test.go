@@ -29,7 +29,7 @@ func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	plan := shutdown.NewPlan(twoBuckets(), list(
 		pod("short", withGrace(20)), pod("long", withGrace(60)), pod("longer", withGrace(90)), pod("alike", withGrace(90)),
 	), shutdown.PlanOptions{})
-	require.Equal(t, []string{"bucket 0 is too short for 3 of its pods (4): test/longer asks for 90s and gets 20s"}, plan.Warnings)
+	require.Equal(t, []string{"bucket 0 is too short for 3 of its 4 pods: test/longer asks for 90s and gets 20s"}, plan.Warnings)
 }
 
 // A schedule that gives a bucket no time does so for everybody in it.

@@ -93,7 +93,7 @@ func TestWarningsOfANode(t *testing.T) {
 	require.Equal(t, []string{
 		"the schedule takes 35s but is cut to 30s",
 		"bucket 0 is cut from 25s to 20s",
-		"bucket 0 is too short for 1 of its pods (2): test/web asks for 60s and gets 20s",
+		"bucket 0 is too short for 1 of its 2 pods: test/web asks for 60s and gets 20s",
 		`priority class "lead": value not known, counts as 0; pods: 1, among them test/job`,
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
 		`pod test/etcd has priority class "gold" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first`,
