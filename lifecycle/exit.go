@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
@@ -18,7 +16,7 @@ import (
 func runSleep(ctx context.Context, id string) stage {
 	return func(c *container) stage {
 		exited := c.termination.owner.opts.Exits.Exited(id)
-		return c.hookReturned(c.termination.owner.sleep.runUntilExit(ctx, exited, c.termination.pod, c.spec, c.handler().Sleep))
+		return c.hookReturned(c.termination.owner.sleep.runUntilExit(ctx, exited, c.handler().Sleep.Seconds))
 	}
 }
 
@@ -31,20 +29,19 @@ func sleepOf(hooks HandlerRunner) *sleepHook {
 }
 
 // runUntilExit is run that ends with [ContainerExited], too, once exited is closed.
-func (h *sleepHook) runUntilExit(ctx context.Context, exited <-chan struct{}, pod *v1.Pod, container *v1.Container, action *v1.SleepAction) error {
-	if !h.on || action.Seconds <= 0 {
+func (h *sleepHook) runUntilExit(ctx context.Context, exited <-chan struct{}, seconds int64) error {
+	if !h.on || seconds <= 0 {
 		return nil
 	}
 	began := time.Now()
 	select {
-	case <-time.After(graceperiod.Duration(action.Seconds)):
+	case <-time.After(graceperiod.Duration(seconds)):
 		return nil
 	case <-exited:
 		h.metrics.SleepEndedByExit()
 		return ContainerExited
 	case <-ctx.Done():
-		_, err := h.ended(ctx, pod, container, action, time.Since(began))
-		return err
+		return h.cut(ctx, graceperiod.Duration(seconds)-time.Since(began))
 	}
 }
 

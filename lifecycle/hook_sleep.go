@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/metrics"
 )
@@ -61,14 +59,4 @@ func (h *sleepHook) cut(ctx context.Context, left time.Duration) error {
 	}
 	h.metrics.SleepTerminatedEarly()
 	return &sleepCutError{cause: cause}
-}
-
-// ended is cut, with a message, for a sleep that went on for as long as slept. A
-// caller that wants no message calls cut, which needs less stack.
-func (h *sleepHook) ended(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.SleepAction, slept time.Duration) (string, error) {
-	err := h.cut(ctx, graceperiod.Duration(action.Seconds)-slept)
-	if err == nil {
-		return "", nil
-	}
-	return hookFailed(&v1.LifecycleHandler{Sleep: action}, pod, container, err), err
 }

@@ -52,7 +52,8 @@ func (g generator) pod() *v1.Pod {
 	phases := []v1.PodPhase{"", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown}
 	pod.Status.Phase = phases[g.IntN(len(phases))]
 	if g.rarely(2) {
-		end := time.Now().Add(g.span() - g.span())
+		forward, back := g.span(), g.span()
+		end := time.Now().Add(forward - back)
 		pod.DeletionTimestamp = new(metav1.NewTime(end.Round(0))) // as it comes from the store, without a monotonic part
 	}
 	if pod.DeletionTimestamp != nil || g.rarely(10) {
@@ -71,7 +72,7 @@ func (g generator) options() *metav1.DeleteOptions {
 		options.PropagationPolicy = &policies[g.IntN(len(policies))]
 	}
 	if g.rarely(10) {
-		options.OrphanDependents = new(g.rarely(2))
+		options.OrphanDependents = new(g.rarely(2)) //nolint:staticcheck // deprecated, and validated all the same
 	}
 	if g.rarely(10) {
 		options.DryRun = [][]string{{}, {metav1.DryRunAll}, {"Some"}, {metav1.DryRunAll, metav1.DryRunAll}}[g.IntN(4)]
