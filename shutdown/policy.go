@@ -26,8 +26,9 @@ const (
 	// PolicyLeaveAsIs leaves the status alone, for a node that comes back with the
 	// same pods.
 	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
-	// PolicyDelete sets the status as PolicySetTerminal does and asks the Reporter,
-	// by [NodeState.Policy], to delete the pods as a drain would.
+	// PolicyDelete sets the status as PolicySetTerminal does and has the Reporter
+	// remove the pods then, as a drain would: static pods and those of a DaemonSet are
+	// left as they are.
 	PolicyDelete PodPolicy = "Delete"
 )
 

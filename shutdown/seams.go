@@ -40,6 +40,11 @@ type KillRequest struct {
 // KillResult says how the kill of a pod ended.
 type KillResult struct {
 	Outcome string // as the killer names it; it is shown, not interpreted
+	// Status is the pod's status after its end, with what became of its containers,
+	// for the [Reporter]; the manager writes the policy into it once more, which
+	// changes nothing where SetStatus was called. Nil: the status that the pod had in
+	// [Options.Pods].
+	Status *v1.PodStatus
 }
 
 // VolumeWaiter waits until the volumes of pods are unmounted; the kubelet's
@@ -62,10 +67,22 @@ type Reporter interface {
 	// has to be published.
 	PublishNode(ctx context.Context, state NodeState) error
 	// FlushPods returns when the final statuses of pods are accepted by the API
-	// server. An *[UnflushedError] names those that were not; any other error means
-	// that none was. What is not acknowledged is handed in again before the lock is
-	// released, and is in the report.
+	// server. The pods are copies, with the status that they are to have in the end;
+	// one with a deletion timestamp is to be removed once its status is accepted. An
+	// *[UnflushedError] names those that were not; any other error means that none
+	// was. What is not acknowledged is handed in again before the lock is released,
+	// and is in the report.
 	FlushPods(ctx context.Context, pods []*v1.Pod) error
+}
+
+// ReadinessMarker is a [Reporter] that can also take pods out of their services
+// before they are stopped: a pod that a node ends by itself has no deletion
+// timestamp, so that nobody else does (k/k#105780).
+type ReadinessMarker interface {
+	// MarkReady returns when the API server knows that pods are not ready, for a
+	// reason that is told apart from that of any probe. With ready it takes back what
+	// it said of pods that a cancelled shutdown has spared, and of no others.
+	MarkReady(ctx context.Context, pods []*v1.Pod, ready bool) error
 }
 
 // NodeState is what a node says about its shutdown.
