@@ -18,6 +18,7 @@ const (
 	prom    = "github.com/prometheus"
 	dbus    = "github.com/godbus/dbus/v5"
 	systemd = "github.com/coreos/go-systemd/v22"
+	client  = "k8s.io/client-go"
 )
 
 // allowed says, for every package of the library, what it may import directly
@@ -32,12 +33,16 @@ func allowed() map[string][]string {
 		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
 		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":     {module + "/shutdown"},
-		"internal/readme":         {},
-		"validation":              {api, machine, gates, module + "/graceperiod", module + "/shutdown", module + "/internal/features"},
-		"internal/features":       {gates},
-		"internal/atomicfile":     {},
-		"internal/deptest":        {},
-		"internal/need":           {},
+		"shutdown/apistatus":      {api, machine, klog, client, "golang.org/x/sync", module + "/shutdown"},
+
+		"shutdown/apistatus/apistatustest": {api, machine, client, module + "/shutdown"},
+
+		"internal/readme":     {},
+		"validation":          {api, machine, gates, module + "/graceperiod", module + "/shutdown", module + "/internal/features"},
+		"internal/features":   {gates},
+		"internal/atomicfile": {},
+		"internal/deptest":    {},
+		"internal/need":       {},
 	}
 }
 
@@ -70,8 +75,12 @@ func TestDirectImports(t *testing.T) {
 func TestNobodyReaches(t *testing.T) {
 	graph := load(t, "linux")
 	for path := range graph {
-		if strings.HasPrefix(path, module+"/") {
-			require.Empty(t, graph.Reaches(path, "k8s.io/kubernetes", "k8s.io/client-go"), path)
+		if !strings.HasPrefix(path, module+"/") {
+			continue
+		}
+		require.Empty(t, graph.Reaches(path, "k8s.io/kubernetes"), path)
+		if !strings.HasPrefix(path, module+"/shutdown/apistatus") {
+			require.Empty(t, graph.Reaches(path, client), path)
 		}
 	}
 	for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {

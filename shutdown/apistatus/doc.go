@@ -1,0 +1,3 @@
+// Package apistatus tells the API server what a node shutdown does to the node and
+// its pods.
+package apistatus

@@ -1,0 +1,43 @@
+package apistatus
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// podCondition is the condition of a type in a status, to be read or written; nil:
+// there is none.
+func podCondition(status *v1.PodStatus, of v1.PodConditionType) *v1.PodCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == of {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setPodCondition writes a condition over the one of its type, or adds it. The time
+// of a transition changes with the status only, as the API's contract is; a
+// condition that brings no time of its own gets now. A generation that was observed
+// already is not taken back.
+func setPodCondition(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
+	if condition.LastTransitionTime.IsZero() {
+		condition.LastTransitionTime = now
+	}
+	old := podCondition(status, condition.Type)
+	if old == nil {
+		status.Conditions = append(status.Conditions, condition)
+		return
+	}
+	if old.Status == condition.Status {
+		condition.LastTransitionTime = old.LastTransitionTime
+	}
+	condition.LastProbeTime = old.LastProbeTime
+	condition.ObservedGeneration = max(condition.ObservedGeneration, old.ObservedGeneration)
+	*old = condition
+}
+
+// terminal tells whether a phase is one that no pod leaves.
+func terminal(phase v1.PodPhase) bool {
+	return phase == v1.PodFailed || phase == v1.PodSucceeded
+}
