@@ -86,7 +86,7 @@ func (d *drain) killOrJoin(k *kill) (KillResult, error) {
 	}
 	return d.m.opts.Killer.KillPod(d.kills, k.pod, KillRequest{
 		GracePeriodSeconds: k.seconds,
-		SetStatus:          d.setStatus,
+		SetStatus:          d.policy.of(k.pod).setStatus(),
 	})
 }
 

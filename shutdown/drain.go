@@ -21,25 +21,25 @@ var (
 
 // drain goes through the buckets of one shutdown in a goroutine of its own.
 type drain struct {
-	m         *Manager
-	ctx       context.Context // of Run
-	event     Event
-	number    uint64
-	received  time.Time // the event
-	began     time.Time // the same, or when a former agent received it
-	hosted    bool      // the host announced it
-	limit     time.Duration
-	limited   bool   // whether the host has a limit
-	epoch     uint64 // of the lock; 0: none is concerned
-	local     bool   // the node does not shut down: nothing is stored or published
-	setStatus func(*v1.PodStatus)
-	said      *announcement // nil: nothing is published
-	earlier   []*drain      // with pods that still end, the latest first
-	stopped   context.Context
-	stop      context.CancelCauseFunc // no further pod is signalled
-	kills     context.Context         // of the killer's calls: ends with the host
-	work      sync.WaitGroup          // the calls of the killer and of the hooks
-	over      chan struct{}           // closed when all have ended
+	m        *Manager
+	ctx      context.Context // of Run
+	event    Event
+	number   uint64
+	received time.Time // the event
+	began    time.Time // the same, or when a former agent received it
+	hosted   bool      // the host announced it
+	limit    time.Duration
+	limited  bool   // whether the host has a limit
+	epoch    uint64 // of the lock; 0: none is concerned
+	local    bool   // the node does not shut down: nothing is stored or published
+	policy   PodPolicy
+	said     *announcement // nil: nothing is published
+	earlier  []*drain      // with pods that still end, the latest first
+	stopped  context.Context
+	stop     context.CancelCauseFunc // no further pod is signalled
+	kills    context.Context         // of the killer's calls: ends with the host
+	work     sync.WaitGroup          // the calls of the killer and of the hooks
+	over     chan struct{}           // closed when all have ended
 
 	timing  timing
 	batches []*batch
@@ -47,7 +47,7 @@ type drain struct {
 	errs    []error   // what went wrong beside the pods
 	done    int       // so many buckets, from the first
 	resumed *progress // of a former agent; nil: none
-	writes  []*entry  // beside the drain
+	beside  []*entry  // what is stored and said beside the drain
 	final   Report    // read once over is closed
 
 	straggled bool // pods have outlived the shutdown
@@ -65,7 +65,6 @@ func (m *Manager) newDrain(ctx context.Context, event Event, received time.Time)
 	}
 	d.limit, d.limited = m.limitOf(event, received)
 	d.stopped, d.stop = context.WithCancelCause(ctx)
-	d.setStatus = m.opts.Policy(event.Kind).setStatus()
 	return d
 }
 
@@ -84,7 +83,7 @@ func (m *Manager) limitOf(event Event, received time.Time) (limit time.Duration,
 
 // state is what the node says while this drain goes on.
 func (d *drain) state() NodeState {
-	return NodeState{ShuttingDown: true, Kind: d.event.Kind, Since: d.began, Policy: d.m.opts.Policy(d.event.Kind)}
+	return NodeState{ShuttingDown: true, Kind: d.event.Kind, Since: d.began, Policy: d.policy}
 }
 
 // outlasts tells whether the drain would go on for longer than another event
@@ -109,6 +108,7 @@ func (d *drain) run() {
 	d.startLate()
 	d.buckets()
 	ended := d.finish()
+	d.spareUnsignalled()
 	d.work.Wait() // for stragglers, which the report names with their end
 	d.conclude(ended)
 }
@@ -131,10 +131,15 @@ func (d *drain) buckets() {
 func (d *drain) bucket(i int) {
 	began := time.Now()
 	share := d.timing.share(i, began)
-	kills := d.due(i, share, began)
-	if len(kills) == 0 {
+	pods := d.due(i)
+	if len(pods) == 0 {
 		return
 	}
+	if share = d.markNotReady(pods, share, began); d.halted() {
+		d.spare(pods)
+		return
+	}
+	kills := d.enter(pods, i, share)
 	b := d.signal(kills)
 	d.batches = append(d.batches, b)
 	if d.timing.schedule[i].Seconds <= 0 {
@@ -144,18 +149,23 @@ func (d *drain) bucket(i int) {
 		klog.FromContext(d.ctx).V(1).Info("Shutdown manager pod killing time out", "priority", d.timing.schedule[i].Priority)
 	}
 	d.unmount(kills, share.unmount)
+	d.await(b.done, share.latecomers())
 	d.flush(kills, share.flush)
 	d.m.opts.Metrics.Bucket(time.Since(began))
 }
 
 // due gives the pods that bucket i has to kill: those that are not above it and
 // have not been signalled.
-func (d *drain) due(i int, s share, now time.Time) []*kill {
+func (d *drain) due(i int) []*v1.Pod {
 	plan, schedule := &d.timing.plan, d.timing.schedule
-	pods := d.roster.pick(d.m.opts.Pods(), func(pod *v1.Pod) bool { return schedule.Index(plan.Priority(pod)) <= i })
-	kills := make([]kill, len(pods))
+	return d.roster.pick(d.m.opts.Pods(), func(pod *v1.Pod) bool { return schedule.Index(plan.Priority(pod)) <= i })
+}
+
+// enter works out what each pod of bucket i is granted, and makes the kills known.
+func (d *drain) enter(pods []*v1.Pod, i int, s share) []*kill {
+	kills, now := make([]kill, len(pods)), time.Now()
 	for n, pod := range pods {
-		kills[n].init(PlannedPod{Pod: pod, Priority: plan.Priority(pod)}, schedule[i], s, &d.received, now)
+		kills[n].init(PlannedPod{Pod: pod, Priority: d.timing.plan.Priority(pod)}, d.timing.schedule[i], s, &d.received, now)
 	}
 	return d.roster.add(kills)
 }
@@ -192,9 +202,11 @@ func (d *drain) halted() bool { return d.ctx.Err() != nil || d.stopped.Err() != 
 // interrupted tells whether Run has ended within the shutdown.
 func (d *drain) interrupted() bool { return d.ctx.Err() != nil && !d.retired() }
 
+// cancelled tells whether the shutdown was called off.
+func (d *drain) cancelled() bool { return errors.Is(context.Cause(d.stopped), errCancelled) }
+
 // retired tells whether the shutdown was cancelled or overtaken. The end of Run
 // is neither.
 func (d *drain) retired() bool {
-	cause := context.Cause(d.stopped)
-	return errors.Is(cause, errCancelled) || errors.Is(cause, errOvertaken)
+	return d.cancelled() || errors.Is(context.Cause(d.stopped), errOvertaken)
 }

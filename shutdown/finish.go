@@ -28,7 +28,7 @@ func (d *drain) finish() (ended time.Time) {
 	d.releasing()
 	d.note(d.m.lock.release(d.epoch))
 	if d.storesLater() {
-		d.writes = append(d.writes, d.save(0, report))
+		d.beside = append(d.beside, d.save(0, report))
 	}
 	return ended
 }
@@ -48,7 +48,7 @@ func (d *drain) store(ended time.Time, report func() Report) {
 // conclude makes the report of a drain whose pods have all ended, and stores it
 // if it says more than what is stored.
 func (d *drain) conclude(ended time.Time) {
-	for _, write := range d.writes {
+	for _, write := range d.beside {
 		d.note(write.err)
 	}
 	report := d.result(ended)

@@ -2,12 +2,8 @@ package shutdown
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // within calls a hook and waits for it until a time. A hook that ignores its
@@ -78,63 +74,4 @@ func (d *drain) unmount(kills []*kill, until time.Time) {
 	if err != nil {
 		d.note(fmt.Errorf("failed while waiting for all the volumes belonging to pods in this group to unmount: %w", err))
 	}
-}
-
-// flush waits until the final statuses of the pods that have ended are accepted.
-// What is not acknowledged is flushed again at the end, and named in the report.
-func (d *drain) flush(kills []*kill, until time.Time) {
-	if d.m.opts.Reporter == nil {
-		return
-	}
-	ended := unflushed(kills)
-	if len(ended) == 0 {
-		return
-	}
-	pods := podsOf(ended)
-	err := d.within(d.ctx, until, func(ctx context.Context) error {
-		return d.m.opts.Reporter.FlushPods(ctx, pods)
-	})
-	if err != nil {
-		d.note(fmt.Errorf("failed to flush the final statuses of %d pods: %w", len(pods), err))
-	}
-	acknowledge(ended, err)
-}
-
-// unflushed are the pods that have ended and whose final status is not accepted.
-func unflushed(kills []*kill) []*kill {
-	var ended []*kill
-	for _, k := range kills {
-		if k.toFlush() {
-			ended = append(ended, k)
-		}
-	}
-	return ended
-}
-
-// acknowledge marks the pods that a flush has brought through: all without an
-// error, all but the named ones with an *[UnflushedError], none with another.
-func acknowledge(kills []*kill, err error) {
-	failed := map[types.NamespacedName]bool{}
-	if err != nil {
-		unflushed, ok := errors.AsType[*UnflushedError](err)
-		if !ok {
-			return
-		}
-		for _, name := range unflushed.Pods {
-			failed[name] = true
-		}
-	}
-	for _, k := range kills {
-		if !failed[types.NamespacedName{Namespace: k.pod.Namespace, Name: k.pod.Name}] {
-			k.acknowledge()
-		}
-	}
-}
-
-func podsOf(kills []*kill) []*v1.Pod {
-	pods := make([]*v1.Pod, len(kills))
-	for i, k := range kills {
-		pods[i] = k.pod
-	}
-	return pods
 }

@@ -27,9 +27,9 @@ type writing struct {
 	lag      time.Duration   // how long the write waits for one that replaces it
 }
 
-// entry is one write.
+// entry is one write, or another thing that is done beside a drain.
 type entry struct {
-	replaced chan struct{} // closed when a newer write has come
+	replaced chan struct{} // closed when a newer write has come; nil: none can
 	done     chan struct{}
 	err      error // read once done is closed
 }

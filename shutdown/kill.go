@@ -40,6 +40,7 @@ type kill struct {
 	until          time.Duration // when its grace ends
 	started, ended time.Duration
 	outcome        string
+	status         *v1.PodStatus // at the end, as the killer knows it; nil: it does not
 	err            error
 	over           chan struct{} // closed at the end; nil: nobody has asked
 }
@@ -91,6 +92,7 @@ func (k *kill) end(result KillResult, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.state, k.ended, k.outcome, k.err = killEnded, now, result.Outcome, err
+	k.status = result.Status
 	if k.over != nil {
 		close(k.over)
 	}
@@ -128,6 +130,13 @@ func (k *kill) shorten(until time.Time) bool {
 	}
 	k.until = other
 	return false
+}
+
+// spared tells whether the pod was never signalled.
+func (k *kill) spared() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state == killPlanned
 }
 
 // toFlush tells whether the pod has ended and its final status is not accepted.

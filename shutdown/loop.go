@@ -125,6 +125,7 @@ func (l *loop) newDrain(event Event, received time.Time) *drain {
 		d.resume(l.unfinished)
 		l.unfinished = nil
 	}
+	d.choosePolicy()
 	return d
 }
 

@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,6 +32,31 @@ const (
 	// left as they are.
 	PolicyDelete PodPolicy = "Delete"
 )
+
+// policyFor is the embedder's policy for a kind of shutdown. One that is not known
+// is an error, and counts as the default.
+func (m *Manager) policyFor(kind Kind) (PodPolicy, error) {
+	switch policy := m.opts.Policy(kind); policy {
+	case PolicySetTerminal, PolicyLeaveAsIs, PolicyDelete:
+		return policy, nil
+	default:
+		return PolicySetTerminal, fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal)
+	}
+}
+
+// of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods
+// nor those of a DaemonSet, which would be made again for the same node.
+func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
+	if p == PolicyDelete && (isStatic(pod) || ofDaemonSet(pod)) {
+		return PolicyLeaveAsIs
+	}
+	return p
+}
+
+func ofDaemonSet(pod *v1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
 
 // setStatus gives the function that writes a policy into a pod's status. It is
 // never nil, so that a killer needs no case for it.

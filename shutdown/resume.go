@@ -107,7 +107,6 @@ func (d *drain) resume(p *progress) {
 		d.event.Kind = p.Report.Kind
 	}
 	d.event.Origin = p.Report.Origin
-	d.setStatus = d.m.opts.Policy(d.event.Kind).setStatus()
 }
 
 // resumedTiming is the arithmetic of the former agent, on this one's clock.

@@ -12,7 +12,7 @@ func (d *drain) storesLater() bool { return len(d.roster.all()) > podsStoredAtOn
 
 // saveBeside stores how far the drain has come while it goes on.
 func (d *drain) saveBeside() {
-	d.writes = append(d.writes, d.save(storeLag, d.progressReport()))
+	d.beside = append(d.beside, d.save(storeLag, d.progressReport()))
 }
 
 // save stores how far the drain has come.
@@ -33,7 +33,7 @@ func (d *drain) saveTimes(ended time.Time) {
 		return
 	}
 	d.m.opts.Metrics.Times(d.began, ended)
-	d.writes = append(d.writes, d.m.ledger.writeTimes(d.writing(storeLag), times{StartTime: d.began, EndTime: ended}))
+	d.beside = append(d.beside, d.m.ledger.writeTimes(d.writing(storeLag), times{StartTime: d.began, EndTime: ended}))
 }
 
 func (d *drain) writing(lag time.Duration) writing {

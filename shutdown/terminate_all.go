@@ -22,6 +22,7 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	m.terminating.Store(true)
 	d := m.newDrain(ctx, Event{Origin: "TerminateAll"}, time.Now())
 	d.local = true
+	d.choosePolicy()
 	current, listed := m.enlist(d)
 	if current != nil {
 		return current.wait(ctx)

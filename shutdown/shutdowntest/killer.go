@@ -32,6 +32,8 @@ type Behaviour struct {
 	Deaf bool
 	// Err is what the killer gives at the end.
 	Err error
+	// Status is the status that the killer gives at the end; nil: none.
+	Status *v1.PodStatus
 }
 
 // Kill is one call of a [Killer].
@@ -200,5 +202,5 @@ func (k *Killer) end(call *Kill, how Behaviour) (shutdown.KillResult, error) {
 	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
 		outcome = OutcomeGraceExceeded
 	}
-	return shutdown.KillResult{Outcome: outcome}, how.Err
+	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
 }

@@ -1,0 +1,108 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// choosePolicy asks for the policy, once the kind of the shutdown is known.
+func (d *drain) choosePolicy() {
+	policy, err := d.m.policyFor(d.event.Kind)
+	d.policy = policy
+	d.note(err)
+}
+
+// flush waits until the final statuses of the pods that have ended are accepted.
+// What is not acknowledged is flushed again at the end, and named in the report.
+func (d *drain) flush(kills []*kill, until time.Time) {
+	if d.m.opts.Reporter == nil {
+		return
+	}
+	ended := d.unflushed(kills)
+	if len(ended) == 0 {
+		return
+	}
+	pods := d.finals(ended)
+	err := d.within(d.ctx, until, func(ctx context.Context) error {
+		return d.m.opts.Reporter.FlushPods(ctx, pods)
+	})
+	if err != nil {
+		d.note(fmt.Errorf("failed to flush the final statuses of %d pods: %w", len(pods), err))
+	}
+	acknowledge(ended, err)
+}
+
+// unflushed are the pods that have ended and whose final status is not accepted.
+// One that is left as it is has none, unless it was being deleted anyway.
+func (d *drain) unflushed(kills []*kill) []*kill {
+	var ended []*kill
+	for _, k := range kills {
+		switch {
+		case !k.toFlush():
+		case k.pod.DeletionTimestamp == nil && d.policy.of(k.pod) == PolicyLeaveAsIs:
+			k.acknowledge()
+		default:
+			ended = append(ended, k)
+		}
+	}
+	return ended
+}
+
+// finals are copies of pods as they are to be in the end.
+func (d *drain) finals(kills []*kill) []*v1.Pod {
+	pods, now := make([]*v1.Pod, len(kills)), metav1.Now()
+	for i, k := range kills {
+		pods[i] = k.final(d.policy.of(k.pod), now)
+	}
+	return pods
+}
+
+// final is a copy of the pod with its final status, and with a deletion timestamp
+// if it is to be removed.
+func (k *kill) final(policy PodPolicy, now metav1.Time) *v1.Pod {
+	pod := *k.pod
+	k.mu.Lock()
+	if k.status != nil {
+		pod.Status = *k.status
+	}
+	k.mu.Unlock()
+	policy.setStatus()(&pod.Status)
+	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &k.seconds
+	}
+	return &pod
+}
+
+// acknowledge marks the pods that a flush has brought through: all without an
+// error, all but the named ones with an *[UnflushedError], none with another.
+func acknowledge(kills []*kill, err error) {
+	failed := map[types.NamespacedName]bool{}
+	if err != nil {
+		unflushed, ok := errors.AsType[*UnflushedError](err)
+		if !ok {
+			return
+		}
+		for _, name := range unflushed.Pods {
+			failed[name] = true
+		}
+	}
+	for _, k := range kills {
+		if !failed[types.NamespacedName{Namespace: k.pod.Namespace, Name: k.pod.Name}] {
+			k.acknowledge()
+		}
+	}
+}
+
+func podsOf(kills []*kill) []*v1.Pod {
+	pods := make([]*v1.Pod, len(kills))
+	for i, k := range kills {
+		pods[i] = k.pod
+	}
+	return pods
+}

@@ -1,0 +1,164 @@
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// flushed is what is handed in for pods when they were killed under a policy.
+func flushed(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
+	t.Helper()
+	final = map[string]*v1.Pod{}
+	bubble(t, pods, func(_ *testing.T, n *node) {
+		n.killer.Pods = how
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		for _, call := range reporter.Flushed() {
+			for _, pod := range call.Final {
+				final[pod.Name] = pod
+			}
+		}
+		report = n.report()
+	})
+	return final, report
+}
+
+// daemon is a pod that a DaemonSet controls.
+func daemon(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: new(true)}}
+	return pod
+}
+
+// mirror is a pod that stands for a static one.
+func mirror(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+	return pod
+}
+
+// deleted is a pod that was deleted before.
+func deleted(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return pod
+}
+
+// What is flushed has the final status, over what the killer knows of the end.
+func TestFlushedPodsAreFinal(t *testing.T) {
+	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
+	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
+	final, report := flushed(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
+		"web": {Status: &ended},
+		"job": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}},
+	}, web, job, plain)
+	require.Equal(t, v1.PodFailed, final["web"].Status.Phase)
+	require.Equal(t, "Terminated", final["web"].Status.Reason)
+	require.Equal(t, ended.ContainerStatuses, final["web"].Status.ContainerStatuses)
+	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "is kept")
+	require.Equal(t, v1.PodFailed, final["plain"].Status.Phase)
+	require.Equal(t, v1.DisruptionTarget, final["plain"].Status.Conditions[0].Type)
+	for _, pod := range []*v1.Pod{web, job, plain} {
+		require.Equal(t, v1.PodRunning, pod.Status.Phase, "the caller's pods are not changed")
+		require.Empty(t, pod.Status.Conditions)
+		require.Nil(t, final[pod.Name].DeletionTimestamp)
+	}
+	require.Equal(t, v1.PodRunning, ended.Phase, "nor the killer's status")
+	require.Empty(t, report.Errors)
+}
+
+// Pods that are left as they are have no final status, unless they were being
+// deleted anyway.
+func TestFlushUnderLeaveAsIs(t *testing.T) {
+	final, report := flushed(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deleted("gone"))
+	require.Len(t, final, 1)
+	require.Equal(t, v1.PodRunning, final["gone"].Status.Phase)
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
+	for _, pod := range report.Pods {
+		require.False(t, pod.Unflushed, pod.Name)
+	}
+}
+
+// Deleted as a drain would: static pods and those of a DaemonSet are left.
+func TestFlushUnderDelete(t *testing.T) {
+	other := shutdowntest.Pod("owned", 0, 5)
+	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: new(true)}, {Kind: "DaemonSet", Name: "owned"}}
+	web := shutdowntest.Pod("web", 0, 5)
+	final, _ := flushed(t, shutdown.PolicyDelete, nil, web, other, daemon("agent"), mirror("etcd"), deleted("gone"))
+	require.Len(t, final, 3)
+	for _, name := range []string{"web", "owned"} {
+		require.Equal(t, v1.PodFailed, final[name].Status.Phase, name)
+		require.False(t, final[name].DeletionTimestamp.IsZero(), name)
+		require.EqualValues(t, 5, *final[name].DeletionGracePeriodSeconds, name)
+	}
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "that is when it was deleted")
+	require.Nil(t, web.DeletionTimestamp)
+}
+
+// The killer is told the same of the single pod.
+func TestSetStatusUnderDelete(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5), daemon("agent")), func(t *testing.T, n *node) {
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.run()
+		n.announce()
+		web, _ := n.killer.Kill("web")
+		agent, _ := n.killer.Kill("agent")
+		require.Equal(t, v1.PodFailed, web.Status.Phase)
+		require.Equal(t, v1.PodRunning, agent.Status.Phase)
+	})
+}
+
+// A policy that nobody knows is named in the report, and the default counts.
+func TestUnknownPolicy(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return "Restart" }
+		n.run()
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		synctest.Wait()
+		n.pass(time.Minute)
+		require.Equal(t, shutdown.PolicySetTerminal, reporter.Published()[0].State.Policy)
+		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final[0].Status.Phase)
+		require.Contains(t, n.report().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
+	})
+}
+
+// A pod that uses all of its grace ends a moment after it, and is flushed with its
+// bucket nevertheless: before the next one, which may carry the network, is stopped.
+func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+		began := time.Now()
+		var killed []time.Duration
+		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			killed = append(killed, time.Since(began))
+			<-time.After(time.Duration(req.GracePeriodSeconds)*time.Second + 300*time.Millisecond)
+			return shutdown.KillResult{}, nil
+		})
+		reporter := &shutdowntest.Reporter{FlushTakes: 200 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		flushed := reporter.Flushed()
+		require.Len(t, flushed, 2)
+		require.Equal(t, []string{"web"}, flushed[0].Pods)
+		require.Equal(t, 19500*time.Millisecond, flushed[0].At.Sub(began))
+		require.Equal(t, []time.Duration{0, 19500 * time.Millisecond}, killed)
+		require.Equal(t, []string{"cni"}, flushed[1].Pods)
+		require.Empty(t, n.report().Errors)
+	})
+}

@@ -1,0 +1,77 @@
+package shutdown
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// spareTimeout bounds the attempts to say that spared pods are ready again.
+const spareTimeout = 30 * time.Second
+
+// markNotReady takes the pods of a bucket out of their services before any of them
+// is stopped. It has half of the reserve for the flush and gives what it took to
+// the pods, so that an API server that is slow, or dead, costs a bucket no more
+// than that reserve in all.
+func (d *drain) markNotReady(pods []*v1.Pod, s share, began time.Time) share {
+	marker, ok := d.m.opts.Reporter.(ReadinessMarker)
+	pods = undeleted(pods)
+	if !ok || len(pods) == 0 {
+		return s
+	}
+	until := began.Add(s.flush.Sub(s.unmount) / 2)
+	if !began.Before(until) {
+		return s // there is no reserve
+	}
+	err := d.within(d.stopped, until, func(ctx context.Context) error {
+		return marker.MarkReady(ctx, pods, false)
+	})
+	if err != nil && !d.halted() {
+		d.note(fmt.Errorf("failed to mark %d pods not ready: %w", len(pods), err))
+	}
+	return s.later(time.Since(began))
+}
+
+// later moves the ends of the pods and of the unmount; the flush has less.
+func (s share) later(took time.Duration) share {
+	s.pods = earlier(s.pods.Add(took), s.flush)
+	s.unmount = earlier(s.unmount.Add(took), s.flush)
+	return s
+}
+
+// undeleted are the pods that only the node ends. Those that were deleted are out
+// of their services already.
+func undeleted(pods []*v1.Pod) []*v1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// spareUnsignalled is for pods whose kill a cancellation has overtaken.
+func (d *drain) spareUnsignalled() {
+	if !d.cancelled() {
+		return
+	}
+	d.spare(podsOf(slices.DeleteFunc(slices.Clone(d.roster.all()), func(k *kill) bool { return !k.spared() })))
+}
+
+// spare takes back what was said of pods that a cancelled shutdown has not
+// signalled. It does not wait.
+func (d *drain) spare(pods []*v1.Pod) {
+	marker, ok := d.m.opts.Reporter.(ReadinessMarker)
+	pods = undeleted(pods)
+	if !ok || len(pods) == 0 || !d.cancelled() {
+		return
+	}
+	said := &entry{done: make(chan struct{})}
+	d.beside = append(d.beside, said)
+	d.work.Go(func() {
+		defer close(said.done)
+		ctx, stop := context.WithTimeoutCause(d.ctx, spareTimeout, errTimeSpent)
+		defer stop()
+		if err := marker.MarkReady(ctx, pods, true); err != nil {
+			said.err = fmt.Errorf("failed to mark %d spared pods ready: %w", len(pods), err)
+		}
+	})
+}
