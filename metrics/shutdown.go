@@ -111,10 +111,11 @@ func (m *Shutdown) PodKilled(outcome string) {
 	}
 }
 
-// PodRefused counts a pod that was not admitted because the node shuts down.
-func (m *Shutdown) PodRefused() {
+// PodsRefused counts pods that were not admitted because the node shuts down: one,
+// or those that an agent before this one has counted.
+func (m *Shutdown) PodsRefused(pods uint64) {
 	if m != nil {
-		m.refused.Inc()
+		m.refused.Add(float64(pods))
 	}
 }
 

@@ -22,7 +22,7 @@ func TestShutdown(t *testing.T) {
 	m.Delay(32*time.Second, 30*time.Second)
 	m.PodKilled("Graceful")
 	m.PodKilled("Graceful")
-	m.PodRefused()
+	m.PodsRefused(1)
 	m.Bucket(3 * time.Second)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP kubelet_graceful_shutdown_delay_seconds How long the host was asked to delay its shutdown, and how long it does
@@ -100,7 +100,7 @@ func TestShutdownHandles(t *testing.T) {
 	none.Delay(time.Second, time.Second)
 	none.Bucket(time.Second)
 	none.PodKilled("Graceful")
-	none.PodRefused()
+	none.PodsRefused(1)
 
 	_, err := metrics.NewShutdown(nil, metrics.Options{})
 	require.NoError(t, err)

@@ -26,12 +26,15 @@ type Admission struct {
 }
 
 // Admit refuses every pod from the moment a shutdown is known until it is
-// cancelled, and from the call of TerminateAll on. It may be called at any time, from any goroutine, and never waits.
+// cancelled, and from the call of TerminateAll on. It may be called at any time,
+// from any goroutine, and never waits. How many it has refused is stored with the
+// shutdown, so that the counter goes on after a restart.
 func (m *Manager) Admit(*v1.Pod) Admission {
 	if m.ShutdownStatus() == nil {
 		return Admission{Admit: true}
 	}
-	m.opts.Metrics.PodRefused()
+	m.refused.Add(1)
+	m.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
 }
 

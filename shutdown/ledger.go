@@ -12,12 +12,15 @@ type ledger struct {
 	bootID   string
 	before   time.Duration // since the boot
 	at       time.Time     // the moment that before is of
+
+	refused func() uint64 // the admissions refused so far
+	stored  *progress     // our file as it is; nil: there is none, or it cannot be read
 }
 
 // newLedger looks at the boot once. On a host where that cannot be done nothing
 // can be resumed, and the error says so.
-func newLedger(dir string, keepsTimes bool, boot func() (string, time.Duration, error)) (*ledger, error) {
-	l := &ledger{dir: dir, at: time.Now()}
+func newLedger(dir string, keepsTimes bool, refused func() uint64, boot func() (string, time.Duration, error)) (*ledger, error) {
+	l := &ledger{dir: dir, refused: refused, at: time.Now()}
 	if dir == "" {
 		return l, nil
 	}
@@ -49,8 +52,26 @@ func (l *ledger) writeProgress(w writing, p func() progress) *entry {
 	return l.progress.write(w, func() error {
 		p := p()
 		p.BootID = l.bootID
-		return writeProgress(l.dir, p)
+		return l.store(p)
 	})
+}
+
+// store replaces our file. Writes come one after the other.
+func (l *ledger) store(p progress) error {
+	p.Refused = l.refused()
+	if err := writeProgress(l.dir, p); err != nil {
+		return err
+	}
+	l.stored = &p
+	return nil
+}
+
+// close stores what was refused since the last write, once nobody writes any more.
+func (l *ledger) close() error {
+	if l.progress == nil || l.stored == nil || l.stored.Refused == l.refused() {
+		return nil
+	}
+	return l.store(*l.stored)
 }
 
 // writeTimes stores the kubelet's file.

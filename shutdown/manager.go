@@ -34,6 +34,7 @@ type Manager struct {
 	phase        atomic.Int32  // idle, running or over
 	shuttingDown atomic.Bool   // admission is refused
 	terminating  atomic.Bool   // the same for good, since TerminateAll
+	refused      atomic.Uint64 // admissions, those that were stored included
 	lock         inhibitor
 	last         lastReport
 	ledger       *ledger // made by Run
@@ -86,7 +87,7 @@ func (m *Manager) watches() bool { return m.opts.Source != nil && len(m.schedule
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
 // Run watches the host, holds it, and drains the pods when it shuts down, until
-// ctx ends; then it gives nil, or what could not be undone. During a drain the
+// ctx ends; then it gives nil, or what could not be undone or stored. During a drain the
 // end of ctx stops the kills and the waiting. The lock is released and every
 // goroutine has ended when Run returns: it waits for each call of the options
 // that is under way, a killer that hangs included. A manager is run once.

@@ -44,6 +44,9 @@ func (m *Manager) restore(r remembered) *progress {
 	}
 	if r.progress != nil {
 		m.setReport(r.progress.Report)
+		m.ledger.stored = r.progress
+		m.refused.Add(r.progress.Refused)
+		m.opts.Metrics.PodsRefused(r.progress.Refused)
 	} else if len(r.trouble) > 0 {
 		m.setReport(Report{Errors: texts(r.trouble)})
 	}

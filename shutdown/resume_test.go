@@ -405,3 +405,38 @@ func asJSON(t *testing.T, value any) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+// refusals is what a new registry shows of pods that were refused, once an agent
+// has been started and stopped between which something happens.
+func (n *node) refusals(b *boot, during func()) float64 {
+	n.t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.NewShutdown(reg, metrics.Options{})
+	require.NoError(n.t, err)
+	n.opts.Metrics = m
+	n.runOn(b)
+	during()
+	n.end()
+	return sample(n.t, reg, "kubelet_graceful_shutdown_pods_refused_total")
+}
+
+// The counter of refused pods goes on after a restart, and after a reboot: a node
+// that shuts down is rarely scraped once more.
+func TestRefusedPodsAreRemembered(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = t.TempDir()
+		b := &boot{id: "one", began: time.Now()}
+		refuse := func() {
+			for range 3 {
+				require.False(t, n.m.Admit(nil).Admit)
+			}
+		}
+		require.Equal(t, 3.0, n.refusals(b, func() { n.announce(); n.pass(time.Minute); refuse() }))
+		require.Equal(t, 6.0, n.refusals(b, refuse), "while the shutdown goes on")
+		n.host.SetPending(nil)
+		b.id = "two"
+		require.Equal(t, 6.0, n.refusals(b, func() { require.True(t, n.m.Admit(nil).Admit) }))
+		require.Equal(t, 9.0, n.refusals(b, func() { n.announce(); refuse() }))
+		require.Equal(t, 9.0, n.refusals(b, func() {}))
+	})
+}

@@ -29,13 +29,13 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	close(m.stopped)
 	err := m.lock.shut() // at once: the host does not wait for a killer that hangs
 	work.Wait()
-	return errors.Join(err, keeping)
+	return errors.Join(err, keeping, m.ledger.close())
 }
 
 // openLedger is where a host that cannot tell one boot from another is found out.
 func (l *loop) openLedger() {
 	keepsTimes := l.m.byPriority && features.Enabled(l.m.opts.Gates, GracefulNodeShutdown)
-	ledger, err := newLedger(l.m.opts.StateDir, keepsTimes, l.m.boot)
+	ledger, err := newLedger(l.m.opts.StateDir, keepsTimes, l.m.refused.Load, l.m.boot)
 	l.m.ledger = ledger
 	if err != nil {
 		l.trouble = append(l.trouble, err)

@@ -68,6 +68,8 @@ type progress struct {
 	Schedule Schedule `json:"schedule"`
 	// Done is how many buckets, from the first, need not be gone through again.
 	Done int `json:"done"`
+	// Refused is how many admissions were refused so far, over all shutdowns.
+	Refused uint64 `json:"refused,omitempty"`
 	// Report has the kind and, by the wall clock, the start from the first write
 	// on; the rest when the shutdown has ended.
 	Report Report `json:"report"`
