@@ -39,8 +39,7 @@ type Options struct {
 // Reporter writes the state of a node and the final statuses of its pods. All its
 // methods may be called concurrently.
 type Reporter struct {
-	opts  Options
-	slots chan struct{} // one per pod that is being written
+	opts Options
 }
 
 var (
@@ -53,8 +52,7 @@ func New(opts Options) (*Reporter, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	opts = opts.withDefaults()
-	return &Reporter{opts: opts, slots: make(chan struct{}, opts.Workers)}, nil
+	return &Reporter{opts: opts.withDefaults()}, nil
 }
 
 // validate names every field that is wrong, and its value.

@@ -1,0 +1,86 @@
+package apistatus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// maxReasons is how many kinds of failures an error tells apart.
+const maxReasons = 8
+
+// unflushed names the pods whose result is an error, sorted and each once. Nil: there
+// is none.
+func unflushed(pods []*v1.Pod, results []error) error {
+	var names []types.NamespacedName
+	var why reasons
+	for i, err := range results {
+		if err != nil {
+			names = append(names, types.NamespacedName{Namespace: pods[i].Namespace, Name: pods[i].Name})
+			why.add(err)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return &shutdown.UnflushedError{Pods: slices.Compact(names), Err: why.join()}
+}
+
+// reasons are errors of different kinds: 500 pods that find no server fail for one
+// reason, and it is said once, by the first of them.
+type reasons struct {
+	seen   map[string]bool
+	first  []error
+	hidden int // kinds that are not in first
+}
+
+func (r *reasons) add(err error) {
+	kind := kindOf(err)
+	switch {
+	case r.seen[kind]:
+		return
+	case len(r.first) == maxReasons:
+		r.hidden++
+	default:
+		r.first = append(r.first, err)
+	}
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	r.seen[kind] = true
+}
+
+func (r *reasons) join() error {
+	if r.hidden > 0 {
+		return errors.Join(append(r.first, fmt.Errorf("and %d more kinds of errors", r.hidden))...)
+	}
+	return errors.Join(r.first...)
+}
+
+// kindOf is what errors of one kind have in common, without what is only of one pod
+// or one connection: the URL of a request, the port of a socket, the name in an
+// answer.
+func kindOf(err error) string {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return fmt.Sprint(status.ErrStatus.Code, status.ErrStatus.Reason)
+	}
+	if socket, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Sprint(socket.Op, socket.Err)
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err.Error()
+	}
+	return err.Error()
+}

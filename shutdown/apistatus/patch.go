@@ -1,0 +1,21 @@
+package apistatus
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// twoWayPatch is the strategic merge patch that makes one object of the other. An
+// identity that only the second one has is a precondition.
+func twoWayPatch[T any](before, after T) ([]byte, error) {
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(old, changed, before)
+}
