@@ -72,13 +72,17 @@ func setTerminated(status *v1.PodStatus) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
 	}
-	status.Message = TerminatedMessage
-	status.Reason = TerminatedReason
+	setDisrupted(status, TerminatedReason, TerminatedMessage)
+}
+
+// setDisrupted says why the node has ended a pod.
+func setDisrupted(status *v1.PodStatus, reason, message string) {
+	status.Reason, status.Message = reason, message
 	setCondition(status, v1.PodCondition{
 		Type:               v1.DisruptionTarget,
 		Status:             v1.ConditionTrue,
 		Reason:             v1.PodReasonTerminationByKubelet,
-		Message:            TerminatedMessage,
+		Message:            message,
 		LastTransitionTime: metav1.Now(),
 	})
 }

@@ -1,0 +1,145 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+func TestEvictionRequests(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 40)
+	for _, test := range []struct {
+		name string
+		req  shutdown.KillRequest
+		want int64
+	}{
+		{"hard", shutdown.HardEviction("low"), 1},
+		{"soft, the maximum", shutdown.SoftEviction(pod, 20, "low"), 20},
+		{"soft, the pod's own", shutdown.SoftEviction(pod, 60, "low"), 40},
+		{"soft, no maximum", shutdown.SoftEviction(pod, -1, "low"), 40},
+		{"soft, at once", shutdown.SoftEviction(pod, 0, "low"), 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, test.want, test.req.GracePeriodSeconds)
+			require.True(t, test.req.Evict)
+			for _, phase := range []v1.PodPhase{v1.PodRunning, v1.PodSucceeded} {
+				status := v1.PodStatus{Phase: phase}
+				test.req.SetStatus(&status)
+				require.False(t, status.Conditions[0].LastTransitionTime.IsZero())
+				status.Conditions[0].LastTransitionTime = v1.PodCondition{}.LastTransitionTime
+				require.Equal(t, v1.PodStatus{
+					Phase: v1.PodFailed, Reason: "Evicted", Message: "low",
+					Conditions: []v1.PodCondition{{Type: "DisruptionTarget", Status: "True", Reason: "TerminationByKubelet", Message: "low"}},
+				}, status)
+			}
+		})
+	}
+}
+
+func TestEvictable(t *testing.T) {
+	static := shutdowntest.Pod("static", 0, 5)
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	for _, test := range []struct {
+		name string
+		pod  *v1.Pod
+		want bool
+	}{
+		{"any", shutdowntest.Pod("web", 1000, 5), true},
+		{"no priority", &v1.Pod{}, true},
+		{"below critical", shutdowntest.Pod("web", 1999999999, 5), true},
+		{"critical", shutdowntest.Pod("dns", 2000000000, 5), false},
+		{"static", static, false},
+		{"mirror", mirror("etcd"), false},
+		{"nil", nil, false},
+	} {
+		require.Equal(t, test.want, shutdown.Evictable(test.pod), test.name)
+	}
+}
+
+// timed runs a kill in a bubble against a timed killer around another.
+func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *shutdown.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		inner, events := &shutdowntest.Killer{Default: how}, &recorder{}
+		k, err := shutdown.NewTimedKiller(inner, events)
+		require.NoError(t, err)
+		test(t, k, inner, events)
+		k.Wait()
+	})
+}
+
+func TestTimedKillerInTime(t *testing.T) {
+	failed := errors.New("no")
+	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *shutdown.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+		began := time.Now()
+		result, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.SoftEviction(shutdowntest.Pod("web", 0, 60), 20, "low"))
+		require.ErrorIs(t, err, failed)
+		require.Equal(t, "Graceful", result.Outcome)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Empty(t, events.all())
+	})
+}
+
+// A kill is waited for as long as the kubelet waits, then it is overdue and goes on.
+func TestTimedKillerOverdue(t *testing.T) {
+	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
+		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
+			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *shutdown.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+				began := time.Now()
+				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: seconds})
+				require.Equal(t, want, time.Since(began))
+				overdue, ok := errors.AsType[*shutdown.OverdueError](err)
+				require.True(t, ok)
+				require.Equal(t, &shutdown.OverdueError{Pod: types.NamespacedName{Namespace: "default", Name: "web"}, Timeout: want}, overdue)
+				require.EqualError(t, err, "timeout waiting to kill pod")
+				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
+				kill, _ := inner.Kill("web")
+				require.True(t, kill.Ended.IsZero(), "it goes on")
+				inner.Release()
+				k.Wait()
+				kill, _ = inner.Kill("web")
+				require.False(t, kill.Ended.IsZero())
+			})
+		})
+	}
+}
+
+// The end of the context ends the waiting and is no event.
+func TestTimedKillerIsGivenUp(t *testing.T) {
+	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *shutdown.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+		ctx, stop := context.WithCancelCause(t.Context())
+		reason := errors.New("the agent leaves")
+		time.AfterFunc(time.Second, func() { stop(reason) })
+		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), shutdown.HardEviction("low"))
+		require.ErrorIs(t, err, reason)
+		require.Empty(t, events.all())
+	})
+}
+
+func TestTimedKillerNeedsAKiller(t *testing.T) {
+	_, err := shutdown.NewTimedKiller(nil, nil)
+	require.EqualError(t, err, "failed to make a timed killer: the killer is nil")
+}
+
+// Without a recorder nothing is recorded.
+func TestTimedKillerWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}
+		k, err := shutdown.NewTimedKiller(inner, nil)
+		require.NoError(t, err)
+		_, err = k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.HardEviction("low"))
+		require.Error(t, err)
+		inner.Release()
+		k.Wait()
+	})
+}

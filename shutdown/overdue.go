@@ -1,0 +1,92 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+const (
+	// overdueReason and overdueMessage are those of the kubelet's killPodNow.
+	overdueReason  = "ExceededGracePeriod"
+	overdueMessage = "Container runtime did not kill the pod within specified grace period."
+)
+
+// OverdueError is a kill that has outlasted its time. It goes on.
+type OverdueError struct {
+	Pod     types.NamespacedName
+	Timeout time.Duration // how long it was waited for
+}
+
+// Error is the kubelet's text.
+func (*OverdueError) Error() string { return "timeout waiting to kill pod" }
+
+// TimedKiller is a [PodKiller] that waits no longer than the kubelet does: for what
+// [graceperiod.KillTimeout] makes of the grace, one and a half times of it and 10 s
+// at least (the kubelet's killPodNow). It is for evictions, which must not wait for
+// one stuck pod; a [Manager] has bounds of its own and needs none. Make one with
+// [NewTimedKiller]. All methods may be called concurrently.
+type TimedKiller struct {
+	killer PodKiller
+	events EventRecorder // nil: nothing is recorded
+	work   sync.WaitGroup
+}
+
+// NewTimedKiller makes a killer that waits for another one. A kill that is overdue
+// is an event on its pod; nil events record none. A nil killer is an error.
+func NewTimedKiller(killer PodKiller, events EventRecorder) (*TimedKiller, error) {
+	if killer == nil {
+		return nil, errors.New("failed to make a timed killer: the killer is nil")
+	}
+	return &TimedKiller{killer: killer, events: events}, nil
+}
+
+var _ PodKiller = (*TimedKiller)(nil)
+
+// KillPod has the pod killed and waits for it. After the timeout it records the
+// Warning ExceededGracePeriod and gives an *[OverdueError], and the kill goes on:
+// another call joins it, if the killer is one that joins. The end of ctx ends the
+// waiting, and the kill's own context.
+func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error) {
+	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
+	ended := t.begin(ctx, pod, req)
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case end := <-ended:
+		return end.result, end.err
+	case <-ctx.Done():
+		return KillResult{}, context.Cause(ctx)
+	case <-timer.C:
+	}
+	if t.events != nil {
+		t.events.Event(pod, v1.EventTypeWarning, overdueReason, overdueMessage)
+	}
+	return KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout}
+}
+
+// killEnd is what came of a kill.
+type killEnd struct {
+	result KillResult
+	err    error
+}
+
+// begin starts the kill in a goroutine that Wait waits for.
+func (t *TimedKiller) begin(ctx context.Context, pod *v1.Pod, req KillRequest) <-chan killEnd {
+	ended := make(chan killEnd, 1)
+	t.work.Go(func() {
+		result, err := t.killer.KillPod(ctx, pod, req)
+		ended <- killEnd{result: result, err: err}
+	})
+	return ended
+}
+
+// Wait waits for all kills, also for those that are overdue: when an agent ends,
+// after the context of its kills. No KillPod may begin meanwhile.
+func (t *TimedKiller) Wait() { t.work.Wait() }
