@@ -1,0 +1,95 @@
+package shutdown_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// kubelet is an agent that lists a pod first, then asks whether it may start, and
+// takes it back if not.
+type kubelet struct {
+	mu   sync.Mutex // guards pods
+	pods []*v1.Pod
+}
+
+func (k *kubelet) list() []*v1.Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.pods)
+}
+
+func (k *kubelet) add(pod *v1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pods = append(k.pods, pod)
+}
+
+func (k *kubelet) remove(pod *v1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
+}
+
+// No pod is admitted after the event, and each that was admitted before it is
+// killed: 1,000 admissions race one shutdown.
+func TestAdmissionRace(t *testing.T) {
+	const admissions = 1000
+	seen := map[bool]int{} // both answers were given
+	for round := range 10 { // the event in a different place each time
+		bubble(t, nil, func(t *testing.T, n *node) {
+			agent := &kubelet{}
+			n.opts.Source, n.opts.Pods = nil, agent.list
+			n.run()
+			var racing sync.WaitGroup
+			var announced atomic.Bool
+			admitted := make([]bool, admissions)
+			start := make(chan struct{})
+			for i := range admissions {
+				racing.Go(func() {
+					pod := shutdowntest.Pod(fmt.Sprintf("pod-%d", i), 0, 30)
+					<-start
+					after := announced.Load()
+					agent.add(pod)
+					if admitted[i] = n.m.Admit(pod).Admit; !admitted[i] {
+						agent.remove(pod)
+					}
+					if after && admitted[i] {
+						t.Errorf("%s was admitted after the event", pod.Name)
+					}
+				})
+				if i == admissions/10*round {
+					racing.Go(func() {
+						<-start
+						if err := n.m.Trigger(shutdown.Event{}); err != nil {
+							t.Error(err)
+						}
+						announced.Store(true)
+					})
+				}
+			}
+			close(start)
+			racing.Wait()
+			n.pass(time.Minute)
+			killed := map[string]bool{}
+			for _, kill := range n.killer.Kills() {
+				killed[kill.Pod.Name] = true
+			}
+			for i, ok := range admitted {
+				name := fmt.Sprintf("pod-%d", i)
+				require.True(t, !ok || killed[name], "%s was admitted and not killed", name)
+				seen[ok]++
+			}
+		})
+	}
+	require.Len(t, seen, 2, "%v", seen)
+}
