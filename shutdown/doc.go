@@ -37,6 +37,18 @@
 // schedule, in which the highest priorities keep their time longest. The lock is
 // never held past the host's own end, whoever hangs.
 //
+// # What the cluster hears
+//
+// A [Reporter] (package apistatus is one, over client-go) is told of the node's state
+// before the first pod is stopped, and then of each pod's end: with its bucket, in a
+// reserve that is kept for it, and once more before the host is let go. What becomes
+// of the pods is a [PodPolicy] per kind of shutdown: Failed with the kubelet's reason,
+// left for a reboot that brings them back, or deleted as a drain would. A
+// [ReadinessMarker] takes them out of their services before they are stopped, in that
+// same reserve: an API server that is slow, or dead, costs a bucket the reserve and
+// nothing more. [HardEviction] and [SoftEviction] ask the same [PodKiller] for an
+// eviction, and a [TimedKiller] waits for it as the kubelet does.
+//
 // # Concurrency properties
 //
 // Four kinds of goroutines share the work, and none of them is left behind when

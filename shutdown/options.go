@@ -43,8 +43,9 @@ type Options struct {
 	// Volumes is waited for after the pods of a bucket have ended. Nil: no wait,
 	// and no reserve for it.
 	Volumes VolumeWaiter
-	// Reporter publishes the node's state and flushes the pods' final statuses.
-	// Nil: nothing is published, and no reserve is kept.
+	// Reporter publishes the node's state and flushes the pods' final statuses; one
+	// that is a [ReadinessMarker] also takes pods out of their services first. Nil:
+	// nothing is published, and no reserve is kept.
 	Reporter Reporter
 	// Events takes the kubelet's events about the node. Nil: none is recorded.
 	Events EventRecorder
@@ -55,8 +56,10 @@ type Options struct {
 	// Gates switches features; nil and gates that lack ours mean the defaults.
 	Gates FeatureGate
 
-	// Policy says what becomes of the pods' status for a kind of shutdown. Nil:
-	// [PolicySetTerminal] for all, as the kubelet does.
+	// Policy says what becomes of the pods' status for a kind of shutdown
+	// ([KindUnknown] is that of TerminateAll too). Nil: [PolicySetTerminal] for all, as
+	// the kubelet does, which also stands for a policy that is not known: the report
+	// says so.
 	Policy func(Kind) PodPolicy
 	// Plan shapes the plan: reserves, roll-over, priorities. Its Limit is an upper
 	// bound that counts beside that of the host.

@@ -30,7 +30,7 @@ const (
 // is left of a shutdown. Bodies are JSON, which a strategic merge patch is anyway.
 func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 	if config == nil {
-		return nil, errors.New("missing rest.Config")
+		return nil, errors.New("rest.Config is required")
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = ClientQPS, ClientBurst, nil

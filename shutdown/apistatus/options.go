@@ -59,16 +59,16 @@ func New(opts Options) (*Reporter, error) {
 func (o Options) validate() error {
 	var errs []error
 	if o.Client == nil {
-		errs = append(errs, errors.New("missing Client"))
+		errs = append(errs, errors.New("Options.Client is required"))
 	}
 	if o.NodeName == "" {
-		errs = append(errs, errors.New("missing NodeName"))
+		errs = append(errs, errors.New("Options.NodeName is required"))
 	}
 	if o.Workers < 0 {
-		errs = append(errs, fmt.Errorf("invalid Workers: %d is negative", o.Workers))
+		errs = append(errs, fmt.Errorf("Options.Workers must not be negative: %d", o.Workers))
 	}
 	if o.AttemptTimeout < 0 {
-		errs = append(errs, fmt.Errorf("invalid AttemptTimeout: %v is negative", o.AttemptTimeout))
+		errs = append(errs, fmt.Errorf("Options.AttemptTimeout must not be negative: %v", o.AttemptTimeout))
 	}
 	return errors.Join(errs...)
 }

@@ -61,17 +61,19 @@ func (s *Server) fault(r *http.Request) Fault {
 	return script(r)
 }
 
+// forever is how long a request hangs.
+const forever = time.Duration(math.MaxInt64)
+
 // pass waits as the fault says; false: nothing is to be done any more.
 func (f Fault) pass(ctx context.Context, over <-chan struct{}) bool {
-	var late <-chan time.Time
+	if f.Hang {
+		f.Delay = forever
+	}
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
 		defer timer.Stop()
-		late = timer.C
-	}
-	if late != nil || f.Hang {
 		select {
-		case <-late:
+		case <-timer.C:
 		case <-ctx.Done():
 		case <-over:
 		}

@@ -2,6 +2,7 @@ package apistatustest
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -60,7 +61,7 @@ func (k kind) root() string {
 // kindOf is the kind of an object of a caller.
 func kindOf(from runtime.Object) (kind, error) {
 	for _, k := range kinds() {
-		if fmt.Sprintf("%T", k.empty()) == fmt.Sprintf("%T", from) {
+		if reflect.TypeOf(k.empty()) == reflect.TypeOf(from) {
 			return k, nil
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // the place of what is there, with their status. Each gets the next
 // resourceVersion; without a UID it keeps that of the object it replaces, or gets
 // one. What the API server fills in is filled in: the creationTimestamp, a pod's
-// first generation and its terminationGracePeriodSeconds of 30. The error names an
-// object of a kind that is not served; none is stored then.
+// first generation and its terminationGracePeriodSeconds of 30. The error is that of
+// an object without a name, or of a kind that is not served; nothing is stored then.
 func (s *Server) Put(objects ...runtime.Object) error {
 	kinds, copies := make([]kind, len(objects)), make([]object, len(objects))
 	for i, from := range objects {
@@ -43,10 +43,16 @@ func reread(k kind, from runtime.Object) (object, error) {
 		return nil, fmt.Errorf("failed to store a %s: %w", k.Kind, err)
 	}
 	o, err := decode(k, data)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("failed to store a %s: %w", k.Kind, err)
+	case o.GetName() == "":
+		return nil, fmt.Errorf("failed to store a %s: metadata.name is missing", k.Kind)
+	case k.namespaced && o.GetNamespace() == "":
+		return nil, fmt.Errorf("failed to store the %s %q: metadata.namespace is missing", k.Kind, o.GetName())
+	default:
+		return o, nil
 	}
-	return o, nil
 }
 
 // Remove takes a pod out of the store behind the clients' back, whatever its grace

@@ -1,14 +1,11 @@
 package apistatustest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -137,31 +134,4 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)
-}
-
-// serve notes a request, lets it suffer its fault and carries it out.
-func (s *Server) serve(l *life, w http.ResponseWriter, r *http.Request) {
-	at := time.Now()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler) // the client has gone
-	}
-	number := s.journal.arrived(r, body, at)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	fault := s.fault(r)
-	if !fault.pass(r.Context(), l.over) {
-		panic(http.ErrAbortHandler)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	answer := &answer{header: w.Header()}
-	if fault.Status != 0 {
-		fail(answer, fault.err(r))
-	} else {
-		s.routes.ServeHTTP(answer, r)
-	}
-	if fault.Lost {
-		panic(http.ErrAbortHandler)
-	}
-	s.journal.answered(number, answer.status)
-	answer.send(w)
 }

@@ -1,0 +1,214 @@
+package apistatus_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+)
+
+const nodeName = "node-1"
+
+// call is a request that a cluster was asked for.
+type call struct {
+	Verb, Name string
+	Body       string // of a patch
+	At         time.Time
+	Delete     metav1.DeleteOptions
+}
+
+// cluster is client-go's fake clientset with faults. It works in bubbles: a fault
+// may wait, and then no lock of the fake is held.
+type cluster struct {
+	*fake.Clientset
+	// fault is asked before each call; nil: nothing goes wrong.
+	fault func(ctx context.Context, c call) error
+
+	mu    sync.Mutex // guards calls
+	calls []call
+}
+
+var _ kubernetes.Interface = (*cluster)(nil)
+
+func newCluster(objects ...runtime.Object) *cluster {
+	return &cluster{Clientset: fake.NewClientset(objects...)}
+}
+
+// reporter makes a reporter of the cluster.
+func (c *cluster) reporter(t *testing.T, change ...func(*apistatus.Options)) *apistatus.Reporter {
+	t.Helper()
+	opts := apistatus.Options{Client: c, NodeName: nodeName}
+	for _, set := range change {
+		set(&opts)
+	}
+	r, err := apistatus.New(opts)
+	require.NoError(t, err)
+	return r
+}
+
+// reset forgets the calls so far.
+func (c *cluster) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = nil
+}
+
+// verbs are those of the calls so far, in order.
+func (c *cluster) verbs() []string {
+	var verbs []string
+	for _, call := range c.all("") {
+		verbs = append(verbs, call.Verb)
+	}
+	return verbs
+}
+
+// all are the calls of a verb so far; "": of any.
+func (c *cluster) all(verb string) []call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var calls []call
+	for _, call := range c.calls {
+		if verb == "" || call.Verb == verb {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+func (c *cluster) called(ctx context.Context, call call) error {
+	call.At = time.Now()
+	c.mu.Lock()
+	c.calls = append(c.calls, call)
+	c.mu.Unlock()
+	if c.fault != nil {
+		if err := c.fault(ctx, call); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// pod is a pod as the cluster has it.
+func (c *cluster) pod(t *testing.T, name string) *v1.Pod {
+	t.Helper()
+	pod, err := c.Clientset.CoreV1().Pods(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return pod
+}
+
+// node is the node as the cluster has it.
+func (c *cluster) node(t *testing.T) *v1.Node {
+	t.Helper()
+	node, err := c.Clientset.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
+	require.NoError(t, err)
+	return node
+}
+
+func (c *cluster) CoreV1() corev1.CoreV1Interface { return core{c.Clientset.CoreV1(), c} }
+
+type core struct {
+	corev1.CoreV1Interface
+	c *cluster
+}
+
+func (a core) Pods(namespace string) corev1.PodInterface {
+	return podCalls{a.CoreV1Interface.Pods(namespace), a.c}
+}
+
+func (a core) Nodes() corev1.NodeInterface { return nodeCalls{a.CoreV1Interface.Nodes(), a.c} }
+
+type podCalls struct {
+	corev1.PodInterface
+	c *cluster
+}
+
+func (p podCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Pod, error) {
+	if err := p.c.called(ctx, call{Verb: "get", Name: name}); err != nil {
+		return nil, err
+	}
+	return p.PodInterface.Get(ctx, name, options)
+}
+
+func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Pod, error) {
+	if err := p.c.called(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+		return nil, err
+	}
+	return p.PodInterface.Patch(ctx, name, as, data, options, sub...)
+}
+
+func (p podCalls) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	if err := p.c.called(ctx, call{Verb: "delete", Name: name, Delete: options}); err != nil {
+		return err
+	}
+	return p.PodInterface.Delete(ctx, name, options)
+}
+
+type nodeCalls struct {
+	corev1.NodeInterface
+	c *cluster
+}
+
+func (n nodeCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Node, error) {
+	if err := n.c.called(ctx, call{Verb: "get", Name: name}); err != nil {
+		return nil, err
+	}
+	return n.NodeInterface.Get(ctx, name, options)
+}
+
+func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Node, error) {
+	if err := n.c.called(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+		return nil, err
+	}
+	return n.NodeInterface.Patch(ctx, name, as, data, options, sub...)
+}
+
+// answered is the error of an answer with a code.
+func answered(code int) error {
+	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "as the test wants it", 0, false)
+}
+
+// first fails the first n calls of a verb; "": of any.
+func first(n int, verb string, err error) func(context.Context, call) error {
+	var mu sync.Mutex
+	return func(_ context.Context, c call) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if n == 0 || verb != "" && c.Verb != verb {
+			return nil
+		}
+		n--
+		return err
+	}
+}
+
+// errRefused is an error of a network.
+var errRefused = errors.New("connect: connection refused")
+
+// names are those of the pods that were not acknowledged.
+func names(t *testing.T, err error) []string {
+	t.Helper()
+	unflushed, ok := errors.AsType[*shutdown.UnflushedError](err)
+	require.True(t, ok, "%v", err)
+	var names []string
+	for _, pod := range unflushed.Pods {
+		names = append(names, pod.String())
+	}
+	return names
+}

@@ -1,0 +1,70 @@
+package apistatus_test
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+)
+
+func TestOptionsNameAllThatIsWrong(t *testing.T) {
+	_, err := apistatus.New(apistatus.Options{Workers: -1, AttemptTimeout: -time.Second})
+	require.EqualError(t, err, `Options.Client is required
+Options.NodeName is required
+Options.Workers must not be negative: -1
+Options.AttemptTimeout must not be negative: -1s`)
+}
+
+func TestClientKeepsWhoItIs(t *testing.T) {
+	var agents, accepts, versions []string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agents, accepts = append(agents, r.UserAgent()), append(accepts, r.Header.Get("Accept"))
+		versions = append(versions, r.Proto)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	config := &rest.Config{Host: server.URL, UserAgent: "agent/1", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}}
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	was := rest.CopyConfig(config)
+
+	client, err := apistatus.NewClient(config)
+	require.NoError(t, err)
+	_, err = client.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
+	require.Error(t, err)
+	require.Equal(t, []string{"agent/1"}, agents)
+	require.Equal(t, []string{runtime.ContentTypeJSON}, accepts)
+	require.Equal(t, []string{"HTTP/1.1"}, versions, "a stuck connection is left by the request that is given up")
+	require.Equal(t, was, config, "the agent's config is its own")
+}
+
+func TestClientHasABudgetOfItsOwn(t *testing.T) {
+	shared := flowcontrol.NewTokenBucketRateLimiter(5, 10)
+	client, err := apistatus.NewClient(&rest.Config{Host: "127.0.0.1:1", QPS: 5, Burst: 10, RateLimiter: shared})
+	require.NoError(t, err)
+	limiter := client.CoreV1().RESTClient().GetRateLimiter()
+	require.NotEqual(t, shared, limiter)
+	require.InDelta(t, apistatus.ClientQPS, limiter.QPS(), 0)
+	for range 3 * 500 {
+		require.True(t, limiter.TryAccept(), "all that 500 pods need")
+	}
+}
+
+func TestClientOfABadConfig(t *testing.T) {
+	_, err := apistatus.NewClient(nil)
+	require.EqualError(t, err, "rest.Config is required")
+	_, err = apistatus.NewClient(&rest.Config{Host: "http://[::1"})
+	require.ErrorContains(t, err, "failed to make a client: ")
+}
