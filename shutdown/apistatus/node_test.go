@@ -1,0 +1,192 @@
+package apistatus_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+)
+
+const inProgress = v1.NodeGracefulNodeShutdownInProgress
+
+// said is a node condition without its times.
+type said struct {
+	Type            v1.NodeConditionType
+	Status          v1.ConditionStatus
+	Reason, Message string
+}
+
+var (
+	ready      = said{v1.NodeReady, v1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"}
+	notReady   = said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "node is shutting down"}
+	rebooting  = said{inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: reboot"}
+	noShutdown = said{inProgress, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
+	pressure   = said{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
+)
+
+// nodeOf is a node whose conditions were said before.
+func nodeOf(conditions ...said) *v1.Node {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid-node", ResourceVersion: "7"}}
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.168.0.1"}}
+	for _, c := range conditions {
+		node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+			LastHeartbeatTime: before, LastTransitionTime: before,
+		})
+	}
+	return node
+}
+
+func saidBy(conditions []v1.NodeCondition) []said {
+	var all []said
+	for _, c := range conditions {
+		all = append(all, said{c.Type, c.Status, c.Reason, c.Message})
+	}
+	return all
+}
+
+var reboot = shutdown.NodeState{ShuttingDown: true, Kind: shutdown.KindReboot}
+
+func TestPublishNode(t *testing.T) {
+	unknown := said{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
+	broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+	for name, test := range map[string]struct {
+		found []said
+		state shutdown.NodeState
+		want  []said
+	}{
+		"shutdown":                         {[]said{ready, pressure}, reboot, []said{notReady, pressure, rebooting}},
+		"shutdown of a new node":           {nil, reboot, []said{notReady, rebooting}},
+		"shutdown of a broken node":        {[]said{broken}, reboot, []said{notReady, rebooting}},
+		"shutdown after another":           {[]said{ready, noShutdown}, reboot, []said{notReady, rebooting}},
+		"shutdown, said in part":           {[]said{notReady}, reboot, []said{notReady, rebooting}},
+		"undone":                           {[]said{notReady, rebooting}, shutdown.NodeState{}, []said{ready, noShutdown}},
+		"undone, Ready is the heartbeat's": {[]said{ready, rebooting}, shutdown.NodeState{}, []said{ready, noShutdown}},
+		"undone on a broken node":          {[]said{broken, rebooting}, shutdown.NodeState{}, []said{broken, noShutdown}},
+		"undone after an outage":           {[]said{unknown, rebooting}, shutdown.NodeState{}, []said{unknown, noShutdown}},
+		"undone, only Ready was said":      {[]said{notReady}, shutdown.NodeState{}, []said{ready}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(nodeOf(test.found...))
+			require.NoError(t, c.reporter(t).PublishNode(t.Context(), test.state))
+			node := c.node(t)
+			require.Equal(t, test.want, saidBy(node.Status.Conditions))
+			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses)
+			require.Equal(t, []string{"get", "patch status"}, c.verbs())
+			require.NotContains(t, c.all("patch status")[0].Body, "addresses", "only the conditions are written")
+			require.Contains(t, c.all("patch status")[0].Body, `"resourceVersion":"7"`, "what was read is what it was decided by")
+		})
+	}
+}
+
+func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
+	unknown := said{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
+	for name, test := range map[string]struct {
+		found []said
+		state shutdown.NodeState
+	}{
+		"boot":                 {[]said{ready}, shutdown.NodeState{}},
+		"boot of a new node":   {nil, shutdown.NodeState{}},
+		"boot after an outage": {[]said{unknown}, shutdown.NodeState{}},
+		"undone already":       {[]said{ready, noShutdown}, shutdown.NodeState{}},
+		"undone by another":    {[]said{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
+		"said already":         {[]said{notReady, rebooting}, reboot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(nodeOf(test.found...))
+			require.NoError(t, c.reporter(t).PublishNode(t.Context(), test.state))
+			require.Equal(t, []string{"get"}, c.verbs())
+		})
+	}
+}
+
+func TestTimesOfNodeConditions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+		c := newCluster(nodeOf(broken))
+		now := metav1.Now()
+		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
+		got := c.node(t).Status.Conditions
+		require.True(t, got[0].LastHeartbeatTime.Equal(&now))
+		require.True(t, got[0].LastTransitionTime.Equal(&before), "it was not ready before")
+		require.True(t, got[1].LastHeartbeatTime.Equal(&now))
+		require.True(t, got[1].LastTransitionTime.Equal(&now))
+	})
+}
+
+func TestReadyOfTheAgent(t *testing.T) {
+	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
+	c := newCluster(nodeOf(notReady))
+	r := c.reporter(t, func(opts *apistatus.Options) { opts.Ready = func() v1.NodeCondition { return broken } })
+	require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
+	require.Equal(t, []said{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}},
+		saidBy(c.node(t).Status.Conditions))
+}
+
+func TestANodeThatDoesNotExist(t *testing.T) {
+	err := newCluster().reporter(t).PublishNode(t.Context(), reboot)
+	require.EqualError(t, err, `node "node-1" does not exist: nodes "node-1" not found`)
+}
+
+func TestPublishNodeIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(nodeOf(ready))
+		c.fault = first(3, "patch status", answered(http.StatusConflict))
+		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
+		require.Equal(t, []said{notReady, rebooting}, saidBy(c.node(t).Status.Conditions))
+		require.Len(t, c.all("get"), 4, "what a conflict is about is read again")
+	})
+}
+
+func TestPublishNodeOverAHeartbeat(t *testing.T) {
+	c := newCluster(nodeOf(notReady, rebooting))
+	heard := first(1, "patch status", answered(http.StatusConflict))
+	c.fault = func(ctx context.Context, call call) error {
+		err := heard(ctx, call)
+		if err != nil { // the node's heart beats between the two requests
+			_, err := c.Clientset.CoreV1().Nodes().UpdateStatus(ctx, nodeOf(ready, rebooting), metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		return err
+	}
+	require.NoError(t, c.reporter(t).PublishNode(t.Context(), shutdown.NodeState{}))
+	require.NotContains(t, c.all("patch status")[1].Body, "KubeletReady", "the agent's own word is left alone")
+}
+
+func TestPublishNodeRefused(t *testing.T) {
+	for verb, want := range map[string]string{"get": `failed to read node "node-1": `, "patch status": `failed to patch the status of node "node-1": `} {
+		c := newCluster(nodeOf(ready))
+		c.fault = first(1, verb, answered(http.StatusForbidden))
+		require.ErrorContains(t, c.reporter(t).PublishNode(t.Context(), reboot), want)
+	}
+}
+
+func TestNodeConditions(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 13, 0, 0, 0, time.UTC)
+	broken := v1.NodeCondition{Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
+	for name, test := range map[string]struct {
+		state shutdown.NodeState
+		want  []said
+	}{
+		"reboot":  {reboot, []said{notReady, rebooting}},
+		"unknown": {shutdown.NodeState{ShuttingDown: true}, []said{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down"}}},
+		"no":      {shutdown.NodeState{}, []said{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := apistatus.NodeConditions(test.state, broken, now)
+			require.Equal(t, test.want, saidBy(got))
+			for _, c := range got {
+				require.Equal(t, now, c.LastHeartbeatTime.Time)
+				require.Equal(t, now, c.LastTransitionTime.Time)
+			}
+		})
+	}
+}
