@@ -1,0 +1,110 @@
+package virtualkubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// handedBack marks the copies of pods that [Provider.GetPod] gives while they are
+// being terminated. virtual-kubelet hands such a copy to DeletePod when the API server
+// has the pod no more, and finds by the mark that a new pod of the name is another.
+const handedBack = "virtualkubelet.kubegrace.dev/terminating"
+
+// DeletePod begins the termination of a pod, or hurries it, and returns at once. It
+// may be called again and again, from anywhere: there is one termination, its hooks
+// run once, and its deadline only moves earlier (k/k#83916).
+//
+// The grace is the deletionGracePeriodSeconds of the pod, counted from the call, and
+// no clock is asked: the kubelet's rule. Two cases differ. The deletion of a pod
+// that was adopted may be older than this agent: it has what its deletionTimestamp
+// leaves ([graceperiod.LeftOfDeletion]). And a pod that virtual-kubelet hands back
+// because the API server has it no more was deleted by force: if its deletion was
+// under way, 1 s is left.
+//
+// When all containers have ended, virtual-kubelet hears of the final status, and then
+// the pod is forgotten. A pod that is not known is an error of the kind
+// errdefs.ErrNotFound. Any other error says why containers could not be stopped, each
+// call trying once more, or wraps [lifecycle.AgentStopping] after [Provider.Close].
+func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
+	r, override := p.announce(pod)
+	if r == nil {
+		return notFound(pod.Namespace, pod.Name)
+	}
+	if _, err := p.terminate(ctx, r, p.view(r), override); err != nil {
+		return err
+	}
+	return p.again(r)
+}
+
+// announce notes that a pod was deleted, and gives the grace that overrides its own;
+// nil: none does.
+func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
+	_, back := pod.Annotations[handedBack]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r = p.pods[keyOf(pod)]; r == nil {
+		return nil, nil
+	}
+	r.deleted = true
+	r.wakeLocked()
+	switch forced := back && r.announced; {
+	case forced:
+		override = new(graceperiod.MinimumPodSeconds)
+	case r.adopted:
+		override = new(graceperiod.LeftOfDeletion(pod, time.Now()))
+	}
+	if !back {
+		r.pod = pod.DeepCopy()
+		r.announced = r.announced || pod.DeletionTimestamp != nil
+	}
+	return r, override
+}
+
+// terminate begins or joins the termination of a pod. The pod must not change any
+// more.
+func (p *Provider) terminate(ctx context.Context, r *record, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, context.Cause(ctx))
+	}
+	p.mu.Lock()
+	running, forgotten, closed := r.runningLocked(), r.forgotten, p.closed
+	p.mu.Unlock()
+	switch {
+	case forgotten:
+		return nil, notFound(r.name.Namespace, r.name.Name)
+	case closed:
+		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.AgentStopping)
+	}
+	t := p.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: override, Containers: running})
+	if p.begun(r, t) {
+		p.spawn(r.name, func() { p.conclude(r, t) })
+	}
+	return t, nil
+}
+
+// begun notes the termination of a pod, and tells whether it is new.
+func (p *Provider) begun(r *record, t *lifecycle.Termination) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.termination != nil {
+		return false
+	}
+	r.termination = t
+	close(r.deleting)
+	return true
+}
+
+// terminateItself ends what is left of a pod that is over by itself.
+func (p *Provider) terminateItself(r *record) {
+	// It fails for a pod that is forgotten, and when the agent stops: both are fine.
+	_, _ = p.terminate(r.ctx, r, p.view(r), nil)
+}

@@ -1,0 +1,218 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
+		pod := podOf(sleeping("app", 5))
+		b.create(pod)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+
+		b.remove(pod, 30)
+		require.Zero(b, b.at(), "virtual-kubelet's worker goes on at once")
+		wait(6 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		wait(second)
+		require.Equal(b, []stop{{"uid/app", 25, 5 * second}}, b.stops())
+		last := b.last()
+		require.Equal(b, 7*second, last.at)
+		require.Equal(b, v1.PodSucceeded, last.pod.Status.Phase)
+		require.Equal(b, "Completed", terminated(b, last.pod.Status, "app").Reason)
+
+		_, err := b.GetPod(b.Context(), "ns", "pod")
+		require.True(b, errdefs.IsNotFound(err))
+		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), pod)))
+	})
+}
+
+func TestDeletedAgainItOnlyShortens(t *testing.T) {
+	type call struct {
+		at      time.Duration
+		seconds int64
+	}
+	for name, test := range map[string]struct {
+		calls []call
+		stops []stop
+		ended time.Duration
+	}{
+		"the hook is cut at the new deadline": {
+			calls: []call{{3 * second, 4}}, stops: []stop{{"uid/app", 2, 7 * second}}, ended: 9 * second,
+		},
+		"a stop in flight is overtaken": {
+			calls: []call{{22 * second, 3}}, stops: []stop{{"uid/app", 10, 20 * second}, {"uid/app", 3, 22 * second}}, ended: 25 * second,
+		},
+		"the same again changes nothing": {
+			calls: []call{{3 * second, 30}, {22 * second, 30}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
+		},
+		"a longer one changes nothing": {
+			calls: []call{{3 * second, 600}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
+		},
+		"a shorter one that ends later changes nothing": {
+			calls: []call{{22 * second, 29}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
+		},
+		"shorter and shorter": {
+			calls: []call{{second, 25}, {2 * second, 12}, {3 * second, 1}}, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
+		},
+		"zero is one second": {
+			calls: []call{{3 * second, 0}}, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+				pod := podOf(sleeping("app", 20))
+				b.create(pod)
+				b.remove(pod, 30)
+				for _, c := range test.calls {
+					wait(c.at - b.at())
+					b.remove(pod, c.seconds)
+				}
+				wait(time.Minute)
+				require.Equal(b, test.stops, b.stops())
+				require.Equal(b, test.ended, b.last().at)
+			})
+		})
+	}
+}
+
+func TestTheWaitOfASidecarIsShortened(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(10 * second)
+		b.remove(pod, 5)
+		wait(5 * second)
+		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 5, 10 * second}, {"uid/proxy", 2, 15 * second}}, b.stops())
+		require.Equal(b, 15*second, b.last().at)
+	})
+}
+
+func TestAHundredDeletionsAtOnceAreOne(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second, Exec: func(context.Context, []string) ([]byte, error) {
+			<-time.After(4 * second)
+			return nil, nil
+		}}
+		pod := podOf(running("app"))
+		b.create(pod)
+		var calls sync.WaitGroup
+		for i := range 100 {
+			calls.Go(func() { require.NoError(b, b.DeletePod(b.Context(), deleted(pod, int64(10+i%7), time.Now()))) })
+		}
+		calls.Wait()
+		wait(5 * second)
+		require.Len(b, b.rt.Execs(), 1)
+		require.Equal(b, []stop{{"uid/app", 6, 4 * second}}, b.stops())
+		require.Equal(b, 5*second, b.last().at)
+		require.Len(b, b.events.All(), 1)
+	})
+}
+
+func TestAnUpdateThatIsADeletion(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		require.NoError(b, b.UpdatePod(b.Context(), deleted(pod, 30, time.Now())))
+		wait(10 * second)
+		require.NoError(b, b.UpdatePod(b.Context(), deleted(pod, 3, time.Now())))
+		wait(3 * second)
+		require.Equal(b, 13*second, b.last().at)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	})
+}
+
+// The API server deletes by force in that it forgets the pod: virtual-kubelet then
+// asks its provider for the pod, and hands that back.
+func TestAForcedDeletionLeavesASecond(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(sleeping("app", 100))
+		b.create(pod)
+		b.remove(pod, 120)
+		wait(10 * second)
+		own, err := b.GetPod(b.Context(), "ns", "pod")
+		require.NoError(b, err)
+		require.NoError(b, b.DeletePod(b.Context(), own))
+		wait(3 * second)
+		require.Equal(b, []stop{{"uid/app", 2, 11 * second}}, b.stops())
+		require.Equal(b, 13*second, b.last().at)
+	})
+}
+
+func TestAPodThatVanishedHasItsOwnGrace(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		b.create(podOf(plain("app")))
+		for range 2 { // the second has the mark, and changes nothing
+			own, err := b.GetPod(b.Context(), "ns", "pod")
+			require.NoError(b, err)
+			require.NoError(b, b.DeletePod(b.Context(), own))
+		}
+		wait(time.Minute)
+		require.Equal(b, []stop{{"uid/app", 30, 0}}, b.stops())
+	})
+}
+
+func TestAClockThatIsWrongCutsNoFreshDeletion(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
+		inBubble(t, func(b *bed) {
+			b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+			pod := podOf(plain("app"))
+			b.create(pod)
+			require.NoError(b, b.DeletePod(b.Context(), deleted(pod, 30, time.Now().Add(skew))))
+			wait(time.Minute)
+			require.Equal(b, []stop{{"uid/app", 30, 0}}, b.stops())
+		})
+	}
+}
+
+func TestDeletionOfAnUnknownPod(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), podOf())))
+		require.True(b, errdefs.IsNotFound(b.UpdatePod(b.Context(), podOf())))
+		_, err := b.GetPodStatus(b.Context(), "ns", "pod")
+		require.True(b, errdefs.IsNotFound(err))
+		pods, err := b.GetPods(b.Context())
+		require.NoError(b, err)
+		require.Empty(b, pods)
+	})
+}
+
+func TestADeletionWithoutListenerIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newPlayed()})
+		require.NoError(t, err)
+		require.NoError(t, p.CreatePod(t.Context(), podOf(plain("app"))))
+		synctest.Wait()
+		require.NoError(t, p.DeletePod(t.Context(), podOf(plain("app"))))
+		synctest.Wait()
+		status, err := p.GetPodStatus(t.Context(), "ns", "pod")
+		require.NoError(t, err)
+		require.Equal(t, v1.PodSucceeded, status.Phase)
+		heard := make(chan *v1.Pod, 1)
+		p.NotifyPods(t.Context(), func(pod *v1.Pod) { heard <- pod })
+		require.Equal(t, *status, (<-heard).Status)
+		synctest.Wait()
+		_, err = p.GetPod(t.Context(), "ns", "pod")
+		require.True(t, errdefs.IsNotFound(err))
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
