@@ -120,5 +120,5 @@ func selectable(o object) fields.Set {
 
 // now is the time as the API writes it, in whole seconds.
 func now() time.Time {
-	return metav1.Now().Rfc3339Copy().Time
+	return time.Now().Truncate(time.Second)
 }

