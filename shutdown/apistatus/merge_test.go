@@ -202,7 +202,7 @@ func TestFinalConditions(t *testing.T) {
 	})
 }
 
-func container(name string, restarts int32, exit int32) v1.ContainerStatus {
+func container(name string, restarts, exit int32) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, RestartCount: restarts, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if exit >= 0 {
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: exit}}

@@ -39,10 +39,10 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 		return nil
 	}
 	patch, err := nodePatch(node, after)
-	if err != nil {
-		return fmt.Errorf("failed to make a patch of node %q: %w", name, err)
+	if err == nil {
+		_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
-	if _, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if err != nil {
 		return fmt.Errorf("failed to patch the status of node %q: %w", name, err)
 	}
 	return nil

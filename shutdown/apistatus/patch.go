@@ -2,6 +2,7 @@ package apistatus
 
 import (
 	"encoding/json"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -9,12 +10,9 @@ import (
 // twoWayPatch is the strategic merge patch that makes one object of the other. An
 // identity that only the second one has is a precondition.
 func twoWayPatch[T any](before, after T) ([]byte, error) {
-	old, err := json.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := json.Marshal(after)
-	if err != nil {
+	old, errOld := json.Marshal(before)
+	changed, errChanged := json.Marshal(after)
+	if err := errors.Join(errOld, errChanged); err != nil {
 		return nil, err
 	}
 	return strategicpatch.CreateTwoWayMergePatch(old, changed, before)

@@ -56,11 +56,10 @@ func (r *Reporter) write(ctx context.Context, server *v1.Pod, status *v1.PodStat
 		return nil
 	}
 	patch, err := podPatch(server, status)
-	if err != nil {
-		return fmt.Errorf("failed to make a patch of the pod's status: %w", err)
+	if err == nil {
+		pods := r.opts.Client.CoreV1().Pods(server.Namespace)
+		_, err = pods.Patch(ctx, server.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
-	pods := r.opts.Client.CoreV1().Pods(server.Namespace)
-	_, err = pods.Patch(ctx, server.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("failed to patch the pod's status: %w", err)
 	}

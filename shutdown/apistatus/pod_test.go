@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
 func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
@@ -118,4 +120,9 @@ func TestStaticPods(t *testing.T) {
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
 		})
 	}
+}
+
+func TestWhatHasNoPatch(t *testing.T) {
+	_, err := apistatus.TwoWayPatch(make(chan int), 1)
+	require.ErrorContains(t, err, "unsupported type")
 }

@@ -12,9 +12,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pauses are those between attempts. Those of a conflict are short, and half a
-// second is what a server that is down costs after it has come back.
-var pauses = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
+// pauses gives those between attempts. The first ones are short, as a conflict
+// needs them; the longest is what a server that was down costs when it is back.
+func pauses() wait.DelayFunc {
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}.DelayFunc()
+}
 
 // retry attempts something until it succeeds, is refused for good, or ctx ends.
 // Each attempt has twice the time of the one before, so that neither a connection
@@ -26,7 +28,7 @@ func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Co
 	timeout := r.opts.AttemptTimeout
 	var last error
 	enter := func(context.Context) error { return nil } // it is inside
-	err := pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	err := pauses().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := enter(ctx); err != nil {
 			return false, err
 		}

@@ -1,0 +1,4 @@
+package apistatus
+
+// TwoWayPatch is twoWayPatch for what cannot be written as JSON.
+var TwoWayPatch = twoWayPatch[any]
