@@ -44,7 +44,7 @@ func (k *kubelet) remove(pod *v1.Pod) {
 // killed: 1,000 admissions race one shutdown.
 func TestAdmissionRace(t *testing.T) {
 	const admissions = 1000
-	seen := map[bool]int{} // both answers were given
+	seen := map[bool]int{}  // both answers were given
 	for round := range 10 { // the event in a different place each time
 		bubble(t, nil, func(t *testing.T, n *node) {
 			agent := &kubelet{}

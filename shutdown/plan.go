@@ -27,7 +27,8 @@ type PlanOptions struct {
 	UnmountReserve time.Duration
 	// FlushReserve is the same for the pods' final statuses, after the unmount. 0:
 	// none in [NewPlan], [DefaultFlushReserve] in a [Manager] with a Reporter.
-	// Negative: none. Both reserves together are at most half of a bucket's time.
+	// Negative: none. A [ReadinessMarker] has half of it, before the kills. Both
+	// reserves together are at most half of a bucket's time.
 	FlushReserve time.Duration
 	// NoRollOver is the kubelet's behaviour: time that a bucket leaves unused is
 	// lost to the later ones.
