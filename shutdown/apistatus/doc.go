@@ -31,6 +31,9 @@
 // would know it (k/k#105780). [EndpointConditions] gives the conditions of an
 // endpoint on its way out to those who write EndpointSlices themselves.
 //
+// It reads nodes and pods, patches nodes/status and pods/status, and deletes pods:
+// what the API server lets a kubelet do with its own node.
+//
 // # Concurrency properties
 //
 // All methods of a [Reporter] may be called concurrently. A call writes at most
