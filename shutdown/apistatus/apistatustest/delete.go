@@ -62,15 +62,15 @@ func (s *store) delete(k kind, namespace, name string, options *metav1.DeleteOpt
 	return o, nil
 }
 
-// beforeDelete writes into an object that it is being deleted. It is kept for now
-// if it has a grace.
+// beforeDelete writes into an object that it is being deleted. With keep it is
+// stored so, which is its end if its grace is 0.
 func beforeDelete(k kind, o object, options *metav1.DeleteOptions) (keep bool, err error) {
 	pod, ok := o.(*v1.Pod)
 	if !ok {
 		return false, markDeleted(k, o, options)
 	}
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now())
-	return pending || graceful && *options.GracePeriodSeconds > 0, err
+	return graceful || pending, err
 }
 
 // markDeleted is for the kinds that are deleted without a grace.

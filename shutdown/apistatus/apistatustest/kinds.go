@@ -32,17 +32,23 @@ type kind struct {
 }
 
 // kinds are the resources that are served.
-func kinds() []kind {
-	core := v1.SchemeGroupVersion
-	return []kind{
-		{core.WithKind("Node"), "nodes", false, true, func() object { return &v1.Node{} }},
-		{core.WithKind("Pod"), "pods", true, true, func() object { return &v1.Pod{} }},
-		{core.WithKind("Event"), "events", true, false, func() object { return &v1.Event{} }},
-		{
-			coordinationv1.SchemeGroupVersion.WithKind("Lease"), "leases", true, false,
-			func() object { return &coordinationv1.Lease{} },
-		},
-	}
+func kinds() []kind { return []kind{nodes(), pods(), events(), leases()} }
+
+func nodes() kind {
+	return kind{v1.SchemeGroupVersion.WithKind("Node"), "nodes", false, true, func() object { return &v1.Node{} }}
+}
+
+func pods() kind {
+	return kind{v1.SchemeGroupVersion.WithKind("Pod"), "pods", true, true, func() object { return &v1.Pod{} }}
+}
+
+func events() kind {
+	return kind{v1.SchemeGroupVersion.WithKind("Event"), "events", true, false, func() object { return &v1.Event{} }}
+}
+
+func leases() kind {
+	lease := coordinationv1.SchemeGroupVersion.WithKind("Lease")
+	return kind{lease, "leases", true, false, func() object { return &coordinationv1.Lease{} }}
 }
 
 // groupResource is the name of the resource in errors.

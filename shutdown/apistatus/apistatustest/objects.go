@@ -60,30 +60,29 @@ func reread(k kind, from runtime.Object) (object, error) {
 func (s *Server) Remove(namespace, name string) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
-	pods := kindFor[*v1.Pod]()
-	if pod, err := s.store.find(pods, namespace, name); err == nil {
-		s.store.drop(pods, pod)
+	if pod, err := s.store.find(pods(), namespace, name); err == nil {
+		s.store.drop(pods(), pod)
 	}
 }
 
 // Pod is a copy of a pod; false: there is none.
 func (s *Server) Pod(namespace, name string) (*v1.Pod, bool) {
-	return lookUp[*v1.Pod](s.store, namespace, name)
+	return lookUp[*v1.Pod](s.store, pods(), namespace, name)
 }
 
 // Node is a copy of a node; false: there is none.
 func (s *Server) Node(name string) (*v1.Node, bool) {
-	return lookUp[*v1.Node](s.store, "", name)
+	return lookUp[*v1.Node](s.store, nodes(), "", name)
 }
 
 // Pods are copies of all pods, by namespace and name.
-func (s *Server) Pods() []*v1.Pod { return all[*v1.Pod](s.store) }
+func (s *Server) Pods() []*v1.Pod { return all[*v1.Pod](s.store, pods()) }
 
 // Events are copies of all events, in the order of their last changes.
 func (s *Server) Events() []*v1.Event {
-	events := all[*v1.Event](s.store)
-	slices.SortFunc(events, func(a, b *v1.Event) int { return cmp.Compare(version(a), version(b)) })
-	return events
+	found := all[*v1.Event](s.store, events())
+	slices.SortFunc(found, func(a, b *v1.Event) int { return cmp.Compare(version(a), version(b)) })
+	return found
 }
 
 // version is the resourceVersion of a stored object, which is always a number.
@@ -92,20 +91,10 @@ func version(o object) int64 {
 	return v
 }
 
-// kindFor is the kind of a type that is served.
-func kindFor[T object]() kind {
-	for _, k := range kinds() {
-		if _, ok := k.empty().(T); ok {
-			return k
-		}
-	}
-	return kind{}
-}
-
 // lookUp is a copy of a stored object.
-func lookUp[T object](s *store, namespace, name string) (T, bool) {
+func lookUp[T object](s *store, k kind, namespace, name string) (T, bool) {
 	var none T
-	o, err := s.get(kindFor[T](), namespace, name)
+	o, err := s.get(k, namespace, name)
 	if err != nil {
 		return none, false
 	}
@@ -113,8 +102,8 @@ func lookUp[T object](s *store, namespace, name string) (T, bool) {
 }
 
 // all are copies of the stored objects of a kind.
-func all[T object](s *store) []T {
-	stored, _ := s.list(kindFor[T](), "")
+func all[T object](s *store, k kind) []T {
+	stored, _ := s.list(k, "")
 	copies := make([]T, len(stored))
 	for i, o := range stored {
 		copies[i] = o.DeepCopyObject().(T)

@@ -106,7 +106,7 @@ func TestCloseWaits(t *testing.T) {
 		<-arrived
 	}
 	require.NoError(t, server.Close())
-	require.NotContains(t, stacks(), "apistatustest.(*Server).serve(")
+	require.NotContains(t, stacks(), "apistatustest.Fault.pass(")
 	require.NotContains(t, stacks(), "net/http.(*Server).Serve(")
 	asking.Wait()
 	require.NoError(t, server.Close(), "a second time")

@@ -75,8 +75,8 @@ func (s *store) create(k kind, o object) (object, error) {
 	return s.add(k, o), nil
 }
 
-// update replaces an object by what change makes of a copy of it. With status it
-// changes only the status, else all but the status.
+// update replaces an object by what change makes of it, which must be another
+// object. With status it changes only the status, else all but the status.
 func (s *store) update(k kind, namespace, name string, status bool, change func(object) (object, error)) (object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *store) update(k kind, namespace, name string, status bool, change func(
 	if err != nil {
 		return nil, err
 	}
-	changed, err := change(stored.DeepCopyObject().(object))
+	changed, err := change(stored)
 	if err != nil {
 		return nil, err
 	}
