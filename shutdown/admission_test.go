@@ -60,7 +60,7 @@ func TestRefuseThenPublishThenKill(t *testing.T) {
 		require.Empty(t, n.killer.Kills(), "not before the node's state is known")
 		n.pass(time.Second)
 		require.Equal(t, time.Second, n.startedAt("web", began))
-		published := reporter.Published()
+		published := announcements(t, reporter)
 		require.Len(t, published, 1)
 		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
 		require.Equal(t, map[string]int64{"web": 18}, n.granted(), "20 s less publishing and the flush's reserve")
@@ -92,7 +92,7 @@ func TestPublishIsBounded(t *testing.T) {
 				n.pass(2 * time.Minute)
 				require.Equal(t, test.want, n.startedAt("web", began))
 				require.Contains(t, n.report().Errors[0], "failed to publish the node state")
-				require.True(t, reporter.Published()[0].State.ShuttingDown)
+				require.True(t, announcements(t, reporter)[0].State.ShuttingDown)
 			})
 		})
 	}
@@ -102,7 +102,7 @@ func TestPublishIsBounded(t *testing.T) {
 func TestPublishAgain(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishErr: func(call int) error {
-			if call < 3 {
+			if 1 <= call && call < 4 {
 				return shutdowntest.ErrNotWaited
 			}
 			return nil
@@ -112,7 +112,7 @@ func TestPublishAgain(t *testing.T) {
 		n.announce()
 		n.host.Cancel()
 		n.pass(time.Minute)
-		published := reporter.Published()
+		published := announcements(t, reporter)
 		require.Len(t, published, 4)
 		for _, p := range published[1:] {
 			require.False(t, p.State.ShuttingDown)
@@ -130,7 +130,7 @@ func TestPublishIsSuperseded(t *testing.T) {
 		n.host.Cancel()
 		synctest.Wait()
 		n.pass(time.Second)
-		published := reporter.Published()
+		published := announcements(t, reporter)
 		require.Error(t, published[0].Err)
 		require.False(t, published[1].State.ShuttingDown)
 		require.NoError(t, published[1].Err, "within a second")

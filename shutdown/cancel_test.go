@@ -32,7 +32,7 @@ func TestCancelled(t *testing.T) {
 		require.NoError(t, n.m.ShutdownStatus())
 		require.Equal(t, 1, n.host.Held())
 		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:])
-		published := reporter.Published()
+		published := announcements(t, reporter)
 		require.Len(t, published, 2)
 		require.True(t, published[0].State.ShuttingDown)
 		require.False(t, published[1].State.ShuttingDown)

@@ -131,7 +131,7 @@ func TestUnknownPolicy(t *testing.T) {
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 		synctest.Wait()
 		n.pass(time.Minute)
-		require.Equal(t, shutdown.PolicySetTerminal, reporter.Published()[0].State.Policy)
+		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
 		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final[0].Status.Phase)
 		require.Contains(t, n.report().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
 	})

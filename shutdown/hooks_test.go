@@ -181,7 +181,7 @@ func TestLateStart(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: began.Add(2 * time.Minute)}))
 		n.pass(time.Second)
-		require.Len(t, reporter.Published(), 1)
+		require.Len(t, announcements(t, reporter), 1)
 		require.False(t, n.m.Admit(nil).Admit)
 		n.pass(5 * time.Minute)
 		require.Equal(t, 89500*time.Millisecond, n.startedAt("web", began))

@@ -31,6 +31,7 @@ type loop struct {
 	numbers   uint64   // of the shutdowns so far
 
 	unfinished *progress // of a former agent; nil: none, or it was taken up
+	said       bool      // the node's state is what this agent says it is
 	trouble    []error   // with the state files, for the next report
 }
 
@@ -57,6 +58,7 @@ func (l *loop) found(pending *Event, known bool, session uint64, received time.T
 	default:
 		l.hostCancelled()
 	}
+	l.undo()
 }
 
 // hostBegan is a shutdown of the host, which waits as long as it was found to when
@@ -100,6 +102,7 @@ func (l *loop) begin(event Event, received time.Time) {
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
 	l.m.shuttingDown.Store(true)
+	l.said = true
 	d := l.newDrain(event, received)
 	if l.current == nil {
 		d.said = l.announcer.detected(d.state())

@@ -175,6 +175,16 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
+// announcements is what the node was said to be since its agent has begun, which
+// takes back first what one before it may have said.
+func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest.Published {
+	t.Helper()
+	published := reporter.Published()
+	require.NotEmpty(t, published)
+	require.Equal(t, shutdown.NodeState{}, published[0].State)
+	return published[1:]
+}
+
 // sample is the value of the one gauge or counter of a name.
 func sample(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()

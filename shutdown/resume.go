@@ -57,9 +57,8 @@ func (m *Manager) restore(r remembered) *progress {
 	return nil
 }
 
-// recall is the first thing that the loop does. What an earlier boot or a former
-// agent has said about the node is undone, unless a shutdown may still go on;
-// without a host to ask it goes on at once.
+// recall is the first thing that the loop does. A shutdown that a former agent has
+// left goes on at once where there is no host to ask.
 func (l *loop) recall() {
 	r := l.m.remember()
 	if err := errors.Join(r.trouble...); err != nil {
@@ -68,12 +67,23 @@ func (l *loop) recall() {
 	l.trouble = append(l.trouble, r.trouble...)
 	l.unfinished = l.m.restore(r)
 	switch {
-	case r.progress == nil:
-	case l.unfinished == nil:
-		l.announcer.say("", "", &NodeState{})
-	case l.keeper == nil:
+	case l.keeper != nil:
+	case l.unfinished != nil:
 		l.begin(Event{}, time.Now())
+	default:
+		l.undo()
 	}
+}
+
+// undo takes back what an earlier boot or a former agent has said about the node,
+// once it is known that no shutdown goes on. That nothing is remembered does not
+// mean that nothing was said: the files may be lost, or none be wanted.
+func (l *loop) undo() {
+	if l.said || l.current != nil || l.unfinished != nil {
+		return
+	}
+	l.said = true
+	l.announcer.say("", "", &NodeState{})
 }
 
 // cannotTell is a host that does not say whether a shutdown is under way; one
@@ -83,6 +93,7 @@ func (l *loop) cannotTell(received time.Time) {
 		l.announced = true
 		l.begin(Event{}, received)
 	}
+	l.undo()
 }
 
 // forgo drops a shutdown that was cancelled while no agent was running.
@@ -97,6 +108,7 @@ func (l *loop) forgo() {
 	l.numbers++
 	l.m.ledger.writeProgress(writing{ctx: l.ctx, work: l.work, shutdown: l.numbers}, func() progress { return *p })
 	l.m.shuttingDown.Store(false)
+	l.said = true
 	l.announcer.cancelled()
 }
 

@@ -440,3 +440,34 @@ func TestRefusedPodsAreRemembered(t *testing.T) {
 		require.Equal(t, 9.0, n.refusals(b, func() {}))
 	})
 }
+
+// What one before has said of the node is undone also when nothing is remembered
+// of it; but not before it is known that no shutdown goes on.
+func TestUndoneAtTheStart(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		script func(*node)
+		want   []bool // what was published: whether the node shuts down
+	}{
+		{"nothing is pending", func(*node) {}, []bool{false}},
+		{"no host", func(n *node) { n.opts.Source = nil }, []bool{false}},
+		{"the host cannot tell", func(n *node) { n.host.PendingErr = errors.ErrUnsupported }, []bool{false}},
+		{"the host is not there", func(n *node) { n.host.ConnectErr = errors.New("no bus") }, []bool{false}},
+		{"a shutdown is pending", func(n *node) { n.host.SetPending(&shutdown.Event{}) }, []bool{true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = reporter
+				test.script(n)
+				n.run()
+				n.pass(time.Minute)
+				var shuttingDown []bool
+				for _, published := range reporter.Published() {
+					shuttingDown = append(shuttingDown, published.State.ShuttingDown)
+				}
+				require.Equal(t, test.want, shuttingDown)
+			})
+		})
+	}
+}

@@ -64,7 +64,8 @@ type EventRecorder interface {
 type Reporter interface {
 	// PublishNode makes the state of the node known. It is called in order, one at
 	// a time, and again with a backoff after an error; ctx ends when a newer state
-	// has to be published.
+	// has to be published. The first state of every agent is what it finds: a shutdown,
+	// or that there is none, which takes back what one before it may have said.
 	PublishNode(ctx context.Context, state NodeState) error
 	// FlushPods returns when the final statuses of pods are accepted by the API
 	// server. The pods are copies, with the status that they are to have in the end;
@@ -87,7 +88,7 @@ type ReadinessMarker interface {
 
 // NodeState is what a node says about its shutdown.
 type NodeState struct {
-	ShuttingDown bool      // false: it was cancelled, or belonged to an earlier boot
+	ShuttingDown bool      // false: it was cancelled, or what an agent before has said is over
 	Kind         Kind      // what the host is going to do
 	Since        time.Time // when the shutdown was announced
 	Policy       PodPolicy // what becomes of the pods that it kills

@@ -37,7 +37,9 @@ func TestTerminateAll(t *testing.T) {
 				require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
 				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
 				require.Equal(t, "TerminateAll", report.Origin)
-				require.Empty(t, reporter.Published())
+				for _, published := range reporter.Published() {
+					require.False(t, published.State.ShuttingDown)
+				}
 				require.Len(t, reporter.Flushed(), 2)
 				require.False(t, n.m.Admit(nil).Admit, "for good")
 				require.Equal(t, runs, n.m.Inhibitor().Held)
