@@ -15,7 +15,7 @@ const (
 	// DefaultWorkers is how many pods are written at the same time: as many
 	// connections to one host as client-go keeps open between requests.
 	DefaultWorkers = 25
-	// DefaultAttemptTimeout is what the first attempt of a write has.
+	// DefaultAttemptTimeout is what the first attempt of a write has at most.
 	DefaultAttemptTimeout = time.Second
 )
 
@@ -31,8 +31,9 @@ type Options struct {
 	Ready func() v1.NodeCondition
 	// Workers is how many pods are written at the same time. 0: [DefaultWorkers].
 	Workers int
-	// AttemptTimeout bounds the first attempt to write a pod or a node, and each
-	// further one has twice as much as the one before. 0: [DefaultAttemptTimeout].
+	// AttemptTimeout bounds the first attempt to write a pod or a node, as does a
+	// quarter of the time that its context leaves, and each further one has twice as
+	// much as the one before. 0: [DefaultAttemptTimeout].
 	AttemptTimeout time.Duration
 }
 

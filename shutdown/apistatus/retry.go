@@ -25,7 +25,7 @@ func pauses() wait.DelayFunc {
 // The caller is inside the room. It is left between attempts and for good, so that
 // what never succeeds does not keep the rest from being tried.
 func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Context) error) error {
-	timeout := r.opts.AttemptTimeout
+	timeout := firstBound(ctx, r.opts.AttemptTimeout)
 	var last error
 	enter := func(context.Context) error { return nil } // it is inside
 	err := pauses().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -51,6 +51,15 @@ func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Co
 		return err
 	}
 	return gaveUp(ctx, last)
+}
+
+// firstBound is what the first attempt has: a quarter of the time that is left at
+// most, so that there is one more, with twice as much, whatever becomes of it.
+func firstBound(ctx context.Context, timeout time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(timeout, time.Until(end)/4)
+	}
+	return timeout
 }
 
 // bounded makes one attempt.

@@ -110,15 +110,45 @@ func TestAnAttemptIsBounded(t *testing.T) {
 	})
 }
 
-func TestTheDefaultBoundOfAnAttempt(t *testing.T) {
+func TestTheFirstBound(t *testing.T) {
+	for name, test := range map[string]struct{ attempt, left, want time.Duration }{
+		"the default":         {0, time.Hour, time.Second},
+		"of the options":      {3 * time.Second, time.Hour, 3 * time.Second},
+		"a quarter of little": {0, time.Second, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(nodeOf(ready))
+				var bound time.Duration
+				c.fault = func(ctx context.Context, _ call) error {
+					end, _ := ctx.Deadline()
+					bound = time.Until(end)
+					return answered(http.StatusForbidden)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), test.left)
+				defer cancel()
+				r := c.reporter(t, func(opts *apistatus.Options) { opts.AttemptTimeout = test.attempt })
+				require.Error(t, r.PublishNode(ctx, reboot))
+				require.Equal(t, test.want, bound)
+			})
+		})
+	}
+}
+
+func TestAStuckConnectionDoesNotCostTheReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(nodeOf())
-		c.fault = hang
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second+10*time.Millisecond)
+		servers, pods := crowd(20)
+		c := newCluster(servers...)
+		var n atomic.Int32
+		c.fault = func(ctx context.Context, call call) error {
+			if n.Add(1) <= 20 {
+				return hang(ctx, call)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), shutdown.DefaultFlushReserve/2)
 		defer cancel()
-		err := c.reporter(t).PublishNode(ctx, reboot)
-		require.ErrorContains(t, err, "no answer within 1s")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, c.reporter(t).FlushPods(ctx, pods))
 	})
 }
 
@@ -261,7 +291,7 @@ func TestACallOfThePastHasNoGoroutines(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		require.Error(t, c.reporter(t).FlushPods(ctx, pods))
-		require.Equal(t, 1100*time.Millisecond, time.Since(start), "it has waited for its own")
+		require.Equal(t, 1025*time.Millisecond, time.Since(start), "the attempts of a quarter of the time, and those who heard late")
 	})
 }
 
