@@ -52,7 +52,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		}
 	}
 	if over {
-		p.terminateItself(r)
+		p.endItself(r)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 //
 // A pod that is being deleted, or whose termination has begun here, is refused with a
 // [*RefusedError] that wraps [lifecycle.ErrTerminating]. One whose name a former pod
-// still has, by another UID, is taken and starts when that one has ended; if nobody
-// has ended that one yet, this does.
+// still has, by another UID, is taken and starts when that one has ended: the API
+// server has it no more, so it is ended as DeletePod ends such a pod.
 func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return refused(pod, lifecycle.ErrTerminating)
@@ -29,8 +29,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if former == nil {
 		return nil
 	}
-	_, err = p.terminate(ctx, former, p.view(former), nil)
-	return err
+	return p.end(ctx, former, p.forced(former))
 }
 
 // take enters a pod. It gives its record, nil if the pod is known, and that of the

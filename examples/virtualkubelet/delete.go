@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -36,10 +37,33 @@ func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 	if r == nil {
 		return notFound(pod.Namespace, pod.Name)
 	}
-	if _, err := p.terminate(ctx, r, p.view(r), override); err != nil {
+	if err := p.end(ctx, r, override); err != nil {
 		return err
 	}
 	return p.again(r)
+}
+
+// forcedLocked is the grace of a pod that the API server has no more: 1 s if its
+// deletion was announced, for then it was hurried by force, else nil: its own.
+func (r *record) forcedLocked() *int64 {
+	if r.announced {
+		return new(graceperiod.MinimumPodSeconds)
+	}
+	return nil
+}
+
+func (p *Provider) forced(r *record) *int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return r.forcedLocked()
+}
+
+// end terminates a pod, unless it has ended and been forgotten meanwhile.
+func (p *Provider) end(ctx context.Context, r *record, override *int64) error {
+	if _, err := p.terminate(ctx, r, p.view(r), override); !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // announce notes that a pod was deleted, and gives the grace that overrides its own;
@@ -53,9 +77,9 @@ func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
 	}
 	r.deleted = true
 	r.wakeLocked()
-	switch forced := back && r.announced; {
-	case forced:
-		override = new(graceperiod.MinimumPodSeconds)
+	switch {
+	case back:
+		override = r.forcedLocked()
 	case r.adopted:
 		override = new(graceperiod.LeftOfDeletion(pod, time.Now()))
 	}
@@ -103,8 +127,7 @@ func (p *Provider) begun(r *record, t *lifecycle.Termination) bool {
 	return true
 }
 
-// terminateItself ends what is left of a pod that is over by itself.
-func (p *Provider) terminateItself(r *record) {
-	// It fails for a pod that is forgotten, and when the agent stops: both are fine.
-	_, _ = p.terminate(r.ctx, r, p.view(r), nil)
+// endItself ends what is left of a pod that is over by itself.
+func (p *Provider) endItself(r *record) {
+	_ = p.end(r.ctx, r, nil) // it fails when the agent stops: then the pod is left as it is
 }

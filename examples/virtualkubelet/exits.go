@@ -19,7 +19,7 @@ func (p *Provider) watch(r *record, c *container) {
 	over := r.termination == nil && r.doneLocked()
 	p.mu.Unlock()
 	if over {
-		p.terminateItself(r)
+		p.endItself(r)
 	}
 	p.settle(r)
 }

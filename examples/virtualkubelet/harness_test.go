@@ -162,7 +162,7 @@ func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
-		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: new(int64(30)), Containers: containers},
+		Spec:       v1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: new(int64(30)), Containers: containers},
 	}
 }
 

@@ -27,7 +27,7 @@ func (p *Provider) start(r, former *record) {
 	}
 	p.settle(r)
 	if over && !errors.Is(err, lifecycle.AgentStopping) {
-		p.terminateItself(r)
+		p.endItself(r)
 	}
 }
 

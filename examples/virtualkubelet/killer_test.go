@@ -1,0 +1,134 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+func TestAKillIsTheSameTermination(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(running("app"))
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(10 * second)
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{
+			GracePeriodSeconds: 5,
+			SetStatus:          func(status *v1.PodStatus) { status.Reason = "Terminated" },
+		})
+		require.NoError(b, err)
+		require.Equal(b, 15*second, b.at())
+		require.Equal(b, "GraceExceeded", result.Outcome)
+		require.Equal(b, "Terminated", result.Status.Reason)
+		require.Equal(b, v1.PodFailed, result.Status.Phase)
+		wait(0)
+		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet is told the same")
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		pod := podOf(plain("app"))
+		b.create(pod)
+		for range 2 {
+			result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{SetStatus: func(status *v1.PodStatus) { status.Message = "evicted" }})
+			require.NoError(b, err)
+			require.Equal(b, "Graceful", result.Outcome)
+			require.Equal(b, "evicted", result.Status.Message)
+		}
+		require.ErrorIs(b, b.CreatePod(b.Context(), pod), lifecycle.ErrTerminating)
+		require.NoError(b, b.UpdatePod(b.Context(), pod))
+		require.Empty(b, b.Pods())
+		b.remove(pod, 30)
+		wait(0)
+		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.True(b, errdefs.IsNotFound(err))
+	})
+}
+
+func TestTheEndOfTheContextEndsTheWaiting(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"), plain("other"))
+		b.create(pod)
+		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
+		defer cancel()
+		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: 30})
+		require.Equal(b, &lifecycle.StillRunningError{Containers: []string{"ns/pod/app"}, Cause: context.DeadlineExceeded}, err)
+		wait(20 * second)
+		require.Equal(b, 30*second, b.last().at)
+	})
+}
+
+func TestTerminateAllAndClose(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
+		one, two := podOf(plain("app")), podOf(plain("app"))
+		two.Name, two.UID = "two", "uid2"
+		b.create(one)
+		b.create(two)
+		manager, err := shutdown.NewManager(shutdown.Options{
+			Config: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
+			Pods:   b.Pods, Killer: b,
+		})
+		require.NoError(b, err)
+		report, err := manager.TerminateAll(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 4*second, b.at())
+		require.Len(b, report.Pods, 2)
+		require.NoError(b, b.Close(b.Context()))
+		for _, news := range b.heard[len(b.heard)-2:] {
+			require.Equal(b, shutdown.TerminatedReason, news.pod.Status.Reason)
+			require.Equal(b, v1.PodSucceeded, news.pod.Status.Phase)
+		}
+	})
+}
+
+func TestCloseLeavesPodsRunning(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(second)
+		require.NoError(b, b.Close(b.Context()))
+		require.Empty(b, b.rt.Exits())
+		require.ErrorIs(b, b.DeletePod(b.Context(), pod), lifecycle.AgentStopping)
+		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+	})
+}
+
+func TestCloseNamesWhatIsStuck(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangDeaf: true}
+		pod, other := podOf(plain("app")), podOf(plain("late"))
+		other.Name, other.UID = "other", "uid2"
+		b.create(pod)
+		b.remove(pod, 30)
+		release := make(chan struct{})
+		b.rt.start = func(context.Context, string) error {
+			<-release
+			return nil
+		}
+		b.create(other)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		err := b.Close(ctx)
+		require.ErrorContains(b, err, "ns/pod/app")
+		require.ErrorContains(b, err, "calls that have not returned, of pods ns/other: ")
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		close(release)
+	})
+}
