@@ -35,7 +35,7 @@ func allowed() map[string][]string {
 		"shutdown/unixsocket":     {module + "/shutdown"},
 		"shutdown/apistatus":      {api, machine, klog, client, "golang.org/x/sync", module + "/shutdown"},
 
-		"shutdown/apistatus/apistatustest": {api, machine, client, module + "/shutdown"},
+		"shutdown/apistatus/apistatustest": {api, machine, module + "/graceperiod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, gates, module + "/graceperiod", module + "/shutdown", module + "/internal/features"},

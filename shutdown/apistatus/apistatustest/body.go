@@ -42,12 +42,17 @@ func read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// readJSON is the body of a request that has to be JSON.
+// readJSON is the body of a request as JSON; it may have come as protobuf.
 func readJSON(r *http.Request) ([]byte, error) {
-	if mediaType(r) != runtime.ContentTypeJSON {
-		return nil, unsupported(runtime.ContentTypeJSON)
+	body, err := read(r)
+	switch of := mediaType(r); {
+	case err != nil || of == runtime.ContentTypeJSON:
+		return body, err
+	case of == runtime.ContentTypeProtobuf:
+		return fromProtobuf(body)
+	default:
+		return nil, unsupported(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
 	}
-	return read(r)
 }
 
 // readObject is the object in the body of a request. Its namespace may be left to

@@ -112,9 +112,10 @@ func TestDeleteRefuses(t *testing.T) {
 		contentType, body string
 		code              int
 	}{
-		"protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusUnsupportedMediaType},
-		"no JSON":  {"", `{`, http.StatusBadRequest},
-		"options":  {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
+		"CBOR":        {"application/cbor", `x`, http.StatusUnsupportedMediaType},
+		"no protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusBadRequest},
+		"no JSON":     {"", `{`, http.StatusBadRequest},
+		"options":     {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := ask(t, server, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)

@@ -12,11 +12,7 @@
 //	require.NoError(t, err)
 //	t.Cleanup(func() { require.NoError(t, server.Close()) })
 //
-//	client, err := kubernetes.NewForConfig(&rest.Config{
-//		Host:          server.URL(),
-//		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-//		QPS:           -1, // no throttling
-//	})
+//	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL()})
 //	require.NoError(t, err)
 //
 //	server.Script(func(r *http.Request) apistatustest.Fault {
@@ -55,10 +51,11 @@
 // taken the port in the meantime, which is Revive's error.
 //
 // What it is not: a watch is refused with 405, so that informers do not work; so is
-// the DELETE of a collection. Bodies are JSON, and 415 otherwise: client-go sends
-// protobuf for all kinds of this server unless its config says ContentType. JSON
-// patches and server-side apply are 415 too. Names are not generated, lists have no
-// pages, fields are not validated, and nobody is asked who he is.
+// the DELETE of a collection. Bodies may be JSON or protobuf, which is what client-go
+// sends unless its config says ContentType; answers are JSON. JSON patches and
+// server-side apply are 415. Names are not generated, lists have no pages, fields are
+// not validated, the PUT of a lease needs no resourceVersion, there is no eviction, and
+// nobody is asked who he is.
 //
 // # Testing
 //

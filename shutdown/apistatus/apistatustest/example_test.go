@@ -34,11 +34,7 @@ func Example() {
 		}
 	})
 
-	client, err := kubernetes.NewForConfig(&rest.Config{
-		Host:          server.URL(),
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-		QPS:           -1,
-	})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL(), QPS: -1})
 	if err != nil {
 		fmt.Println(err)
 		return

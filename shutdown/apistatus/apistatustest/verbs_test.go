@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func TestGetSaysWhatItIs(t *testing.T) {
@@ -198,11 +199,22 @@ func TestContentTypes(t *testing.T) {
 	_, err = client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	require.NoError(t, err, "JSON is second best")
 
-	config.ContentType = runtime.ContentTypeProtobuf
-	client, err = kubernetes.NewForConfig(config)
+	client, err = kubernetes.NewForConfig(&rest.Config{Host: server.URL(), QPS: -1}) // protobuf
 	require.NoError(t, err)
-	_, err = client.CoreV1().Pods("default").Create(t.Context(), pod("api"), metav1.CreateOptions{})
-	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
+	created, err := client.CoreV1().Pods("default").Create(t.Context(), pod("api"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	requests := server.Requests()
+	require.Equal(t, runtime.ContentTypeProtobuf, requests[len(requests)-1].ContentType)
+	created.Labels = map[string]string{"a": "b"}
+	_, err = client.CoreV1().Pods("default").Update(t.Context(), created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, created.Labels, stored(t, server, "api").Labels)
+	wrong := metav1.NewDeleteOptions(0)
+	wrong.Preconditions = metav1.NewUIDPreconditions("another")
+	err = client.CoreV1().Pods("default").Delete(t.Context(), "api", *wrong)
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
+	require.Len(t, server.Pods(), 1)
 	code, _ := ask(t, server, http.MethodPut, "/api/v1/namespaces/default/pods/web", ";", `{}`)
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
 }
