@@ -1,0 +1,127 @@
+package apistatus_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// agent is a manager with a reporter, on a fake host with pods that do as they are
+// told: 20 s for the pods below the critical ones, 10 s for those.
+type agent struct {
+	t      testing.TB
+	opts   shutdown.Options
+	host   *shutdowntest.Host
+	killer *shutdowntest.Killer
+	pods   []*v1.Pod
+	m      *shutdown.Manager
+	ended  chan error
+	stop   context.CancelFunc
+	tick   time.Duration // between two looks at a report
+}
+
+func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent {
+	a := &agent{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, pods: pods, tick: time.Millisecond}
+	a.opts = shutdown.Options{
+		Config: shutdown.Config{
+			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
+			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
+		},
+		Pods:     func() []*v1.Pod { return a.pods },
+		Killer:   a.killer,
+		Source:   a.host,
+		Reporter: reporter,
+	}
+	t.Cleanup(func() { require.NoError(t, a.host.Err()) })
+	return a
+}
+
+// run starts the manager and waits until it is ready.
+func (a *agent) run() {
+	a.t.Helper()
+	m, err := shutdown.NewManager(a.opts)
+	require.NoError(a.t, err)
+	ctx, stop := context.WithCancel(a.t.Context())
+	a.m, a.stop, a.ended = m, stop, make(chan error, 1)
+	go func() { a.ended <- m.Run(ctx) }()
+	<-m.Ready()
+}
+
+// end stops the manager.
+func (a *agent) end() {
+	a.t.Helper()
+	a.stop()
+	a.killer.Release()
+	require.NoError(a.t, <-a.ended)
+}
+
+// shutDown has the host announce a shutdown and waits until it is let go.
+func (a *agent) shutDown(kind shutdown.Kind) shutdown.Report {
+	a.t.Helper()
+	a.host.Announce(shutdown.Event{Kind: kind})
+	return a.released()
+}
+
+// released waits until a shutdown is over.
+func (a *agent) released() shutdown.Report {
+	a.t.Helper()
+	ticker := time.NewTicker(a.tick)
+	defer ticker.Stop()
+	for range ticker.C {
+		if report, ok := a.m.LastReport(); ok && !report.Ended.IsZero() && (a.opts.Source == nil || a.host.Held() == 0) {
+			return report
+		}
+	}
+	return shutdown.Report{}
+}
+
+// unflushedIn are the names of the pods that a report says were not acknowledged.
+func unflushedIn(report shutdown.Report) []string {
+	var names []string
+	for _, pod := range report.Pods {
+		if pod.Unflushed {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// workload is a pod of an API server, which has a grace period and a priority.
+func workload(name string, priority int32, grace int64) *v1.Pod {
+	pod := running(name)
+	pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds = &priority, &grace
+	return pod
+}
+
+// critical is the lowest priority of critical pods.
+const critical int32 = 2_000_000_000
+
+// bubble runs a test in a bubble on a fake cluster with a node and pods.
+func bubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		objects := []runtime.Object{nodeOf(ready)}
+		for _, pod := range pods {
+			objects = append(objects, pod)
+		}
+		c := newCluster(objects...)
+		a := newAgent(t, c.reporter(t), pods...)
+		a.tick = time.Second
+		test(t, c, a)
+	})
+}
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -1,0 +1,57 @@
+package apistatus_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// says tells whether a node says that it shuts down.
+func says(node *v1.Node) bool {
+	all := saidBy(node.Status.Conditions)
+	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue
+}
+
+func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
+	pods := []*v1.Pod{workload("web", 0, 5), workload("etcd", critical, 5)}
+	for i := range 1000 {
+		bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+			conflicts := first(i%4, "patch status", answered(http.StatusConflict))
+			c.fault = func(ctx context.Context, call call) error {
+				<-time.After(time.Duration(i%17) * 5 * time.Millisecond)
+				return conflicts(ctx, call)
+			}
+			a.killer.OnKill = func(*v1.Pod) { require.True(t, says(c.node(t)), "run %d", i) }
+			a.run()
+			defer a.end()
+			a.shutDown(shutdown.KindReboot)
+			require.Len(t, a.killer.Kills(), 2)
+		})
+	}
+}
+
+func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
+	web := workload("web", 0, 5)
+	server, r := serve(t, nodeOf(ready), web)
+	runs, until := 0, time.Now().Add(10*time.Second)
+	for ; runs < 1000 && time.Now().Before(until); runs++ {
+		require.NoError(t, server.Put(nodeOf(ready), web))
+		a := newAgent(t, r, web)
+		said := false
+		a.killer.OnKill = func(*v1.Pod) {
+			node, _ := server.Node(nodeName)
+			said = says(node)
+		}
+		a.run()
+		a.shutDown(shutdown.KindReboot)
+		a.end()
+		require.True(t, said, "run %d", runs)
+	}
+	t.Logf("%d runs", runs)
+}
