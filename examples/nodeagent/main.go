@@ -14,6 +14,11 @@
 //	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
 //		--runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
 //
+// With --kubeconfig FILE it also tells an API server, as a kubelet would: the pods
+// are shown as mirror pods, the node is not ready while it shuts down, and each pod
+// has a final status before the machine is let go. --pod-policy says what becomes of
+// pods for each kind of shutdown.
+//
 // The configuration is a kubelet's own. Bad input ends the program with one line
 // and status 1 before any pod is started; status 1 also tells of pods that could
 // not be stopped. --help lists all flags.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -50,69 +49,6 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
-// newTerminator wires what stops one pod.
-func (a *Agent) newTerminator() error {
-	counters, err := metrics.NewLifecycle(a.registry, metrics.Options{})
-	if err != nil {
-		return fmt.Errorf("failed to make the metrics of pods: %w", err)
-	}
-	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-		Commands: a.opts.Runtime,
-		PodIP:    hostNetwork,
-		Events:   events{logger: a.opts.Logger},
-		Metrics:  counters,
-		Gates:    a.opts.Gates,
-	})
-	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: a.opts.Runtime,
-		Hooks:   hooks,
-		Exits:   a.opts.Runtime,
-		Events:  events{logger: a.opts.Logger},
-		Metrics: counters,
-		Gates:   a.opts.Gates,
-	})
-	return err
-}
-
-// newManager wires what drains the node.
-func (a *Agent) newManager() error {
-	gauges, err := a.newShutdownMetrics()
-	if err != nil {
-		return err
-	}
-	a.manager, err = shutdown.NewManager(shutdown.Options{
-		Config:   a.opts.Config,
-		Pods:     a.pods.active,
-		Killer:   killer{pods: a.pods, terminator: a.terminator, runtime: a.opts.Runtime},
-		Source:   a.opts.Source,
-		Metrics:  gauges,
-		Gates:    a.opts.Gates,
-		StateDir: a.opts.StateDir,
-	})
-	return err
-}
-
-// newShutdownMetrics makes the gauges of the shutdown, which a kubelet has only
-// while both of its gates are on.
-func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
-	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) || !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority) {
-		return nil, nil
-	}
-	gauges, err := metrics.NewShutdown(a.registry, metrics.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
-	}
-	return gauges, nil
-}
-
-// schedule is what the configuration comes to; nil: it switches the feature off.
-func (a *Agent) schedule() shutdown.Schedule {
-	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
-		return nil
-	}
-	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
-}
-
 // Run starts the pods, and returns when a signal tells the agent to leave, when a
 // shutdown without a host is done, or when ctx ends. Pods that were not drained
 // run on. The error tells of pods that could not be stopped.
@@ -124,6 +60,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	work.Go(func() error { return a.manager.Run(ctx) })
 	work.Go(func() error { return a.serve(ctx) })
 	work.Go(func() error { a.startPods(ctx); return nil })
+	work.Go(func() error { a.keepMirrors(ctx); return nil })
 	l := newLoop(a)
 	work.Go(func() error {
 		defer leave(errLeaving)
@@ -139,6 +76,9 @@ func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	a.notify("STOPPING=1")
+	if a.opts.APIServer != nil {
+		a.opts.APIServer.Close()
+	}
 	return errors.Join(a.terminator.Close(ctx), a.opts.Runtime.Close())
 }
 

@@ -16,7 +16,9 @@
 //
 // What flows where: the manager asks the [shutdown.PodKiller] of this package to
 // kill a pod; that asks the terminator to stop its containers, and removes the
-// sandbox. A loop hears signals and, ten times a second, shows what has changed.
+// sandbox. With an API server the manager tells it of the shutdown, and beside all
+// that each pod's mirror is kept there. A loop hears signals and, ten times a second,
+// shows what has changed.
 //
 // # Concurrency properties
 //

@@ -10,8 +10,12 @@ import (
 
 var _ lifecycle.EventRecorder = events{}
 
-// events writes into the log what a kubelet records in the API server.
-type events struct{ logger klog.Logger }
+// events writes into the log what a kubelet records in the API server, and records
+// it there too, if there is one.
+type events struct {
+	logger    klog.Logger
+	apiServer lifecycle.EventRecorder // nil: there is none
+}
 
 // Event logs a warning always, and anything else from verbosity 1 on.
 func (e events) Event(object runtime.Object, eventtype, reason, message string) {
@@ -19,9 +23,20 @@ func (e events) Event(object runtime.Object, eventtype, reason, message string) 
 	if eventtype != v1.EventTypeWarning {
 		logger = logger.V(1)
 	}
-	about := ""
-	if ref, ok := object.(*v1.ObjectReference); ok {
-		about = ref.Namespace + "/" + ref.Name + " " + ref.FieldPath
+	logger.Info("Event", "object", nameOf(object), "type", eventtype, "reason", reason, "message", message)
+	if e.apiServer != nil {
+		e.apiServer.Event(object, eventtype, reason, message)
 	}
-	logger.Info("Event", "object", about, "type", eventtype, "reason", reason, "message", message)
+}
+
+// nameOf says what an event is about, where it is a container or the node.
+func nameOf(object runtime.Object) string {
+	ref, ok := object.(*v1.ObjectReference)
+	switch {
+	case !ok:
+		return ""
+	case ref.Namespace == "":
+		return ref.Name
+	}
+	return ref.Namespace + "/" + ref.Name + " " + ref.FieldPath
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -110,6 +109,7 @@ func (l *loop) look() (done bool, err error) {
 	snapshot := l.snapshot(time.Now())
 	if over {
 		snapshot.Began, snapshot.Now, snapshot.Cancelled = report.Started, report.Ended, report.Cancelled
+		l.addReported(&snapshot, report)
 		return l.finish(snapshot, report)
 	}
 	if !l.drained {
@@ -148,21 +148,6 @@ func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err e
 	return false, nil
 }
 
-// failures is an error if a shutdown has not stopped all of its pods, or if
-// something else went wrong in it.
-func failures(report shutdown.Report) error {
-	var errs []error
-	for _, p := range report.Pods {
-		if p.Error != "" {
-			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
-		}
-	}
-	for _, text := range report.Errors {
-		errs = append(errs, errors.New(text))
-	}
-	return errors.Join(errs...)
-}
-
 // abandoned shows the end of a shutdown that the agent has left.
 func (l *loop) abandoned() {
 	if !l.draining() {
@@ -170,5 +155,8 @@ func (l *loop) abandoned() {
 	}
 	snapshot := l.snapshot(time.Now())
 	snapshot.Abandoned = true
+	if report, ok := l.manager.LastReport(); ok && report.Ended.IsZero() {
+		l.addReported(&snapshot, report)
+	}
 	l.opts.View.Finish(snapshot)
 }

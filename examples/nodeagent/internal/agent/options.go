@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -36,6 +37,12 @@ type Options struct {
 	// StateDir keeps a shutdown's state over a restart of the agent; "": it is not
 	// kept.
 	StateDir string
+	// APIServer shows node and pods, which are those of apiserver.StaticPods; the agent
+	// closes it. Nil: there is none.
+	APIServer *apiserver.Client
+	// Policy says what becomes of the status of pods, with APIServer. Nil: they are
+	// Failed.
+	Policy func(shutdown.Kind) shutdown.PodPolicy
 	// Gates switches features; it has all gates of lifecycle and shutdown.
 	Gates featuregate.FeatureGate
 	// View shows people what happens.

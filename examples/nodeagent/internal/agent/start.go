@@ -33,6 +33,7 @@ func (a *Agent) adopt(ctx context.Context) {
 			klog.FromContext(ctx).Error(err, "Failed to look for a running pod", "pod", klog.KObj(p.spec))
 		}
 		if found {
+			close(p.admitted)
 			p.settle(containers, a.exits(containers), nil)
 		}
 	}
@@ -76,6 +77,7 @@ func (a *Agent) start(ctx context.Context, p *pod) {
 		p.settle(nil, nil, context.Cause(ctx))
 		return
 	}
+	close(p.admitted)
 	containers, err := a.opts.Runtime.StartPod(ctx, p.spec)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to start pod", "pod", klog.KObj(p.spec))

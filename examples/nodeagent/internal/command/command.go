@@ -21,6 +21,11 @@ them as a kubelet would: in buckets of priority, the lowest first, each pod with
 its preStop hook and the time it was granted. It shows what it does, and at the
 end what became of each pod.
 
+With --kubeconfig it tells an API server: the node is not ready and shuts down,
+each pod is not ready before it is stopped, and has a final status afterwards. The
+pods are shown as mirror pods, as those of a kubelet's manifests are. An API server
+that does not answer costs no pod its time, and no shutdown more than it may take.
+
 While idle, SIGTERM and SIGINT (Ctrl-C) let go of the machine and leave the pods
 as they are; with --source=manual, SIGTERM starts the shutdown instead. While
 pods are being stopped, a first signal changes nothing and a second one ends the
@@ -31,7 +36,12 @@ const example = `  # Eight pods without containers, on any machine, shut down af
 
   # The real thing: containers of containerd, and the shutdown of this machine
   nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
-    --runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind`
+    --runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
+
+  # The same, for a node of a cluster: its pods come back after a reboot
+  nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
+    --runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind \
+    --kubeconfig /etc/kubernetes/kubelet.conf --pod-policy reboot=LeaveAsIs,default=SetTerminal`
 
 // New makes the command. It obeys SIGTERM and SIGINT from signals; what it shows
 // goes to out, its log to log.

@@ -26,6 +26,9 @@ type flags struct {
 	shutdownAfter     time.Duration
 	stateDir, listen  string
 	verbosity         int
+
+	kubeconfig, nodeName string
+	podPolicy            map[string]string
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -37,6 +40,10 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
 	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics and /healthz; port 0 means any free one, which is told, and empty means none")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that is told of the node's shutdown and shown its pods, as mirror pods; empty means that there is none")
+	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object, which must exist; empty means this machine's host name in lower case")
+	fs.StringToStringVar(&f.podPolicy, "pod-policy", nil, podPolicyUsage())
+	fs.Lookup("pod-policy").DefValue = "" // for --help, which would say []
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
@@ -65,7 +72,7 @@ func (f *flags) validate() error {
 	if f.shutdownAfter > 0 && f.source == sourceLogind {
 		errs = append(errs, notWithLogind(f.shutdownAfter))
 	}
-	return joined(errs)
+	return joined(append(errs, f.validateAPIServer()...))
 }
 
 // notWithLogind refuses a shutdown that would not shut the machine down.

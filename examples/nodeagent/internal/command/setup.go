@@ -2,20 +2,15 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 
 	"github.com/coreos/go-systemd/v22/daemon"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -57,6 +52,7 @@ func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
 		Pods:          pods,
 		Source:        source,
 		ShutdownAfter: s.shutdownAfter,
+		Policy:        s.policy,
 		Signals:       s.signals,
 		StateDir:      s.stateDir,
 		Gates:         s.gate,
@@ -87,23 +83,6 @@ func (s *setup) hostSource(ctx context.Context) (shutdown.Source, error) {
 	return source, nil
 }
 
-// connect opens what has to be closed again, and puts everything together.
-func (s *setup) connect(ctx context.Context, opts agent.Options) (_ *agent.Agent, err error) {
-	klog.SetLogger(s.logger) // for whoever has no logger of its own
-	if opts.Listener, err = s.listenHTTP(); err != nil {
-		return nil, err
-	}
-	if opts.Runtime, err = s.podRuntime(ctx); err != nil {
-		return nil, errors.Join(err, closeListener(opts.Listener))
-	}
-	a, err := agent.New(opts)
-	if err != nil {
-		return nil, errors.Join(err, closeListener(opts.Listener), opts.Runtime.Close())
-	}
-	s.introduce(opts.Listener)
-	return a, nil
-}
-
 // introduce says what has been found, before anything happens.
 func (s *setup) introduce(listener net.Listener) {
 	if s.runtime == runtimeEmbedded {
@@ -117,39 +96,8 @@ func (s *setup) introduce(listener net.Listener) {
 	}
 }
 
-// listenHTTP takes the port of /metrics and /healthz; nil: none is wanted.
-func (s *setup) listenHTTP() (net.Listener, error) {
-	if s.listen == "" {
-		return nil, nil
-	}
-	listener, err := net.Listen("tcp", s.listen)
-	if err != nil {
-		return nil, field.Invalid(field.NewPath("--listen"), s.listen, err.Error())
-	}
-	return listener, nil
-}
-
-func (s *setup) podRuntime(ctx context.Context) (podruntime.Runtime, error) {
-	if s.runtime == runtimeEmbedded {
-		return embedded.New(), nil
-	}
-	runtime, err := cri.New(klog.NewContext(ctx, s.logger), s.endpoint, cri.Options{Gates: s.gate})
-	if err != nil {
-		return nil, fmt.Errorf("--container-runtime-endpoint: %w", err)
-	}
-	return runtime, nil
-}
-
 // warn keeps what does not hinder the agent.
 func (s *setup) warn(text string) { s.warnings = append(s.warnings, text) }
-
-// closeListener closes a listener, nil included.
-func closeListener(listener net.Listener) error {
-	if listener == nil {
-		return nil
-	}
-	return listener.Close()
-}
 
 // notify tells systemd, if it has started the agent.
 func notify(state string) error {

@@ -42,6 +42,7 @@ type Runtime struct {
 	images  runtimeapi.ImageServiceClient
 	exits   *exits
 	options Options
+	name    string       // of the runtime, as it calls itself
 	signals bool         // the gate ContainerStopSignals, asked once
 	close   func() error // has its effect once
 }
@@ -64,7 +65,7 @@ func New(ctx context.Context, endpoint string, options Options) (*Runtime, error
 		options: options,
 		signals: features.Enabled(options.Gates, lifecycle.ContainerStopSignals),
 	}
-	if err := r.greet(ctx); err != nil {
+	if r.name, err = r.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to reach the container runtime at %q: %w", endpoint, err), conn.Close())
 	}
 	stopWatching := r.watchExits(ctx)
@@ -86,12 +87,12 @@ func dial(endpoint string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 }
 
-// greet makes the first call, which connects.
-func (r *Runtime) greet(ctx context.Context) error {
+// greet makes the first call, which connects, and gives the name of the runtime.
+func (r *Runtime) greet(ctx context.Context) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	_, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
-	return err
+	version, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
+	return version.GetRuntimeName(), err
 }
 
 // watchExits starts the two goroutines that notice exits, and gives what ends them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,13 +24,18 @@ var (
 type Runtime struct {
 	*lifecycletest.Runtime
 
-	mu   sync.Mutex // guards pods; never held while anything waits
-	pods map[types.UID][]lifecycle.Container
+	mu      sync.Mutex // guards all below; never held while anything waits
+	pods    map[types.UID][]lifecycle.Container
+	started map[string]time.Time // the containers of pods, by ID
 }
 
 // New makes a runtime without pods.
 func New() *Runtime {
-	return &Runtime{Runtime: lifecycletest.NewRuntime(), pods: map[types.UID][]lifecycle.Container{}}
+	return &Runtime{
+		Runtime: lifecycletest.NewRuntime(),
+		pods:    map[types.UID][]lifecycle.Container{},
+		started: map[string]time.Time{},
+	}
 }
 
 // StartPod plays the init containers one after the other, and starts sidecars and
@@ -45,10 +51,11 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 			return started, fmt.Errorf("failed to start container %s: %w", c.Name, err)
 		}
 		id := string(pod.UID) + "/" + c.Name
+		began := time.Now()
 		r.Start(id, script)
 		if i >= len(pod.Spec.InitContainers) || c.RestartPolicy != nil {
 			started = append(started, lifecycle.Container{Name: c.Name, ID: id})
-			r.note(pod.UID, started)
+			r.note(pod.UID, started, began)
 			continue
 		}
 		if err := r.playInit(ctx, id, script); err != nil {
@@ -87,6 +94,9 @@ func (r *Runtime) StopPod(_ context.Context, pod *v1.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, pod.UID)
+	for _, c := range running {
+		delete(r.started, c.ID)
+	}
 	return nil
 }
 
@@ -100,8 +110,10 @@ func (r *Runtime) running(uid types.UID) ([]lifecycle.Container, bool) {
 	return slices.Clone(running), ok
 }
 
-func (r *Runtime) note(uid types.UID, running []lifecycle.Container) {
+// note keeps the containers of a pod, the last of which has just begun.
+func (r *Runtime) note(uid types.UID, running []lifecycle.Container, began time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods[uid] = slices.Clone(running)
+	r.started[running[len(running)-1].ID] = began
 }

@@ -50,3 +50,12 @@ type Adopter interface {
 	// were started; found is false if the runtime does not know the pod.
 	Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error)
 }
+
+// StatusReader is a [Runtime] that can tell what has become of a container.
+type StatusReader interface {
+	// ContainerStatus gives what is known of a container: its State, with exit code,
+	// reason and times where it has ended, and its ContainerID, with the name of the
+	// runtime before it. What is not known is left empty. An unknown container is an
+	// error that wraps lifecycle.ErrContainerNotFound.
+	ContainerStatus(ctx context.Context, containerID string) (v1.ContainerStatus, error)
+}

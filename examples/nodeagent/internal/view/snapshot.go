@@ -37,6 +37,12 @@ type Snapshot struct {
 	Cancelled bool
 	// Abandoned says that the agent left before the shutdown was done.
 	Abandoned bool
+	// Unacknowledged names the pods whose final status the API server has not
+	// accepted, as NAMESPACE/NAME; nil too where there is no API server.
+	Unacknowledged []string
+	// Unheard is why the API server does not know of the shutdown; "" if it does, and
+	// where there is none.
+	Unheard string
 	// Pods are in the order in which they stop.
 	Pods []Pod
 }

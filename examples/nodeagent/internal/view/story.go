@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -24,6 +25,19 @@ func story(s Snapshot) []string {
 		said = append(said, troubles(p)...)
 	}
 	said[0], said[1] = first, fmt.Sprintf("%d of %s stopped in time.", inTime, many(len(s.Pods), "pod"))
+	return append(said, silences(s)...)
+}
+
+// silences says what the API server does not know.
+func silences(s Snapshot) []string {
+	var said []string
+	if s.Unheard != "" {
+		said = append(said, "Warning: the API server does not know that this node shut down: "+s.Unheard)
+	}
+	if n := len(s.Unacknowledged); n > 0 {
+		said = append(said, fmt.Sprintf("Warning: the API server has not accepted the final status of %s: %s",
+			many(n, "pod"), strings.Join(s.Unacknowledged, ", ")))
+	}
 	return said
 }
 

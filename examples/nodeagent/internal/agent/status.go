@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// statusOf is the phase of a pod that was started, and what its runtime knows of its
+// containers. What it knows comes with an error, too.
+func statusOf(ctx context.Context, runtime podruntime.Runtime, p *pod) (*v1.PodStatus, error) {
+	status := &v1.PodStatus{}
+	reader, ok := runtime.(podruntime.StatusReader)
+	var errs []error
+	for _, c := range p.running() {
+		if !ok {
+			break
+		}
+		known, err := reader.ContainerStatus(ctx, c.ID)
+		switch {
+		case err == nil:
+			addContainer(status, p.spec, c.Name, known)
+		case !errors.Is(err, lifecycle.ErrContainerNotFound):
+			errs = append(errs, fmt.Errorf("failed to learn how container %s is: %w", c.Name, err))
+		}
+	}
+	status.Phase = phaseOf(p.spec, status)
+	return status, errors.Join(errs...)
+}
+
+// addContainer adds a container's status to the list that it belongs to: a sidecar is
+// an init container.
+func addContainer(status *v1.PodStatus, spec *v1.Pod, name string, known v1.ContainerStatus) {
+	list := &status.ContainerStatuses
+	of := slices.IndexFunc(spec.Spec.Containers, func(c v1.Container) bool { return c.Name == name })
+	containers := spec.Spec.Containers
+	if of < 0 {
+		list, containers = &status.InitContainerStatuses, spec.Spec.InitContainers
+		of = slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == name })
+	}
+	if of < 0 {
+		return // adopted, and no longer in the manifest
+	}
+	known.Name, known.Image = name, containers[of].Image
+	known.Ready = known.State.Running != nil
+	known.Started = new(known.Ready)
+	inSeconds(&known)
+	if started := startOf(&known); !started.IsZero() && (status.StartTime == nil || started.Before(status.StartTime)) {
+		status.StartTime = &started
+	}
+	*list = append(*list, known)
+}
+
+// inSeconds leaves of times what the API server keeps.
+func inSeconds(status *v1.ContainerStatus) {
+	if running := status.State.Running; running != nil {
+		running.StartedAt = running.StartedAt.Rfc3339Copy()
+	}
+	if ended := status.State.Terminated; ended != nil {
+		ended.StartedAt, ended.FinishedAt = ended.StartedAt.Rfc3339Copy(), ended.FinishedAt.Rfc3339Copy()
+	}
+}
+
+// startOf is when a container was started; zero: that is not known.
+func startOf(status *v1.ContainerStatus) metav1.Time {
+	switch {
+	case status.State.Running != nil:
+		return status.State.Running.StartedAt
+	case status.State.Terminated != nil:
+		return status.State.Terminated.StartedAt
+	}
+	return metav1.Time{}
+}
+
+// phaseOf is the kubelet's getPhase for a pod that was started: it is over once all
+// containers have ended and none is to be started again.
+func phaseOf(spec *v1.Pod, status *v1.PodStatus) v1.PodPhase {
+	failed := false
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if c.State.Terminated == nil {
+			return v1.PodRunning
+		}
+		failed = failed || c.State.Terminated.ExitCode != 0
+	}
+	complete := len(status.ContainerStatuses) == len(spec.Spec.Containers)
+	switch policy := spec.Spec.RestartPolicy; {
+	case !complete, policy == v1.RestartPolicyAlways, policy == "":
+		return v1.PodRunning
+	case !failed:
+		return v1.PodSucceeded
+	case policy == v1.RestartPolicyNever:
+		return v1.PodFailed
+	}
+	return v1.PodRunning
+}

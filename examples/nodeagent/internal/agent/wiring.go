@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// newTerminator wires what stops one pod.
+func (a *Agent) newTerminator() error {
+	counters, err := metrics.NewLifecycle(a.registry, metrics.Options{})
+	if err != nil {
+		return fmt.Errorf("failed to make the metrics of pods: %w", err)
+	}
+	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+		Commands: a.opts.Runtime,
+		PodIP:    hostNetwork,
+		Events:   a.events(),
+		Metrics:  counters,
+		Gates:    a.opts.Gates,
+	})
+	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: a.opts.Runtime,
+		Hooks:   hooks,
+		Exits:   a.opts.Runtime,
+		Events:  a.events(),
+		Metrics: counters,
+		Gates:   a.opts.Gates,
+	})
+	return err
+}
+
+// newManager wires what drains the node.
+func (a *Agent) newManager() error {
+	gauges, err := a.newShutdownMetrics()
+	if err != nil {
+		return err
+	}
+	reports := a.opts.APIServer != nil
+	opts := shutdown.Options{
+		Config:   a.opts.Config,
+		Pods:     a.pods.active,
+		Killer:   killer{pods: a.pods, terminator: a.terminator, runtime: a.opts.Runtime, reports: reports},
+		Source:   a.opts.Source,
+		Metrics:  gauges,
+		Gates:    a.opts.Gates,
+		StateDir: a.opts.StateDir,
+	}
+	if reports {
+		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
+		opts.Events, opts.Node = a.events(), a.opts.APIServer.Node()
+	}
+	a.manager, err = shutdown.NewManager(opts)
+	return err
+}
+
+// events records what happens to pods and to the node.
+func (a *Agent) events() events {
+	if a.opts.APIServer == nil {
+		return events{logger: a.opts.Logger}
+	}
+	return events{logger: a.opts.Logger, apiServer: a.opts.APIServer}
+}
+
+// newShutdownMetrics makes the gauges of the shutdown, which a kubelet has only
+// while both of its gates are on.
+func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
+	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) || !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority) {
+		return nil, nil
+	}
+	gauges, err := metrics.NewShutdown(a.registry, metrics.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
+	}
+	return gauges, nil
+}
+
+// schedule is what the configuration comes to; nil: it switches the feature off.
+func (a *Agent) schedule() shutdown.Schedule {
+	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
+		return nil
+	}
+	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
+}

@@ -1,0 +1,68 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errNoMirror is about a pod of somebody's that has the name of a mirror.
+var errNoMirror = errors.New("the pod of this name on the API server is no mirror pod, and is left alone")
+
+// mirrorOf makes the mirror of a static pod, owned by its node (the kubelet's
+// CreateMirrorPod).
+func mirrorOf(pod *v1.Pod, node *v1.Node) *v1.Pod {
+	mirror := pod.DeepCopy()
+	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", v1.PodStatus{}
+	metav1.SetMetaDataAnnotation(&mirror.ObjectMeta, v1.MirrorPodAnnotationKey, pod.Annotations[hashAnnotation])
+	mirror.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1.SchemeGroupVersion.String(),
+		Kind:       "Node",
+		Name:       node.Name,
+		UID:        node.UID,
+		Controller: new(true),
+	}}
+	return mirror
+}
+
+// isMirror tells whether a pod of the API server shows a static pod.
+func isMirror(server *v1.Pod) bool {
+	_, mirror := server.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// isStale tells whether a mirror shows the pod as it no longer is: as another manifest
+// had it, as being deleted, or as one that has ended while it runs (again).
+func isStale(mirror, pod *v1.Pod, phase v1.PodPhase) bool {
+	return mirror.Annotations[v1.MirrorPodAnnotationKey] != pod.Annotations[hashAnnotation] ||
+		mirror.DeletionTimestamp != nil ||
+		terminal(mirror.Status.Phase) && !terminal(phase)
+}
+
+// createMirror makes the mirror of a pod.
+func (c *Client) createMirror(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+	node, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("failed to read node %q, which is to own the mirror pod: %w", c.node, err)
+	}
+	mirror, err := c.client.CoreV1().Pods(pod.Namespace).Create(ctx, mirrorOf(pod, node), metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("failed to create the mirror pod: %w", err)
+	}
+	return mirror, nil
+}
+
+// deleteMirror removes a mirror at once, and nothing that has come in its place.
+func (c *Client) deleteMirror(ctx context.Context, mirror *v1.Pod) error {
+	options := metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(mirror.UID))
+	err := c.client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, *options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("failed to delete the mirror pod of an earlier time: %w", err)
+	}
+	return nil
+}

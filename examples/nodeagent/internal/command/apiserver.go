@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
+)
+
+// apiServer makes what speaks to the API server, and the static pods that are shown
+// to it; nil and the pods as they are without one.
+func (s *setup) apiServer(ctx context.Context, pods []*v1.Pod) (*apiserver.Client, []*v1.Pod, error) {
+	if s.kubeconfig == "" {
+		return nil, pods, nil
+	}
+	node, err := s.node()
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := apiserver.Load(s.kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if pods, err = apiserver.StaticPods(pods, node, time.Now()); err != nil {
+		return nil, nil, err
+	}
+	client, err := apiserver.Connect(klog.NewContext(ctx, s.logger), config, node, pods)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--kubeconfig: %s: %w", s.kubeconfig, err)
+	}
+	if err := s.checkNode(ctx, client); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return client, pods, nil
+}
+
+// checkNode refuses a node that the API server does not know. An API server that
+// does not answer hinders nobody: static pods do not need one.
+func (s *setup) checkNode(ctx context.Context, client *apiserver.Client) error {
+	known, err := client.NodeExists(ctx)
+	switch {
+	case err != nil:
+		s.warn(fmt.Sprintf("the API server of %s cannot be asked, the pods run without it until it can: %v", s.kubeconfig, err))
+	case !known:
+		return field.Invalid(field.NewPath("--node-name"), client.Node().Name, "the API server has no node of this name")
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+package command_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+func TestPodsAreShownAsMirrorPods(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	pods := map[string]string{"web.yaml": scripted("web", "")}
+	p := c.run(pods)
+	c.ready("web")
+	p.says("1 of 1 pods run.")
+
+	pod, node := c.pod("web"), c.nodeObject()
+	require.Equal(t, nodeName, pod.Spec.NodeName)
+	require.Equal(t, "file", pod.Annotations["kubernetes.io/config.source"])
+	require.NotEmpty(t, pod.Annotations["kubernetes.io/config.hash"])
+	require.Equal(t, pod.Annotations["kubernetes.io/config.hash"], pod.Annotations["kubernetes.io/config.mirror"])
+	_, err := time.Parse(time.RFC3339Nano, pod.Annotations["kubernetes.io/config.seen"])
+	require.NoError(t, err)
+	require.Len(t, pod.OwnerReferences, 1)
+	require.Equal(t, node.UID, pod.OwnerReferences[0].UID)
+	require.Equal(t, v1.PodRunning, pod.Status.Phase)
+	for _, of := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled} {
+		require.Equal(t, v1.ConditionTrue, conditionOf(pod, of).Status, of)
+	}
+	require.Len(t, pod.Status.ContainerStatuses, 1)
+	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
+	require.Equal(t, pod.Status.ContainerStatuses[0].State.Running.StartedAt, *pod.Status.StartTime)
+
+	p.signal(os.Interrupt)
+	require.Zero(t, p.exit())
+	require.Contains(t, p.out.String(), "default/web-"+nodeName)
+	require.Equal(t, v1.PodRunning, c.pod("web").Status.Phase, "an agent that leaves says nothing of its pods")
+	require.Equal(t, v1.ConditionTrue, c.nodeCondition(v1.NodeReady).Status)
+}
+
+// A mirror of another manifest is replaced; the kubelet knows it by the hash.
+func TestMirrorOfAnEditedManifestIsReplaced(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
+	c.ready("web")
+	p.signal(os.Interrupt)
+	require.Zero(t, p.exit())
+	before := c.pod("web")
+
+	c.run(map[string]string{"web.yaml": strings.Replace(scripted("web", ""), "60", "61", 1)})
+	c.eventually("the mirror is another one", func() bool { return c.pod("web") != nil && c.pod("web").UID != before.UID })
+	c.ready("web")
+	require.EqualValues(t, 61, *c.pod("web").Spec.TerminationGracePeriodSeconds)
+}
+
+// Somebody's own pod has the name of a mirror: it is not the agent's to delete.
+func TestPodThatIsNoMirrorIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	own := &v1.Pod{Spec: v1.PodSpec{NodeName: nodeName}}
+	own.Namespace, own.Name, own.UID = "default", "web-"+nodeName, "own"
+	require.NoError(t, c.Put(own))
+	p := c.run(map[string]string{"web.yaml": scripted("web", ""), "db.yaml": scripted("db", "")})
+	c.ready("db")
+	c.eventually("it is complained of", func() bool { return strings.Contains(p.stderr.String(), "is no mirror pod, and is left alone") })
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit())
+	require.EqualValues(t, "own", c.pod("web").UID)
+	require.Empty(t, c.pod("web").Status.Phase)
+}
+
+func TestShutdownIsToldInOrder(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 8)
+	seen := make(chan func(), 2) // checks, for the test's own goroutine
+	for _, name := range []string{"web", "stubborn"} {
+		c.onHook(name, func() {
+			ready, progress := c.nodeCondition(v1.NodeReady), c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress)
+			web, stubborn := conditionOf(c.pod("web"), v1.PodReady), conditionOf(c.pod("stubborn"), v1.PodReady)
+			seen <- func() {
+				require.Equal(t, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "node is shutting down"}, ready)
+				require.Equal(t, v1.ConditionTrue, progress.Status)
+				require.Equal(t, v1.ConditionFalse, web.Status, "taken out before any hook of its bucket runs")
+				require.Equal(t, v1.ConditionFalse, stubborn.Status)
+			}
+		})
+	}
+	p := c.run(map[string]string{
+		"web.yaml":      c.hooked("web", "exits 10ms after TERM"),
+		"stubborn.yaml": strings.Replace(c.hooked("stubborn", "ignores TERM"), "60", "1", 1),
+		"job.yaml":      scripted("job", "exits by itself after 10ms") + "  restartPolicy: Never\n",
+	})
+	c.ready("web", "stubborn")
+	c.eventually("the job is complete", func() bool { return c.pod("job") != nil && c.pod("job").Status.Phase == v1.PodSucceeded })
+	require.Equal(t, v1.ConditionFalse, conditionOf(c.pod("job"), v1.PodReady).Status)
+
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit(), p.stderr.String())
+	require.Len(t, seen, 2)
+	(<-seen)()
+	(<-seen)()
+	require.NotContains(t, p.out.String(), "API server")
+	require.Equal(t, []string{"/stubborn", "/web"}, c.called())
+
+	requireTerminated(t, c.pod("web"), 0)
+	requireTerminated(t, c.pod("stubborn"), 137)
+	job := c.pod("job")
+	require.Equal(t, v1.PodSucceeded, job.Status.Phase, "what has succeeded stays so")
+	require.EqualValues(t, 0, job.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+	require.Equal(t, v1.ConditionFalse, c.nodeCondition(v1.NodeReady).Status)
+	requireEvents(t, c)
+}
+
+// requireTerminated wants the kubelet's final status.
+func requireTerminated(t *testing.T, pod *v1.Pod, code int32) {
+	t.Helper()
+	const message = "Pod was terminated in response to imminent node shutdown."
+	require.Equal(t, v1.PodFailed, pod.Status.Phase)
+	require.Equal(t, "Terminated", pod.Status.Reason)
+	require.Equal(t, message, pod.Status.Message)
+	disrupted := conditionOf(pod, v1.DisruptionTarget)
+	require.Equal(t, v1.ConditionTrue, disrupted.Status)
+	require.Equal(t, "TerminationByKubelet", disrupted.Reason)
+	require.Equal(t, v1.ConditionFalse, conditionOf(pod, v1.PodReady).Status)
+	require.Len(t, pod.Status.ContainerStatuses, 1)
+	ended := pod.Status.ContainerStatuses[0].State.Terminated
+	require.NotNil(t, ended)
+	require.Equal(t, code, ended.ExitCode)
+	require.False(t, ended.FinishedAt.Before(&ended.StartedAt))
+	require.NotEmpty(t, ended.ContainerID)
+	require.Nil(t, pod.DeletionTimestamp)
+}
+
+// requireEvents wants the node's event, and the pods', which kubectl looks for by the
+// hash of a mirror.
+func requireEvents(t *testing.T, c *cluster) {
+	t.Helper()
+	var node, killing []*v1.Event
+	for _, event := range c.Events() {
+		switch event.Reason {
+		case "Shutdown":
+			node = append(node, event)
+		case "Killing":
+			killing = append(killing, event)
+		}
+	}
+	require.Len(t, node, 1)
+	require.Equal(t, "Shutdown manager detected shutdown event", node[0].Message)
+	require.Equal(t, nodeName, node[0].InvolvedObject.Name)
+	require.NotEmpty(t, killing)
+	for _, event := range killing {
+		pod, ok := c.Pod(event.InvolvedObject.Namespace, event.InvolvedObject.Name)
+		require.True(t, ok)
+		require.EqualValues(t, pod.Annotations["kubernetes.io/config.mirror"], event.InvolvedObject.UID)
+		require.Equal(t, "spec.containers{app}", event.InvolvedObject.FieldPath)
+	}
+}
+
+func TestNextStartMakesAllGoodAgain(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"with a state": {"--state-dir=" + t.TempDir()}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, 5)
+			pods := map[string]string{"web.yaml": scripted("web", "")}
+			p := c.run(pods, args...)
+			c.ready("web")
+			p.signal(syscall.SIGTERM)
+			require.Zero(t, p.exit(), p.stderr.String())
+			ended := c.pod("web")
+			requireTerminated(t, ended, 0)
+			require.Equal(t, v1.ConditionTrue, c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Status)
+
+			c.run(pods, args...)
+			c.eventually("another mirror", func() bool { return c.pod("web") != nil && c.pod("web").UID != ended.UID })
+			c.ready("web")
+			c.eventually("the node is ready", func() bool { return c.nodeCondition(v1.NodeReady).Status == v1.ConditionTrue })
+			c.eventually("and does not shut down", func() bool {
+				return c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Status == v1.ConditionFalse
+			})
+		})
+	}
+}
+
+// Neither policy touches a mirror pod: a drain does not delete one.
+func TestPoliciesThatLeaveMirrorPods(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"LeaveAsIs", "Delete"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, 5)
+			p := c.run(map[string]string{"web.yaml": c.hooked("web", "")}, "--pod-policy=poweroff="+policy+",default=SetTerminal")
+			c.ready("web")
+			before := c.pod("web")
+			p.signal(syscall.SIGTERM)
+			require.Zero(t, p.exit(), p.stderr.String())
+			require.Equal(t, []string{"/web"}, c.called())
+			after := c.pod("web")
+			require.Equal(t, before.UID, after.UID)
+			require.Nil(t, after.DeletionTimestamp)
+			require.Equal(t, v1.PodRunning, after.Status.Phase)
+			require.Empty(t, after.Status.Reason)
+			require.Equal(t, v1.ConditionFalse, conditionOf(after, v1.PodReady).Status, "but it is not ready")
+			for _, request := range c.Requests() {
+				require.NotEqual(t, http.MethodDelete, request.Method)
+			}
+		})
+	}
+}
+
+func TestServerThatIsDeadFromTheStart(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	c.Die()
+	began := time.Now()
+	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
+	p.says("1 of 1 pods run.")
+	require.Contains(t, p.out.String(), "the pods run without it until it can: ")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Less(t, time.Since(began), 8*time.Second, "3 s of schedule, and a start on a busy machine")
+	require.Contains(t, p.out.String(), "Warning: the API server does not know that this node shut down: ")
+	require.Contains(t, p.out.String(), "Warning: the API server has not accepted the final status of 1 pod: default/web-"+nodeName)
+	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
+}
+
+// A server that comes up later is told what it has missed.
+func TestServerThatComesUpLater(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	c.Die()
+	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
+	p.says("1 of 1 pods run.")
+	require.NoError(t, c.Revive())
+	c.ready("web")
+}
+
+func TestServerThatDiesInTheMiddle(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4)
+	c.onHook("web", c.Die)
+	p := c.run(map[string]string{"web.yaml": c.hooked("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
+	c.ready("web", "db")
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Less(t, time.Since(began), 5*time.Second, "4 s were planned")
+	require.NotContains(t, p.out.String(), "does not know that this node shut down")
+	require.Contains(t, p.out.String(), "default/web-"+nodeName)
+	require.Regexp(t, `has not accepted the final status of .*default/web-`+nodeName, p.out.String())
+	require.Contains(t, p.out.String(), "2 of 2 pods stopped in time.")
+}
+
+// A mirror that could not be created in time is not created when its pod is stopped.
+func TestNoMirrorIsCreatedInAShutdown(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	c.Script(func(r *http.Request) apistatustest.Fault {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/pods") {
+			return apistatustest.Fault{Status: http.StatusInternalServerError}
+		}
+		return apistatustest.Fault{}
+	})
+	c.onHook("web", func() { c.Script(nil) })
+	p := c.run(map[string]string{"web.yaml": strings.Replace(c.hooked("web", "exits 2s after TERM"), "60", "3", 1)})
+	c.eventually("a mirror is tried", func() bool { return countPosts(c) > 0 })
+	p.says("1 of 1 pods run.")
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit(), p.stderr.String())
+	require.Nil(t, c.pod("web"))
+}
+
+// countPosts is how often a pod was to be created.
+func countPosts(c *cluster) int {
+	n := 0
+	for _, request := range c.Requests() {
+		if request.Method == http.MethodPost && strings.HasSuffix(request.Path, "/pods") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSecondSignalNamesWhatIsNotTold(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 60)
+	p := c.run(map[string]string{"web.yaml": scripted("web", "ignores TERM")})
+	c.ready("web")
+	p.signal(syscall.SIGTERM)
+	p.says("got SIGTERM, is ending")
+	p.signal(syscall.SIGTERM)
+	p.says("A second signal ends the waiting.")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Contains(t, p.out.String(), "has not accepted the final status of 1 pod: default/web-"+nodeName)
+}

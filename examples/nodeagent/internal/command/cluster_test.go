@@ -1,0 +1,175 @@
+package command_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+const nodeName = "node-1"
+
+// cluster is a real API server over TCP that knows one node, and the place where
+// preStop hooks of its pods call.
+type cluster struct {
+	*apistatustest.Server
+	t          *testing.T
+	kubeconfig string
+	hookPort   int
+	dir        string // of manifests and configuration
+
+	mu    sync.Mutex
+	hooks map[string]func() // by the path that a hook asks for
+	heard []string          // paths, in order
+}
+
+// startCluster starts both, with a configuration of so many seconds for all pods.
+func startCluster(t *testing.T, seconds int) *cluster {
+	t.Helper()
+	server, err := apistatustest.Start(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
+		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	c := &cluster{Server: server, t: t, hooks: map[string]func(){}}
+	c.dir = folder(t, map[string]string{
+		"kubeconfig":   kubeconfigOf(server.URL()),
+		"kubelet.yaml": kubelet + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: " + strconv.Itoa(seconds) + "}]\n",
+	})
+	c.kubeconfig = c.dir + "/kubeconfig"
+	c.serveHooks()
+	return c
+}
+
+func kubeconfigOf(url string) string {
+	return `apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: "` + url + `"}}]
+contexts: [{name: test, context: {cluster: test, user: node}}]
+users: [{name: node, user: {}}]
+current-context: test
+`
+}
+
+// serveHooks answers the preStop hooks.
+func (c *cluster) serveHooks() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(c.t, err)
+	c.hookPort = listener.Addr().(*net.TCPAddr).Port
+	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) }) // it was closed
+	c.t.Cleanup(func() {
+		require.NoError(c.t, server.Close())
+		serving.Wait()
+	})
+}
+
+// ServeHTTP lets the test look around while a hook runs.
+func (c *cluster) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	c.mu.Lock()
+	c.heard = append(c.heard, r.URL.Path)
+	do := c.hooks[r.URL.Path]
+	c.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
+
+// called are the hooks that have run, sorted.
+func (c *cluster) called() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(c.heard))
+}
+
+// onHook has something done while the preStop hook of a pod runs.
+func (c *cluster) onHook(pod string, do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hooks["/"+pod] = do
+}
+
+// hooked is a pod like scripted's with a preStop hook that calls here.
+func (c *cluster) hooked(name, script string) string {
+	hook := "lifecycle: {preStop: {httpGet: {port: " + strconv.Itoa(c.hookPort) + ", path: /" + name + "}}}"
+	return strings.Replace(scripted(name, script), "image: local/busybox", "image: local/busybox, "+hook, 1)
+}
+
+// run starts an agent with pods.
+func (c *cluster) run(pods map[string]string, args ...string) *process {
+	c.t.Helper()
+	return start(c.t, append([]string{
+		"--manifests=" + folder(c.t, pods), "--config=" + c.dir + "/kubelet.yaml",
+		"--kubeconfig=" + c.kubeconfig, "--node-name=" + nodeName,
+	}, args...)...)
+}
+
+// pod is the mirror of a pod, nil if there is none.
+func (c *cluster) pod(name string) *v1.Pod {
+	pod, ok := c.Pod("default", name+"-"+nodeName)
+	if !ok {
+		return nil
+	}
+	return pod
+}
+
+// eventually waits for something on the server.
+func (c *cluster) eventually(what string, holds func() bool) {
+	c.t.Helper()
+	require.Eventually(c.t, holds, 20*time.Second, 5*time.Millisecond, what)
+}
+
+// ready waits until pods are shown as ready.
+func (c *cluster) ready(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		c.eventually(name+" is ready", func() bool { return conditionOf(c.pod(name), v1.PodReady).Status == v1.ConditionTrue })
+	}
+}
+
+// conditionOf is a condition of a pod; the zero one if it has none.
+func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
+	if pod != nil {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == of {
+				return condition
+			}
+		}
+	}
+	return v1.PodCondition{}
+}
+
+// nodeObject is the node.
+func (c *cluster) nodeObject() *v1.Node {
+	node, ok := c.Node(nodeName)
+	require.True(c.t, ok)
+	return node
+}
+
+// nodeCondition is a condition of the node, without its times.
+func (c *cluster) nodeCondition(of v1.NodeConditionType) v1.NodeCondition {
+	node, ok := c.Node(nodeName)
+	if !ok {
+		return v1.NodeCondition{}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == of {
+			return v1.NodeCondition{Type: of, Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
+		}
+	}
+	return v1.NodeCondition{}
+}

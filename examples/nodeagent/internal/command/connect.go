@@ -1,0 +1,79 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+)
+
+// connect opens what has to be closed again, and puts everything together.
+func (s *setup) connect(ctx context.Context, opts agent.Options) (*agent.Agent, error) {
+	klog.SetLogger(s.logger) // for whoever has no logger of its own
+	a, err := s.open(ctx, &opts)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(&opts))
+	}
+	s.introduce(opts.Listener)
+	return a, nil
+}
+
+// open stops at what cannot be opened.
+func (s *setup) open(ctx context.Context, opts *agent.Options) (_ *agent.Agent, err error) {
+	if opts.Listener, err = s.listenHTTP(); err != nil {
+		return nil, err
+	}
+	if opts.APIServer, opts.Pods, err = s.apiServer(ctx, opts.Pods); err != nil {
+		return nil, err
+	}
+	if opts.Runtime, err = s.podRuntime(ctx); err != nil {
+		return nil, err
+	}
+	return agent.New(*opts)
+}
+
+// closeAll closes what open has opened.
+func closeAll(opts *agent.Options) error {
+	var errs []error
+	if opts.Runtime != nil {
+		errs = append(errs, opts.Runtime.Close())
+	}
+	if opts.APIServer != nil {
+		opts.APIServer.Close()
+	}
+	if opts.Listener != nil {
+		errs = append(errs, opts.Listener.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// listenHTTP takes the port of /metrics and /healthz; nil: none is wanted.
+func (s *setup) listenHTTP() (net.Listener, error) {
+	if s.listen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return nil, field.Invalid(field.NewPath("--listen"), s.listen, err.Error())
+	}
+	return listener, nil
+}
+
+func (s *setup) podRuntime(ctx context.Context) (podruntime.Runtime, error) {
+	if s.runtime == runtimeEmbedded {
+		return embedded.New(), nil
+	}
+	runtime, err := cri.New(klog.NewContext(ctx, s.logger), s.endpoint, cri.Options{Gates: s.gate})
+	if err != nil {
+		return nil, fmt.Errorf("--container-runtime-endpoint: %w", err)
+	}
+	return runtime, nil
+}
