@@ -1,131 +1,16 @@
 package virtualkubelet_test
 
 import (
-	"context"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
-
-const (
-	soon = 10 * second
-	tick = 5 * time.Millisecond
-)
-
-// obedient is a runtime whose containers end once they are given as little time as
-// they ask for, so that nothing here lasts as long as a grace.
-type obedient struct {
-	*played
-
-	enough int64
-}
-
-func (o obedient) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	if timeoutSeconds <= o.enough {
-		o.Exit(id)
-	}
-	return o.Runtime.StopContainer(ctx, id, timeoutSeconds)
-}
-
-// cluster is virtual-kubelet's own PodController, in real time, between a clientset
-// and a provider.
-type cluster struct {
-	*testing.T
-	corev1.PodInterface
-
-	provider *virtualkubelet.Provider
-	rt       *played
-}
-
-func newCluster(t *testing.T, enough int64) *cluster {
-	t.Helper()
-	clients, rt := newClientset(), newPlayed()
-	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: obedient{rt, enough}})
-	require.NoError(t, err)
-	all := informers.NewSharedInformerFactory(clients, 0)
-	core := all.Core().V1()
-	controller, err := node.NewPodController(node.PodControllerConfig{
-		PodClient: clients.CoreV1(), PodInformer: core.Pods(), Provider: provider,
-		ConfigMapInformer: core.ConfigMaps(), SecretInformer: core.Secrets(), ServiceInformer: core.Services(),
-		EventRecorder: record.NewFakeRecorder(1000),
-	})
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	all.Start(ctx.Done())
-	var run sync.WaitGroup
-	run.Go(func() {
-		if err := controller.Run(ctx, 4); err != nil {
-			t.Errorf("the controller failed: %v", err)
-		}
-	})
-	t.Cleanup(func() {
-		rt.Release()
-		cancel()
-		run.Wait()
-		all.Shutdown()
-		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
-	})
-	<-controller.Ready()
-	return &cluster{T: t, PodInterface: clients.CoreV1().Pods("ns"), provider: provider, rt: rt}
-}
-
-// run creates a pod and waits until the API server has it as running.
-func (c *cluster) run(pod *v1.Pod) {
-	_, err := c.Create(c.Context(), pod, metav1.CreateOptions{})
-	require.NoError(c, err)
-	c.until(func(now *v1.Pod) bool { return now.UID == pod.UID && now.Status.Phase == v1.PodRunning })
-}
-
-// kubectlDelete deletes the pod with a grace in seconds.
-func (c *cluster) kubectlDelete(seconds int64) {
-	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
-}
-
-// until waits until the API server's pod is as it should be.
-func (c *cluster) until(so func(*v1.Pod) bool) {
-	c.Helper()
-	require.Eventually(c, func() bool {
-		pod, err := c.Get(c.Context(), "pod", metav1.GetOptions{})
-		return err == nil && so(pod)
-	}, soon, tick)
-}
-
-// stopped waits until a container has been asked to stop with a timeout, less the
-// seconds that this machine may have needed.
-func (c *cluster) stopped(id string, timeout int64) {
-	c.Helper()
-	require.Eventually(c, func() bool {
-		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {
-			return s.ID == id && s.TimeoutSeconds <= timeout && s.TimeoutSeconds > timeout-8
-		})
-	}, soon, tick)
-}
-
-// gone waits until nobody knows the pod any more.
-func (c *cluster) gone() {
-	c.Helper()
-	require.Eventually(c, func() bool {
-		_, apiErr := c.Get(c.Context(), "pod", metav1.GetOptions{})
-		_, err := c.provider.GetPod(c.Context(), "ns", "pod")
-		return apierrors.IsNotFound(apiErr) && errdefs.IsNotFound(err)
-	}, soon, tick)
-}
 
 func TestARealControllerDeletesAndShortens(t *testing.T) {
 	c := newCluster(t, 2)

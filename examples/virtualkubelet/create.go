@@ -41,7 +41,7 @@ func (p *Provider) take(ctx context.Context, pod *v1.Pod) (r, former *record, er
 	switch known := p.pods[r.key]; {
 	case p.closed:
 		return nil, nil, refused(pod, lifecycle.AgentStopping)
-	case known != nil && known.termination != nil:
+	case known != nil && known.terminating:
 		return nil, nil, refused(pod, lifecycle.ErrTerminating)
 	case known != nil:
 		known.pod, known.adopted = r.pod, false

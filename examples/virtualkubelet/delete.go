@@ -99,32 +99,32 @@ func (p *Provider) terminate(ctx context.Context, r *record, pod *v1.Pod, overri
 	case <-ctx.Done():
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, context.Cause(ctx))
 	}
-	p.mu.Lock()
-	running, forgotten, closed := r.runningLocked(), r.forgotten, p.closed
-	p.mu.Unlock()
-	switch {
-	case forgotten:
-		return nil, notFound(r.name.Namespace, r.name.Name)
-	case closed:
-		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.AgentStopping)
+	running, first, err := p.begin(r)
+	if err != nil {
+		return nil, err
 	}
 	t := p.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: override, Containers: running})
-	if p.begun(r, t) {
+	if first {
 		p.spawn(r.name, func() { p.conclude(r, t) })
 	}
 	return t, nil
 }
 
-// begun notes the termination of a pod, and tells whether it is new.
-func (p *Provider) begun(r *record, t *lifecycle.Termination) bool {
+// begin notes that a pod is terminating, before any of its containers can end by
+// that, and gives those that run, and whether this is new.
+func (p *Provider) begin(r *record) (running []lifecycle.Container, first bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.termination != nil {
-		return false
+	switch {
+	case r.forgotten:
+		return nil, false, notFound(r.name.Namespace, r.name.Name)
+	case p.closed:
+		return nil, false, fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.AgentStopping)
+	case !r.terminating:
+		r.terminating, first = true, true
+		close(r.deleting)
 	}
-	r.termination = t
-	close(r.deleting)
-	return true
+	return r.runningLocked(), first, nil
 }
 
 // endItself ends what is left of a pod that is over by itself.

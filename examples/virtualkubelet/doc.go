@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer provider.Close(context.WithoutCancel(ctx))
+//	defer provider.Close(context.WithoutCancel(ctx)) // leaves the pods running
 //
 //	controller, err := node.NewPodController(node.PodControllerConfig{
 //		Provider:  provider,
@@ -19,46 +19,15 @@
 //
 // # What you write
 //
-// A [Runtime], that is how one container is started, stopped and run a command in, and
-// how its exit is heard of. No method has to know of any other; for processes of the
-// machine it reads:
+// A [Runtime]: how one container is started and stopped, when it has exited, and with
+// which code. No method has to know of any other, of grace periods or of pods. In the
+// example below they are some 40 lines, and run processes:
 //
-//	type machine struct {
-//		mu        sync.Mutex
-//		processes map[string]*process // a command, and a channel closed once it has exited
-//	}
-//
-//	func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-//		p := &process{cmd: exec.Command(c.Command[0], c.Command[1:]...), exited: make(chan struct{})}
-//		if err := p.cmd.Start(); err != nil {
-//			return "", err
-//		}
-//		go func() { defer close(p.exited); p.err = p.cmd.Wait() }()
-//		return m.add(string(pod.UID)+"/"+c.Name, p), nil
-//	}
-//
-//	func (m *machine) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-//		p := m.get(id)
-//		if p == nil {
-//			return lifecycle.ErrContainerNotFound
-//		}
-//		if timeoutSeconds > 0 {
-//			p.cmd.Process.Signal(syscall.SIGTERM)
-//		}
-//		select {
-//		case <-p.exited:
-//			return nil
-//		case <-ctx.Done():
-//			return ctx.Err()
-//		case <-time.After(graceperiod.Duration(timeoutSeconds)):
-//			return p.cmd.Process.Kill()
-//		}
-//	}
-//
-//	func (m *machine) Exited(id string) <-chan struct{} { return m.get(id).exited }
-//	func (m *machine) ExitCode(id string) int32 { return int32(m.get(id).cmd.ProcessState.ExitCode()) }
-//
-// The example of [Provider] is that program whole, with played containers.
+//	StartContainer  start it, and say what its ID is
+//	StopContainer   send TERM, wait for the timeout, kill; 0 kills at once
+//	Exited          a channel that is closed once it has exited
+//	ExitCode        of one that has
+//	RunInContainer  run a command in it; only where exec hooks are to work
 //
 // # What you no longer write
 //

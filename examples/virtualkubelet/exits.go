@@ -16,7 +16,7 @@ func (p *Provider) watch(r *record, c *container) {
 	}
 	p.down(r, c, exitedWith(p.opts.Runtime.ExitCode(c.id)))
 	p.mu.Lock()
-	over := r.termination == nil && r.doneLocked()
+	over := !r.terminating && r.doneLocked()
 	p.mu.Unlock()
 	if over {
 		p.endItself(r)

@@ -42,9 +42,9 @@ func (p *Provider) tell(r *record) {
 
 // tellNow tells what is to be told, and tells whether the pod is to be forgotten.
 func (p *Provider) tellNow(r *record) (done bool) {
-	notify, final := p.news(r)
+	notify, news, final := p.news(r)
 	if notify != nil {
-		notify(p.view(r))
+		notify(p.complete(news, final))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,18 +52,18 @@ func (p *Provider) tellNow(r *record) (done bool) {
 	return r.told && r.deleted
 }
 
-// news gives who is to be told of a pod, nil if nobody is, and whether the status is
-// final. While a pod is being terminated its last status stands: virtual-kubelet
+// news gives what is to be told of a pod and to whom, nil if nothing is, and whether
+// it is final. While a pod is being terminated its last status stands: virtual-kubelet
 // removes a deleted pod at once when it has no running entry in ContainerStatuses,
 // though sidecars, and their hooks, may still run.
-func (p *Provider) news(r *record) (notify func(*v1.Pod), final bool) {
+func (p *Provider) news(r *record) (notify func(*v1.Pod), news *v1.Pod, final bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	final = r.final != nil
-	if r.superseded || r.told || r.termination != nil && !final {
-		return nil, final
+	if r.superseded || r.told || r.terminating && !final {
+		return nil, nil, final
 	}
-	return p.notify, final
+	return p.notify, r.copyLocked(), final
 }
 
 // forget lets go of a pod.

@@ -3,7 +3,6 @@ package virtualkubelet
 import (
 	"context"
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,7 @@ type record struct {
 	created   metav1.Time
 	turn      chan struct{} // a place of one: terminating and forgetting take turns
 	changed   chan struct{} // holds one: there is news for virtual-kubelet
-	deleting  chan struct{} // closed once the termination has begun
+	deleting  chan struct{} // closed once it is terminating
 	concluded chan struct{} // closed once that has ended, whatever came of it
 	ended     chan struct{} // closed once the status is final
 
@@ -31,11 +30,11 @@ type record struct {
 	ready      bool
 	readySince metav1.Time
 
-	adopted     bool // and not known to have been alive since: its deletion may be an old one
-	announced   bool // it was deleted with a deletionTimestamp
-	deleted     bool // it is to be forgotten once virtual-kubelet knows of its end
-	superseded  bool // a newer pod has its name: virtual-kubelet is told nothing any more
-	termination *lifecycle.Termination
+	adopted     bool                // and not known to have been alive since: its deletion may be an old one
+	announced   bool                // it was deleted with a deletionTimestamp
+	deleted     bool                // it is to be forgotten once virtual-kubelet knows of its end
+	superseded  bool                // a newer pod has its name: virtual-kubelet is told nothing any more
+	terminating bool                // its termination has begun, or is about to
 	setStatus   func(*v1.PodStatus) // of the last kill; nil: there was none
 	settled     bool                // the termination has ended, and exits are known
 	stuck       error               // why containers run all the same
@@ -44,16 +43,6 @@ type record struct {
 	final       *v1.PodStatus // never changed; nil: it is not final
 	told        bool          // virtual-kubelet has heard of that
 	forgotten   bool
-}
-
-// container is one container of a record.
-type container struct {
-	spec        *v1.Container
-	init        bool // it is of spec.initContainers
-	id          string
-	preStopDone bool
-	state       v1.ContainerState // empty: it has not started
-	exited      chan struct{}     // closed once the state is terminated
 }
 
 // keyOf is how a pod is known, as package lifecycle does: by its UID, or by its
@@ -86,11 +75,6 @@ func newRecord(ctx context.Context, pod *v1.Pod) *record {
 		r.containers = append(r.containers, &container{spec: &spec.Containers[i], exited: make(chan struct{})})
 	}
 	return r
-}
-
-// sidecar tells whether it is a restartable init container (KEP-753).
-func (c *container) sidecar() bool {
-	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // changeLocked notes that a state has changed, and that there is news.
@@ -131,27 +115,4 @@ func (r *record) runningLocked() []lifecycle.Container {
 // regular container runs.
 func (r *record) doneLocked() bool {
 	return !r.starting && !slices.ContainsFunc(r.containers, func(c *container) bool { return !c.init && c.state.Running != nil })
-}
-
-// upLocked notes that a container runs.
-func (c *container) upLocked(id string, since time.Time) {
-	c.id = id
-	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
-}
-
-// downLocked notes that a container has ended, or never will start; the first word
-// counts.
-func (c *container) downLocked(end v1.ContainerStateTerminated) {
-	if c.state.Terminated != nil {
-		return
-	}
-	end.FinishedAt = metav1.Now()
-	if c.id != "" {
-		end.ContainerID = statusID(c.id)
-	}
-	if c.state.Running != nil {
-		end.StartedAt = c.state.Running.StartedAt
-	}
-	c.state = v1.ContainerState{Terminated: &end}
-	close(c.exited)
 }

@@ -20,7 +20,7 @@ func (p *Provider) start(r, former *record) {
 	err := p.startAll(r, former)
 	p.mu.Lock()
 	r.starting = false
-	over := r.termination == nil && (err != nil || r.doneLocked())
+	over := !r.terminating && (err != nil || r.doneLocked())
 	p.mu.Unlock()
 	if err != nil {
 		klog.FromContext(r.ctx).V(1).Info("Pod is not started any further", "pod", r.name, "err", err)

@@ -40,14 +40,25 @@ func unknownEnd() v1.ContainerStateTerminated {
 // view is a copy of a pod with its status of now.
 func (p *Provider) view(r *record) *v1.Pod {
 	p.mu.Lock()
-	pod, final := r.pod.DeepCopy(), r.final
-	if final != nil {
-		final.DeepCopyInto(&pod.Status)
+	pod, final := r.copyLocked(), r.final != nil
+	p.mu.Unlock()
+	return p.complete(pod, final)
+}
+
+// copyLocked is a copy of a pod with what is known of its status.
+func (r *record) copyLocked() *v1.Pod {
+	pod := r.pod.DeepCopy()
+	if r.final != nil {
+		r.final.DeepCopyInto(&pod.Status)
 	} else {
 		r.writeStatusLocked(&pod.Status)
 	}
-	p.mu.Unlock()
-	if final == nil && p.opts.Status != nil {
+	return pod
+}
+
+// complete adds what only the author knows; a final status has it.
+func (p *Provider) complete(pod *v1.Pod, final bool) *v1.Pod {
+	if !final && p.opts.Status != nil {
 		p.opts.Status(pod)
 	}
 	return pod

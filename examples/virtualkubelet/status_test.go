@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -30,6 +31,25 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
 		}
 	})
+}
+
+// slow is a recorder of events that takes a while, and holds up the termination.
+type slow time.Duration
+
+func (s slow) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
+
+func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
+		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+		b.create(pod)
+		wait(5 * second)
+		b.remove(pod, 30)
+		wait(second)
+		require.Zero(b, b.last().at)
+	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slow(2 * second) })
 }
 
 func TestTheFinalStatus(t *testing.T) {

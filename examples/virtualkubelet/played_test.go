@@ -1,0 +1,52 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// played is a runtime whose containers follow scripts, by their names. Killed ones
+// have the exit code 137, others 0 or what codes says.
+type played struct {
+	*lifecycletest.Runtime
+
+	scripts map[string]lifecycletest.Script
+	codes   map[string]int32
+	start   func(ctx context.Context, name string) error // nil: a start takes no time
+	deaf    bool                                         // it tells of no exit
+}
+
+func newPlayed() *played {
+	return &played{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, codes: map[string]int32{}}
+}
+
+func (r *played) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	if r.start != nil {
+		if err := r.start(ctx, c.Name); err != nil {
+			return "", err
+		}
+	}
+	id := string(pod.UID) + "/" + c.Name
+	r.Start(id, r.scripts[c.Name])
+	return id, nil
+}
+
+func (r *played) Exited(id string) <-chan struct{} {
+	if r.deaf {
+		return nil
+	}
+	return r.Runtime.Exited(id)
+}
+
+func (r *played) ExitCode(id string) int32 {
+	for _, exit := range r.Exits() {
+		if exit.ID == id && exit.By == lifecycletest.ByKill {
+			return 137
+		}
+	}
+	return r.codes[id[strings.LastIndex(id, "/")+1:]]
+}

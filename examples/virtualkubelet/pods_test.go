@@ -1,0 +1,53 @@
+package virtualkubelet_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// deleted is a pod that was deleted at a time.
+func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp = new(metav1.NewTime(at.Add(time.Duration(seconds) * second)))
+	pod.DeletionGracePeriodSeconds = &seconds
+	return pod
+}
+
+// podOf is a pod of regular containers, with a grace of 30 s.
+func podOf(containers ...v1.Container) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
+		Spec:       v1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: new(int64(30)), Containers: containers},
+	}
+}
+
+func plain(name string) v1.Container { return v1.Container{Name: name, Image: "image"} }
+
+func sidecar(name string) v1.Container {
+	return v1.Container{Name: name, RestartPolicy: new(v1.ContainerRestartPolicyAlways)}
+}
+
+// sleeping is a container with a sleep of seconds as its preStop hook.
+func sleeping(name string, seconds int64) v1.Container {
+	hook := &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
+	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
+}
+
+// running is a container with a command as its preStop hook.
+func running(name string) v1.Container {
+	hook := &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
+	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
+}
+
+// terminated is how a container ended by a status.
+func terminated(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
+	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
+	i := slices.IndexFunc(all, func(s v1.ContainerStatus) bool { return s.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	require.NotNil(t, all[i].State.Terminated, name)
+	return *all[i].State.Terminated
+}

@@ -1,0 +1,75 @@
+package virtualkubelet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestRefusedPods(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		err := b.CreatePod(b.Context(), deleted(pod, 30, time.Now()))
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.True(b, errdefs.IsInvalidInput(err))
+
+		b.create(pod)
+		require.NoError(b, b.CreatePod(b.Context(), pod), "it runs already")
+		b.remove(pod, 30)
+		err = b.CreatePod(b.Context(), pod)
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.EqualError(b, err, "pod ns/pod is refused: pod is being terminated")
+		wait(30 * second)
+		require.Len(b, b.rt.Exits(), 1)
+
+		require.NoError(b, b.Close(b.Context()))
+		err = b.CreatePod(b.Context(), podOf(plain("app")))
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.True(b, errdefs.IsInvalidInput(err))
+	})
+}
+
+func TestANewPodOfTheSameNameWaits(t *testing.T) {
+	for name, test := range map[string]struct {
+		announced bool
+		add       func(*bed, *v1.Pod) error
+		ended     time.Duration // of the former one: its stop has 2 s, or the time that it needs
+	}{
+		"by force, created": {true, func(b *bed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
+		"by force, updated": {true, func(b *bed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
+		"unheard, created":  {false, func(b *bed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 10 * second},
+		"unheard, updated":  {false, func(b *bed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 10 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				names := b.rt.starts(0)
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+				former, pod := podOf(plain("app")), podOf(plain("app"))
+				pod.UID = "new"
+				b.create(former)
+				if test.announced {
+					b.remove(former, 30)
+				}
+				wait(second)
+				require.NoError(b, test.add(b, pod))
+				synctest.Wait()
+				require.Len(b, names(), 1)
+				require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+				wait(10 * second)
+				require.Equal(b, test.ended, b.rt.Exits()[0].At.Sub(b.began))
+				require.Len(b, names(), 2)
+				require.EqualValues(b, "new", b.last().pod.UID)
+				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.Len(b, b.Pods(), 1)
+			})
+		})
+	}
+}
