@@ -167,8 +167,8 @@ func TestTheEndOfTheTime(t *testing.T) {
 				servers, pods := crowd(100)
 				c := newCluster(servers...)
 				c.fault = test.fault
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 7*time.Second, spent)
-				defer cancel()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer time.AfterFunc(7*time.Second, func() { cancel(spent) }).Stop()
 				start := time.Now()
 				err := c.reporter(t).FlushPods(ctx, pods)
 				require.Equal(t, 7*time.Second, time.Since(start))
@@ -178,6 +178,22 @@ func TestTheEndOfTheTime(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a moment before a deadline", func(t *testing.T) {
+		for left, early := range map[time.Duration]time.Duration{
+			time.Minute: 50 * time.Millisecond, 500 * time.Millisecond: 25 * time.Millisecond,
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				servers, pods := crowd(2)
+				c := newCluster(servers...)
+				c.fault = first(1e6, "patch status", errRefused)
+				ctx, cancel := context.WithTimeout(t.Context(), left)
+				defer cancel()
+				start := time.Now()
+				require.ErrorIs(t, c.reporter(t).FlushPods(ctx, pods), errRefused)
+				require.Equal(t, left-early, time.Since(start))
+			})
+		}
+	})
 	t.Run("over already", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(spent)
@@ -291,7 +307,7 @@ func TestACallOfThePastHasNoGoroutines(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		require.Error(t, c.reporter(t).FlushPods(ctx, pods))
-		require.Equal(t, 1025*time.Millisecond, time.Since(start), "the attempts of a quarter of the time, and those who heard late")
+		require.Equal(t, 1023750*time.Microsecond, time.Since(start), "a quarter of the time, and those who heard of it late")
 	})
 }
 

@@ -1,0 +1,107 @@
+package apistatus_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// poweringOff is what a node says of a power off.
+var poweringOff = []said{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: poweroff"}}
+
+func TestACancelledShutdownIsTakenBack(t *testing.T) {
+	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
+	bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		a.run()
+		defer a.end()
+		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		pass(5 * time.Second)
+		require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions))
+		a.host.Cancel()
+		pass(time.Second)
+		require.Equal(t, []said{ready, noShutdown}, saidBy(c.node(t).Status.Conditions))
+		pass(time.Minute)
+		require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase, "it was signalled, which is for good")
+		require.Contains(t, sketches(c.pod(t, "etcd").Status), sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}, "it was spared")
+	})
+}
+
+func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
+	bubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
+		require.NoError(t, c.reporter(t).MarkReady(t.Context(), a.pods, false))
+		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
+		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "those who are connected are still served")
+		require.NoError(t, c.reporter(t).MarkReady(t.Context(), a.pods, true))
+		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[2].Status)
+	})
+}
+
+// An agent that is restarted finds the shutdown gone, or going on, or a new boot.
+func TestARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		pending, reboots bool
+		want             []said
+	}{
+		"the shutdown goes on": {true, false, poweringOff},
+		"it was cancelled":     {false, false, []said{ready, noShutdown}},
+		"it was the next boot": {false, true, []said{ready, noShutdown}},
+	} {
+		for _, remembers := range []bool{true, false} {
+			if !remembers && test.pending {
+				continue // the host tells it
+			}
+			t.Run(name, func(t *testing.T) {
+				dir := ""
+				if remembers {
+					dir = t.TempDir()
+				}
+				bubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
+					a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+					a.opts.StateDir = dir
+					a.run()
+					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+					pass(5 * time.Second)
+					require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions))
+					a.end()
+					require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions), "the end of an agent takes nothing back")
+					if !test.pending {
+						a.host.SetPending(nil)
+					}
+					if test.reboots {
+						anotherBoot(t, dir)
+					}
+					a.run()
+					defer a.end()
+					synctest.Wait()
+					pass(time.Second)
+					require.Equal(t, test.want, saidBy(c.node(t).Status.Conditions))
+				})
+			})
+		}
+	}
+}
+
+// anotherBoot makes the shutdown that is stored one of an earlier boot.
+func anotherBoot(t *testing.T, dir string) {
+	t.Helper()
+	if dir == "" {
+		return
+	}
+	name := filepath.Join(dir, "graceful_node_shutdown_progress")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	changed := regexp.MustCompile(`"bootID": ?"[^"]+"`).ReplaceAll(data, []byte(`"bootID":"an earlier one"`))
+	require.NotEqual(t, data, changed)
+	require.NoError(t, os.WriteFile(name, changed, 0o644))
+}

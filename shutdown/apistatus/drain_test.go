@@ -1,0 +1,152 @@
+package apistatus_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// fullNode is many pods, one in five critical, that want more than they get.
+func fullNode(n int) []*v1.Pod {
+	var pods []*v1.Pod
+	for i := range n {
+		priority := int32(0)
+		if i%5 == 0 {
+			priority = critical
+		}
+		pods = append(pods, workload(fmt.Sprintf("pod-%03d", i), priority, 60))
+	}
+	return pods
+}
+
+func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
+	pods := fullNode(110)
+	bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+		c.fault = func(context.Context, call) error {
+			<-time.After(20 * time.Millisecond)
+			return nil
+		}
+		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour} // all of its grace
+		a.run()
+		defer a.end()
+		began := time.Now()
+		report := a.shutDown(shutdown.KindPoweroff)
+		require.Empty(t, report.Errors)
+		require.Empty(t, unflushedIn(report))
+		released, _ := a.host.Released()
+		require.LessOrEqual(t, released.Sub(began), 30*time.Second)
+		for _, call := range c.all("") {
+			require.True(t, call.At.Before(released))
+		}
+		for _, pod := range pods {
+			require.Equal(t, v1.PodFailed, c.pod(t, pod.Name).Status.Phase)
+		}
+		for _, kill := range a.killer.Kills() {
+			require.Equal(t, shutdowntest.OutcomeGraceExceeded, outcomeOf(report, kill.Pod.Name))
+		}
+	})
+}
+
+func outcomeOf(report shutdown.Report, name string) string {
+	for _, pod := range report.Pods {
+		if pod.Name == name {
+			return pod.Outcome
+		}
+	}
+	return ""
+}
+
+func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
+	pods := fullNode(20)
+	server, r := serve(t, nodeOf(ready))
+	for _, pod := range pods {
+		require.NoError(t, server.Put(pod))
+	}
+	server.Slow(time.Millisecond)
+	a := newAgent(t, r, pods...)
+	a.opts.Config = shutdown.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: 4 * time.Second},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 2 * time.Second},
+	}
+	a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+	atRelease := 0
+	a.opts.OnRelease = func(context.Context) { atRelease = terminated(server) }
+	a.run()
+	defer a.end()
+	report := a.shutDown(shutdown.KindPoweroff)
+	require.Empty(t, report.Errors)
+	require.Empty(t, unflushedIn(report))
+	require.Equal(t, 20, atRelease)
+}
+
+// A dead server costs the pods no more than what is kept for it, and the host
+// nothing: the waits for it end where those for pods end anyway.
+func TestADeadServerCostsTheReserve(t *testing.T) {
+	const limit = 30 * time.Second
+	for name, fault := range map[string]func(context.Context, call) error{
+		"refuses": func(context.Context, call) error { return errRefused },
+		"hangs":   hang,
+	} {
+		for _, takes := range []time.Duration{0, time.Hour} {
+			t.Run(name+" "+takes.String(), func(t *testing.T) {
+				bubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
+					a.killer.Default = shutdowntest.Behaviour{Takes: takes}
+					var dead atomic.Bool
+					c.fault = func(ctx context.Context, call call) error {
+						if dead.Load() {
+							return fault(ctx, call)
+						}
+						return nil
+					}
+					a.run()
+					defer a.end()
+					synctest.Wait()
+					dead.Store(true)
+					began := time.Now()
+					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(limit)})
+					report := a.released()
+					released, _ := a.host.Released()
+					require.LessOrEqual(t, released.Sub(began), limit-shutdown.DefaultReleaseMargin, "never after the host's end")
+					require.Len(t, unflushedIn(report), 20)
+					for _, kill := range a.killer.Kills() {
+						left := map[int32]int64{0: 20 - 2 - 1, critical: 10 - 1}[*kill.Pod.Spec.Priority]
+						require.Equal(t, left, kill.Request.GracePeriodSeconds, "less the publishing and the reserve")
+					}
+				})
+			})
+		}
+	}
+}
+
+// One pod that is refused is the only one in the report.
+func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
+	for name, err := range map[string]error{"refused for good": answered(http.StatusForbidden), "never accepted": errRefused} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
+				c.fault = func(_ context.Context, call call) error {
+					if call.Verb == "patch status" && call.Name == "pod-007" {
+						return err
+					}
+					return nil
+				}
+				a.run()
+				defer a.end()
+				report := a.shutDown(shutdown.KindPoweroff)
+				require.Equal(t, []string{"pod-007"}, unflushedIn(report))
+				require.Contains(t, strings.Join(report.Errors, "\n"), err.Error())
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package apistatus_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// populace is a pod of each sort that a policy tells apart.
+func populace() []*v1.Pod {
+	daemon, static, deleted := workload("daemon", 0, 5), workload("static", 0, 5), workload("deleted", 0, 5)
+	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: new(true)}}
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1"}
+	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, new(int64(5))
+	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
+}
+
+// fate is what becomes of each pod of a populace on the API server; "": it is gone.
+func fate(t *testing.T, c *cluster) map[string]v1.PodPhase {
+	t.Helper()
+	fates := map[string]v1.PodPhase{}
+	for _, pod := range populace() {
+		got, err := c.Clientset.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			fates[pod.Name] = ""
+			continue
+		}
+		require.NoError(t, err)
+		fates[pod.Name] = got.Status.Phase
+	}
+	return fates
+}
+
+func TestPoliciesOfAllKinds(t *testing.T) {
+	fates := map[shutdown.PodPolicy]map[string]v1.PodPhase{
+		shutdown.PolicySetTerminal: {"web": v1.PodFailed, "daemon": v1.PodFailed, "static": v1.PodFailed, "deleted": ""},
+		shutdown.PolicyLeaveAsIs:   {"web": v1.PodRunning, "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
+		shutdown.PolicyDelete:      {"web": "", "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
+	}
+	kinds := []shutdown.Kind{
+		shutdown.KindReboot, shutdown.KindPoweroff, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot, shutdown.KindUnknown,
+	}
+	for policy, want := range fates {
+		for _, kind := range kinds {
+			for _, manual := range []bool{false, true} {
+				t.Run(string(policy)+" "+string(kind), func(t *testing.T) {
+					bubble(t, populace(), func(t *testing.T, c *cluster, a *agent) {
+						a.opts.Policy = func(asked shutdown.Kind) shutdown.PodPolicy {
+							if asked != kind {
+								return "wrong"
+							}
+							return policy
+						}
+						if manual {
+							a.opts.Source = nil
+						}
+						a.run()
+						defer a.end()
+						synctest.Wait()
+						if manual {
+							require.NoError(t, a.m.Trigger(shutdown.Event{Kind: kind}))
+						} else {
+							a.host.Announce(shutdown.Event{Kind: kind})
+						}
+						report := a.released()
+						require.Empty(t, report.Errors)
+						require.Empty(t, unflushedIn(report))
+						require.Equal(t, want, fate(t, c))
+					})
+				})
+			}
+		}
+	}
+}
