@@ -219,23 +219,28 @@ func TestFinalContainers(t *testing.T) {
 			[]v1.ContainerStatus{container("a", 0, 0), container("b", 0, 143)},
 		},
 		"not known to the node": {
-			[]v1.ContainerStatus{container("a", 0, runs)}, nil,
+			[]v1.ContainerStatus{container("a", 0, runs)},
+			nil,
 			[]v1.ContainerStatus{container("a", 0, runs)},
 		},
 		"not known to the server": {
-			nil, []v1.ContainerStatus{container("a", 0, 1)},
+			nil,
+			[]v1.ContainerStatus{container("a", 0, 1)},
 			[]v1.ContainerStatus{container("a", 0, 1)},
 		},
 		"ended since": {
-			[]v1.ContainerStatus{container("a", 2, 137)}, []v1.ContainerStatus{container("a", 2, runs)},
+			[]v1.ContainerStatus{container("a", 2, 137)},
+			[]v1.ContainerStatus{container("a", 2, runs)},
 			[]v1.ContainerStatus{container("a", 2, 137)},
 		},
 		"started again since": {
-			[]v1.ContainerStatus{container("a", 3, runs)}, []v1.ContainerStatus{container("a", 2, 1)},
+			[]v1.ContainerStatus{container("a", 3, runs)},
+			[]v1.ContainerStatus{container("a", 2, 1)},
 			[]v1.ContainerStatus{container("a", 3, runs)},
 		},
 		"started again on the node": {
-			[]v1.ContainerStatus{container("a", 2, 1)}, []v1.ContainerStatus{container("a", 3, runs)},
+			[]v1.ContainerStatus{container("a", 2, 1)},
+			[]v1.ContainerStatus{container("a", 3, runs)},
 			[]v1.ContainerStatus{container("a", 3, runs)},
 		},
 	} {

@@ -96,12 +96,14 @@ func TestPutBack(t *testing.T) {
 		"an open gate": {func(pod *v1.Pod) {
 			pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}, v1.ConditionTrue, "", ""},
-		"closed gates": {func(pod *v1.Pod) {
-			pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}, {ConditionType: "example.com/none"}}
-			pod.Status.Conditions[1].Status = v1.ConditionFalse
-		}, v1.ConditionFalse, "ReadinessGatesNotReady",
+		"closed gates": {
+			func(pod *v1.Pod) {
+				pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}, {ConditionType: "example.com/none"}}
+				pod.Status.Conditions[1].Status = v1.ConditionFalse
+			}, v1.ConditionFalse, "ReadinessGatesNotReady",
 			`the status of pod readiness gate "example.com/gate" is not "True", but False, ` +
-				`corresponding condition of pod readiness gate "example.com/none" does not exist.`},
+				`corresponding condition of pod readiness gate "example.com/none" does not exist.`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
