@@ -69,12 +69,13 @@ func (p *Provider) end(ctx context.Context, r *record, override *int64) error {
 // announce notes that a pod was deleted, and gives the grace that overrides its own;
 // nil: none does.
 func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
-	_, back := pod.Annotations[handedBack]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r = p.pods[keyOf(pod)]; r == nil {
 		return nil, nil
 	}
+	_, marked := pod.Annotations[handedBack]
+	back := marked && r.terminating
 	r.deleted = true
 	r.wakeLocked()
 	switch {

@@ -1,0 +1,88 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// A start that does not hear of the deletion is waited for, and what it brings up is
+// stopped.
+func TestAStartThatIsDeaf(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.start = func(context.Context, string) error {
+			<-time.After(20 * second)
+			return nil
+		}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		b.remove(pod, 10)
+		wait(15 * second)
+		require.ErrorContains(b, b.DeletePod(b.Context(), pod), "its start had not returned when the grace was over")
+		wait(10 * second)
+		require.Equal(b, []stop{{"uid/app", 2, 20 * second}}, b.stops())
+		require.Equal(b, 20*second, b.last().at)
+		require.Equal(b, "Completed", terminated(b, b.last().pod.Status, "app").Reason)
+	})
+}
+
+func TestAPodThatCannotStartFails(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.start = func(_ context.Context, name string) error {
+			if name == "app" {
+				return errors.New("no such image")
+			}
+			return nil
+		}
+		pod := podOf(plain("first"), plain("app"))
+		b.create(pod)
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodFailed, status.Phase)
+		app := terminated(b, status, "app")
+		require.Equal(b, "StartError", app.Reason)
+		require.Equal(b, int32(128), app.ExitCode)
+		require.Contains(b, app.Message, "no such image")
+		require.Equal(b, []stop{{"uid/first", 30, 0}}, b.stops())
+
+		_, err := b.GetPod(b.Context(), "ns", "pod")
+		require.NoError(b, err, "it is kept until it is deleted")
+		b.remove(pod, 30)
+		wait(0)
+		_, err = b.GetPod(b.Context(), "ns", "pod")
+		require.True(b, errdefs.IsNotFound(err))
+	})
+}
+
+func TestAnInitContainerThatFails(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
+		b.rt.codes["init"] = 3
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		b.create(pod)
+		wait(second)
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodFailed, status.Phase)
+		require.Equal(b, int32(3), terminated(b, status, "init").ExitCode)
+		require.Equal(b, "Error", terminated(b, status, "init").Reason)
+	})
+}
+
+func TestAPostStartHookThatFails(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { return nil, errors.New("no") }}
+		b.rt.codes["app"] = 143
+		app := running("app")
+		app.Lifecycle.PostStart, app.Lifecycle.PreStop = app.Lifecycle.PreStop, nil
+		b.create(podOf(app))
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, "FailedPostStartHook", b.events.All()[0].Reason)
+	})
+}
