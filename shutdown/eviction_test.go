@@ -3,7 +3,7 @@ package shutdown_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,7 +93,7 @@ func TestTimedKillerInTime(t *testing.T) {
 // A kill is waited for as long as the kubelet waits, then it is overdue and goes on.
 func TestTimedKillerOverdue(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
-		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
+		t.Run(strconv.FormatInt(seconds, 10), func(t *testing.T) {
 			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *shutdown.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: seconds})

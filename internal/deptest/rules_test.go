@@ -33,7 +33,7 @@ func allowed() map[string][]string {
 		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
 		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":     {module + "/shutdown"},
-		"shutdown/apistatus":      {api, machine, klog, client, "golang.org/x/sync", module + "/shutdown"},
+		"shutdown/apistatus":      {api, machine, klog, client, module + "/shutdown"},
 
 		"shutdown/apistatus/apistatustest": {api, machine, module + "/graceperiod"},
 
