@@ -27,7 +27,8 @@ type Observed interface {
 	// Status is the pod's phase and what is known of its containers; nil: the pod has
 	// not got so far, and its mirror is as the API server makes it. ctx bounds it.
 	Status(ctx context.Context) (*v1.PodStatus, error)
-	// Changed is closed once Status may be another one; nil: nothing is to be expected.
+	// Changed is closed once Status may be another one than now; nil: nothing is to be
+	// expected. One that is closed already is not given again.
 	Changed() <-chan struct{}
 }
 

@@ -96,6 +96,15 @@ func (l *login1) announce(t *testing.T) {
 	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
 }
 
+// announceKind says so as a logind does that names the kind.
+func (l *login1) announceKind(t *testing.T, kind string) {
+	t.Helper()
+	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant(kind)}
+	l.props.SetMust(login1Manager, "PreparingForShutdown", true)
+	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdownWithMetadata", true, metadata))
+	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
+}
+
 // onBus runs the agent on the bus of an address.
 func onBus(t *testing.T, address string, args ...string) *process {
 	t.Helper()

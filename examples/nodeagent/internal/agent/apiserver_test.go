@@ -1,0 +1,128 @@
+package agent_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
+)
+
+// withAPIServer gives the agent an API server with its node. It is called after the
+// pods were added, and makes static pods of them.
+func (b *bench) withAPIServer() *fake.Clientset {
+	b.t.Helper()
+	for _, pod := range b.opts.Pods {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "kubernetes.io/config.source", "file")
+	}
+	static, err := apiserver.StaticPods(b.opts.Pods, "node", time.Now())
+	require.NoError(b.t, err)
+	server := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
+	b.opts.Pods = static
+	b.opts.APIServer, err = apiserver.New(b.t.Context(), apiserver.Options{Urgent: server, Ordinary: server, NodeName: "node", Pods: static})
+	require.NoError(b.t, err)
+	return server
+}
+
+// mirrorOf is the mirror of a pod.
+func (b *bench) mirrorOf(server *fake.Clientset, name string) *v1.Pod {
+	b.t.Helper()
+	pod, err := server.CoreV1().Pods("ns").Get(b.t.Context(), name+"-node", metav1.GetOptions{})
+	require.NoError(b.t, err)
+	return pod
+}
+
+func TestSidecarIsAnInitContainer(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		pod := b.pod("web", 0, "exits 1s after TERM")
+		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", Image: "envoy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}}
+		server := b.withAPIServer()
+		began := metav1.Now()
+		b.run()
+		b.pass(time.Second)
+		status := b.mirrorOf(server, "web").Status
+		require.Equal(t, v1.PodRunning, status.Phase)
+		require.True(t, status.StartTime.Equal(&began))
+		require.Len(t, status.InitContainerStatuses, 1)
+		require.Equal(t, "envoy", status.InitContainerStatuses[0].Image)
+		require.True(t, status.InitContainerStatuses[0].Ready)
+
+		b.pass(time.Minute)
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		status = b.mirrorOf(server, "web").Status
+		require.Equal(t, v1.PodFailed, status.Phase)
+		require.Len(t, status.ContainerStatuses, 1)
+		require.Len(t, status.InitContainerStatuses, 1)
+		ended := status.InitContainerStatuses[0].State.Terminated
+		require.True(t, ended.StartedAt.Equal(&began))
+		require.InDelta(t, 62, ended.FinishedAt.Sub(began.Time).Seconds(), 0.2)
+	})
+}
+
+func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
+	for policy, want := range map[v1.RestartPolicy]v1.PodPhase{
+		v1.RestartPolicyAlways: v1.PodRunning, v1.RestartPolicyOnFailure: v1.PodSucceeded, v1.RestartPolicyNever: v1.PodSucceeded,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.pod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = policy
+				server := b.withAPIServer()
+				b.run()
+				b.pass(4 * time.Second)
+				require.Equal(t, want, b.mirrorOf(server, "job").Status.Phase)
+				for _, condition := range b.mirrorOf(server, "job").Status.Conditions {
+					if condition.Type == v1.PodReady {
+						require.Equal(t, v1.ConditionFalse, condition.Status)
+					}
+				}
+				b.signals <- syscall.SIGTERM
+				require.NoError(t, b.end())
+				if want == v1.PodRunning {
+					want = v1.PodFailed
+				}
+				require.Equal(t, want, b.mirrorOf(server, "job").Status.Phase)
+			})
+		})
+	}
+}
+
+func TestMirrorOfAPodThatCannotStartIsPending(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("broken", 0, "dances")
+		server := b.withAPIServer()
+		b.run()
+		b.pass(time.Minute)
+		require.Empty(t, b.mirrorOf(server, "broken").Status.Conditions)
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+	})
+}
+
+// A server that refuses everything costs the reserve, and the pods nothing.
+func TestRefusedReportIsAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("web", 0, "exits 1s after TERM")
+		server := b.withAPIServer()
+		server.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("no route to host")
+		})
+		b.run()
+		b.pass(time.Minute)
+		began := time.Now()
+		b.signals <- syscall.SIGTERM
+		require.ErrorContains(t, b.end(), "failed to flush the final statuses of 1 pods")
+		require.LessOrEqual(t, time.Since(began), 30*time.Second+time.Second, "the whole schedule")
+		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
+		require.Contains(t, b.output(), "has not accepted the final status of 1 pod: ns/web-node")
+		require.Contains(t, b.output(), "does not know that this node shut down: it has not answered")
+	})
+}

@@ -1,0 +1,161 @@
+package apiserver_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+// startServer gives a real server with the node, and a client of it.
+func startServer(t *testing.T) (*apistatustest.Server, *apiserver.Client) {
+	t.Helper()
+	node := theNode()
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	server, err := apistatustest.Start(node)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	client, err := apiserver.Connect(t.Context(), &rest.Config{Host: server.URL()}, nodeName, []*v1.Pod{theStaticPod(t)})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return server, client
+}
+
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond)
+}
+
+// The shutdown takes the pod out of its services between the keeper's last look and
+// its write: the keeper's write is too late.
+func TestLateWriteDoesNotOverruleTheShutdown(t *testing.T) {
+	server, client := startServer(t)
+	p := &pod{}
+	p.status.Store(running(time.Now()))
+	overtaken := make(chan struct{})
+	server.Script(func(r *http.Request) apistatustest.Fault {
+		if r.Method == http.MethodPut {
+			p.ending.Store(true)
+			taken, _ := server.Pod("default", "web-node-1")
+			taken.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: apistatus.ReasonTakenOut, Message: apistatus.MessageTakenOut}}
+			if err := server.Put(taken); err == nil {
+				server.Script(nil)
+				close(overtaken)
+			}
+		}
+		return apistatustest.Fault{}
+	})
+	stop := keep(t, client, p)
+	<-overtaken
+	eventually(t, func() bool { return server.Requests()[len(server.Requests())-1].Status == http.StatusConflict })
+	stop()
+	after, _ := server.Pod("default", "web-node-1")
+	require.Equal(t, apistatus.ReasonTakenOut, condition(after, v1.PodReady).Reason)
+}
+
+// ready is the node's Ready condition.
+func ready(server *apistatustest.Server) v1.NodeCondition {
+	node, _ := server.Node(nodeName)
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c
+		}
+	}
+	return v1.NodeCondition{}
+}
+
+func TestWhatAnEarlierLifeHasSaidIsWithdrawn(t *testing.T) {
+	server, client := startServer(t)
+	require.NoError(t, client.Reporter.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
+	require.Equal(t, v1.ConditionFalse, ready(server).Status)
+	client.Withdraw(t.Context())
+	require.Equal(t, v1.ConditionTrue, ready(server).Status)
+	require.NoError(t, client.Unheard())
+}
+
+// A shutdown begins while the server does not answer the withdrawal: it is given up,
+// and does not come after what the shutdown says.
+func TestWithdrawalEndsWithAShutdown(t *testing.T) {
+	server, client := startServer(t)
+	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Hang: true} })
+	withdrawn := make(chan struct{})
+	go func() {
+		defer close(withdrawn)
+		client.Withdraw(t.Context())
+	}()
+	eventually(t, func() bool { return len(server.Requests()) > 0 })
+	published := make(chan error)
+	go func() { published <- client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}) }()
+	<-withdrawn
+	require.Error(t, client.Unheard(), "the shutdown is not known yet")
+	server.Script(nil)
+	require.NoError(t, <-published)
+	require.NoError(t, client.Unheard())
+	require.Equal(t, v1.ConditionFalse, ready(server).Status)
+
+	client.Withdraw(t.Context())
+	require.Equal(t, v1.ConditionFalse, ready(server).Status, "it is too late for that")
+}
+
+func TestUnheardSaysWhy(t *testing.T) {
+	server, client := startServer(t)
+	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Status: http.StatusForbidden} })
+	require.Error(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
+	require.ErrorContains(t, client.Unheard(), "scripted fault")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, client.PublishNode(ctx, shutdown.NodeState{}))
+	require.NoError(t, client.Unheard(), "there is no shutdown any more")
+}
+
+func TestEventsAreFoundByTheMirror(t *testing.T) {
+	server, client := startServer(t)
+	static := theStaticPod(t)
+	container := &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "default", Name: static.Name, UID: static.UID, FieldPath: "spec.containers{app}"}
+	client.Event(static, v1.EventTypeWarning, "ExceededGracePeriod", "too long")
+	client.Event(container, v1.EventTypeNormal, "Killing", "Stopping container app")
+	client.Event(client.Node(), v1.EventTypeNormal, "Shutdown", "detected")
+	eventually(t, func() bool { return len(server.Events()) == 3 })
+	for i, event := range server.Events()[:2] {
+		require.EqualValues(t, static.Annotations["kubernetes.io/config.hash"], event.InvolvedObject.UID, i)
+		require.Equal(t, v1.EventSource{Component: "nodeagent", Host: nodeName}, event.Source)
+	}
+	require.EqualValues(t, "static", container.UID, "the caller's reference is not changed")
+	require.EqualValues(t, nodeName, server.Events()[2].InvolvedObject.UID)
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	const good = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: k, user: u}}],
+users: [{name: u, user: {client-certificate: node.crt, client-key: node.key}}], clusters: [{name: k, cluster: {server: "https://10.0.0.1:6443"}}]}`
+	certificate := write("node.crt", "of a node")
+	write("node.key", "its key")
+	config, err := apiserver.Load(write("good", good))
+	require.NoError(t, err)
+	require.Equal(t, "https://10.0.0.1:6443", config.Host)
+	require.Equal(t, certificate, config.CertFile, "as seen from the file")
+
+	for name, file := range map[string]string{
+		"missing": filepath.Join(dir, "nowhere"), "not YAML": write("broken", "kind: ["),
+		"empty": write("empty", ""), "no context": write("context", "{apiVersion: v1, kind: Config, current-context: other}"),
+	} {
+		_, err := apiserver.Load(file)
+		require.ErrorContains(t, err, file, name)
+	}
+}

@@ -1,0 +1,36 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+)
+
+// The kind of the shutdown, as logind names it, has a policy of its own.
+func TestPolicyIsThatOfTheKind(t *testing.T) {
+	t.Parallel()
+	const policies = "--pod-policy=reboot=LeaveAsIs,kexec=SetTerminal,default=LeaveAsIs"
+	for _, test := range []struct {
+		kind   string
+		policy string // the flag
+		want   v1.PodPhase
+	}{
+		{"reboot", policies, v1.PodRunning},
+		{"kexec", policies, v1.PodFailed},
+		{"halt", policies, v1.PodRunning},
+		{"poweroff", "--pod-policy=reboot=LeaveAsIs", v1.PodFailed},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			t.Parallel()
+			host, c := startLogin1(t), startCluster(t, 10)
+			p := onBus(t, host.address, "--source=logind", "--kubeconfig="+c.kubeconfig, "--node-name="+nodeName, test.policy)
+			p.says("This machine's shutdown is held back")
+			c.ready("web")
+			host.announceKind(t, test.kind)
+			host.released(t)
+			require.Equal(t, test.want, c.pod("web").Status.Phase, "before the machine goes down")
+			require.Equal(t, "node is shutting down: "+test.kind, c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Message)
+		})
+	}
+}

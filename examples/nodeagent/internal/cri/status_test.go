@@ -1,0 +1,49 @@
+package cri_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+func TestContainerStatusIsWhatTheRuntimeKnows(t *testing.T) {
+	began := time.Unix(1000, 5)
+	s := newStub()
+	s.containers = map[string]*runtimeapi.ContainerStatus{
+		"created": {Id: "created", State: runtimeapi.ContainerState_CONTAINER_CREATED},
+		"running": {Id: "running", State: runtimeapi.ContainerState_CONTAINER_RUNNING, StartedAt: began.UnixNano(), ImageRef: "sha256:1"},
+		"ended": {
+			Id: "ended", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, Reason: "OOMKilled", Message: "too much",
+			StartedAt: began.UnixNano(), FinishedAt: began.Add(time.Second).UnixNano(),
+		},
+		"never": {Id: "never", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 128},
+	}
+	runtime := s.connect(t, cri.Options{})
+	for id, want := range map[string]v1.ContainerStatus{
+		"created": {},
+		"running": {ImageID: "sha256:1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(began)}}},
+		"ended": {State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "OOMKilled", Message: "too much", ContainerID: "stub://ended",
+			StartedAt: metav1.NewTime(began), FinishedAt: metav1.NewTime(began.Add(time.Second)),
+		}}},
+		"never": {State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 128, ContainerID: "stub://never"}}},
+	} {
+		want.ContainerID = "stub://" + id
+		status, err := runtime.ContainerStatus(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, want, status, id)
+	}
+	_, err := runtime.ContainerStatus(t.Context(), "nowhere")
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	s.fail("ContainerStatus", errors.New("busy"))
+	_, err = runtime.ContainerStatus(t.Context(), "ended")
+	require.ErrorContains(t, err, `failed to read the status of container "ended": `)
+}
