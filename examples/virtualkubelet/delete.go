@@ -77,7 +77,9 @@ func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
 	_, marked := pod.Annotations[handedBack]
 	back := marked && r.terminating
 	r.deleted = true
-	r.wakeLocked()
+	if r.told {
+		r.wakeLocked() // to be forgotten
+	}
 	switch {
 	case back:
 		override = r.forcedLocked()

@@ -89,6 +89,18 @@ func (b *bed) last() news {
 	return b.heard[len(b.heard)-1]
 }
 
+// told is how often virtual-kubelet was told of a pod.
+func (b *bed) told(pod *v1.Pod) (times int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, news := range b.heard {
+		if news.pod.UID == pod.UID {
+			times++
+		}
+	}
+	return times
+}
+
 // create makes the provider take a pod and waits until its start has settled.
 func (b *bed) create(pod *v1.Pod) {
 	require.NoError(b, b.CreatePod(b.Context(), pod))

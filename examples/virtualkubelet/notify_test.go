@@ -1,12 +1,15 @@
 package virtualkubelet_test
 
 import (
+	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -41,6 +44,37 @@ func TestACallbackThatBlocks(t *testing.T) {
 		require.Equal(b, v1.PodSucceeded, phases[len(phases)-1])
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.True(b, errdefs.IsNotFound(err))
+	})
+}
+
+func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		var mu sync.Mutex
+		last := map[types.UID]v1.PodPhase{}
+		release := make(chan struct{})
+		b.NotifyPods(b.Context(), func(pod *v1.Pod) {
+			<-release
+			mu.Lock()
+			defer mu.Unlock()
+			last[pod.UID] = pod.Status.Phase
+		})
+		for i := range 20 {
+			pod := podOf(plain("app"))
+			pod.Name = strconv.Itoa(i)
+			pod.UID = types.UID(pod.Name)
+			b.create(pod)
+			b.remove(pod, 30)
+		}
+		synctest.Wait()
+		var closing sync.WaitGroup
+		closing.Go(func() { require.NoError(b, b.Close(b.Context())) })
+		synctest.Wait()
+		close(release)
+		closing.Wait()
+		require.Len(b, last, 20)
+		for uid, phase := range last {
+			require.Equal(b, v1.PodSucceeded, phase, uid)
+		}
 	})
 }
 

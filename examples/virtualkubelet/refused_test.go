@@ -59,6 +59,7 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 					b.remove(former, 30)
 				}
 				wait(second)
+				told := b.told(former)
 				require.NoError(b, test.add(b, pod))
 				synctest.Wait()
 				require.Len(b, names(), 1)
@@ -69,7 +70,38 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 				require.EqualValues(b, "new", b.last().pod.UID)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				require.Len(b, b.Pods(), 1)
+				require.Equal(b, told, b.told(former), "its status would be taken for that of the new one")
 			})
 		})
 	}
+}
+
+func TestANewPodThatWaitsIsDeleted(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		names := b.rt.starts(0)
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+		former, pod := podOf(plain("app")), podOf(plain("app"))
+		pod.UID = "new"
+		b.create(former)
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(second)
+		require.EqualValues(b, "new", b.last().pod.UID)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Len(b, names(), 1)
+	})
+}
+
+// A pod of the same UID is one that has been forgotten, and comes again.
+func TestAForgottenPodStartsAfresh(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		pod := podOf(running("app"))
+		for i := range 3 {
+			b.create(pod)
+			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+			b.remove(pod, 30)
+			wait(second)
+			require.Len(b, b.rt.Execs(), i+1)
+		}
+	})
 }
