@@ -26,6 +26,21 @@ func images() []containerdtest.Image {
 	}
 }
 
+// bootAgent boots a machine that runs the agent, with further files of a text each,
+// and gives the containers of its pods, which run in a containerd of the host.
+func bootAgent(t *testing.T, files map[string]string) (*machine.Machine, *containerdtest.Server, map[string]string) {
+	t.Helper()
+	server := containerdtest.Start(t, images()...)
+	m := machine.New(t)
+	installAgent(t, m, server)
+	for path, text := range files {
+		m.WriteFile(t, path, 0o644, []byte(text))
+	}
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	return m, server, runningContainers(t, server)
+}
+
 // installAgent puts the agent into a machine that is not yet booted, with its unit, its
 // configuration and all manifests, and shows it the host's containerd.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server) {

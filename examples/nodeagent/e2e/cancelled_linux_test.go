@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 )
 
 const (
@@ -29,14 +28,7 @@ const (
 // holds the machine again, and lets it go down at the next power off.
 func TestACancelledShutdownIsFollowedByOneThatIsDelayed(t *testing.T) {
 	t.Parallel()
-	server := containerdtest.Start(t, images()...)
-	m := machine.New(t)
-	installAgent(t, m, server)
-	m.WriteFile(t, capFile, 0o644, []byte(capText))
-	m.WriteFile(t, "/etc/systemd/system/"+blocker, 0o644, []byte(blockerUnit))
-	m.Boot(t)
-	m.AwaitActive(t, agentUnit)
-	containers := runningContainers(t, server)
+	m, server, containers := bootAgent(t, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 )
 
 // testdata has 6 pods, each with a sandbox that ends too, and one init container.
@@ -20,12 +17,7 @@ const sandboxes, inits = 6, 1
 // agent that follows adopts it and drains what is left.
 func TestAKilledAgentIsFollowedByOneThatGoesOn(t *testing.T) {
 	t.Parallel()
-	server := containerdtest.Start(t, images()...)
-	m := machine.New(t)
-	installAgent(t, m, server)
-	m.Boot(t)
-	m.AwaitActive(t, agentUnit)
-	containers := runningContainers(t, server)
+	m, server, containers := bootAgent(t, nil)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 )
 
 // The containers, by the buckets that testdata/kubelet.yaml has for their pods.
@@ -27,12 +26,7 @@ var (
 
 func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	t.Parallel()
-	server := containerdtest.Start(t, images()...)
-	m := machine.New(t)
-	installAgent(t, m, server)
-	m.Boot(t)
-	m.AwaitActive(t, agentUnit)
-	containers := runningContainers(t, server)
+	m, server, containers := bootAgent(t, nil)
 	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
 
 	asked := time.Now()

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 )
 
 // TestRebootDrainsThePodsAndBringsThemBack reboots the machine: its pods are drained
@@ -19,12 +18,7 @@ import (
 // again, and its metrics tell of the shutdown before.
 func TestRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
 	t.Parallel()
-	server := containerdtest.Start(t, images()...)
-	m := machine.New(t)
-	installAgent(t, m, server)
-	m.Boot(t)
-	m.AwaitActive(t, agentUnit)
-	before := runningContainers(t, server)
+	m, server, before := bootAgent(t, nil)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "reboot")

@@ -76,10 +76,11 @@ func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	a.notify("STOPPING=1")
+	err := errors.Join(a.terminator.Close(ctx), a.opts.Runtime.Close())
 	if a.opts.APIServer != nil {
 		a.opts.APIServer.Close()
 	}
-	return errors.Join(a.terminator.Close(ctx), a.opts.Runtime.Close())
+	return err
 }
 
 // notify tells the service manager. That it cannot be told is no reason to end.

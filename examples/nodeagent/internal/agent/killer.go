@@ -42,7 +42,7 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	select {
 	case <-p.settled:
 	case <-ctx.Done():
-		return shutdown.KillResult{Outcome: string(lifecycle.Result{}.Outcome())}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
+		return shutdown.KillResult{}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
 	}
 	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: p.running()}
 	p.terminate(k.terminator.Terminate(ctx, p.spec, stop))
