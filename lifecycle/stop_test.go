@@ -154,3 +154,24 @@ func TestAnOverdueRuntimeIsAnEvent(t *testing.T) {
 		<-b.Terminate(b.Context(), b.pod, lifecycle.Request{}).Done()
 	})
 }
+
+// Wait may be given up and taken up again; it gives what KillPod would have given.
+func TestWaitForATermination(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		result, err := termination.Wait(ctx)
+		var running *lifecycle.StillRunningError
+		require.ErrorAs(b, err, &running)
+		require.Equal(b, []string{"ns/pod/app"}, running.Containers)
+		require.Empty(b, result.Outcome())
+		for range 2 {
+			result, err = termination.Wait(b.Context())
+			require.NoError(b, err)
+			require.Equal(b, lifecycle.GraceExceeded, result.Outcome())
+			require.Equal(b, 5*time.Second, b.at())
+		}
+	})
+}

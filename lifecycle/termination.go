@@ -116,6 +116,23 @@ func (t *Termination) has(id string) bool {
 // Done is closed when every container has ended, or cannot be helped.
 func (t *Termination) Done() <-chan struct{} { return t.done }
 
+// Wait waits until every container has ended, and gives the result with the error of
+// [Result.Err]. ctx bounds the waiting only: when it ends, the termination goes on,
+// the result is that of the moment, and the error is a [*StillRunningError] that names
+// the containers which have not ended; if the pod should have ended by then, an
+// ExceededGracePeriod event says so, as the kubelet does after its
+// own timeout.
+func (t *Termination) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-t.done:
+		result := t.Result()
+		return result, result.Err()
+	case <-ctx.Done():
+		t.recordOverdue()
+		return t.Result(), t.stillRunning(ctx)
+	}
+}
+
 // Result is what became of the containers so far, in the order of the request. It
 // is a copy, final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {

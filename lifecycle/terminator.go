@@ -168,22 +168,10 @@ func (tr *Terminator) enter(ctx context.Context, pod *v1.Pod, req Request) (t *T
 	return t, false
 }
 
-// KillPod terminates a pod, as [Terminator.Terminate] does, and waits for its end.
-// ctx bounds the waiting only: when it ends, the termination goes on, the result is
-// that of the moment, and the error is a [*StillRunningError] that names the
-// containers which have not ended; if the pod should have ended by then, an
-// ExceededGracePeriod event says so, as the kubelet does after
-// [graceperiod.KillTimeout]. Else the error is that of [Result.Err].
+// KillPod terminates a pod, as [Terminator.Terminate] does, and waits for its end, as
+// [Termination.Wait] does.
 func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Result, error) {
-	t := tr.Terminate(ctx, pod, req)
-	select {
-	case <-t.Done():
-		result := t.Result()
-		return result, result.Err()
-	case <-ctx.Done():
-		t.recordOverdue()
-		return t.Result(), t.stillRunning(ctx)
-	}
+	return tr.Terminate(ctx, pod, req).Wait(ctx)
 }
 
 // Forget lets go of a pod that is gone, so that one with the same UID, as a static

@@ -2,7 +2,7 @@ package virtualkubelet
 
 import (
 	"context"
-	"slices"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -57,7 +57,8 @@ func (p *Provider) awaitEnd(ctx context.Context, r *record, t *lifecycle.Termina
 		return nil
 	case <-r.concluded:
 	case <-ctx.Done():
-		return stillRunning(ctx, r, t.Result())
+		_, err := t.Wait(ctx) // which names what still runs
+		return err
 	}
 	if result := t.Result(); result.Outcome() == lifecycle.LeftRunning {
 		return result.Err()
@@ -69,18 +70,6 @@ func (p *Provider) awaitEnd(ctx context.Context, r *record, t *lifecycle.Termina
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
-		return stillRunning(ctx, r, t.Result())
+		return fmt.Errorf("failed to learn how pod %s has ended: %w", r.name, context.Cause(ctx))
 	}
-}
-
-// stillRunning is the error of a caller that stopped waiting.
-func stillRunning(ctx context.Context, r *record, result lifecycle.Result) error {
-	var names []string
-	for _, c := range result.Containers {
-		if c.Outcome == "" {
-			names = append(names, r.name.String()+"/"+c.Name)
-		}
-	}
-	slices.Sort(names)
-	return &lifecycle.StillRunningError{Containers: names, Cause: context.Cause(ctx)}
 }
