@@ -38,7 +38,7 @@ func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Co
 		switch {
 		case err == nil:
 			return true, nil
-		case final(err):
+		case forGood(err):
 			return false, err
 		case ctx.Err() != nil:
 			return false, ctx.Err() // it was cut, and says nothing that last does not
@@ -47,7 +47,7 @@ func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Co
 		last, timeout = err, doubled(timeout)
 		return false, nil
 	})
-	if err == nil || final(err) {
+	if err == nil || forGood(err) {
 		return err
 	}
 	return gaveUp(ctx, last)
@@ -84,10 +84,10 @@ func gaveUp(ctx context.Context, last error) error {
 	return fmt.Errorf("given up: %w: %w", context.Cause(ctx), last)
 }
 
-// final tells whether trying again is of no use: the API server has understood and
+// forGood tells whether trying again is of no use: the API server has understood and
 // said no. A conflict is another writer's, and the next attempt begins with what he
 // wrote; all that is no answer of the API server may be one the next time.
-func final(err error) bool {
+func forGood(err error) bool {
 	if errors.Is(err, errNoUID) {
 		return true
 	}
