@@ -2,12 +2,14 @@ package agent_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -93,6 +95,57 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the node shuts down, also the mirrors of pods whose turn has not come are the
+// shutdown's: what is missing is not made again.
+func TestMirrorsAreTheShutdownsFromItsBeginning(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("low", 0, "exits 15s after TERM").Spec.TerminationGracePeriodSeconds = new(int64(18))
+		b.pod("high", 1000, "")
+		server := b.withAPIServer()
+		b.run()
+		b.pass(time.Second)
+		b.signals <- syscall.SIGTERM
+		b.pass(time.Second)
+		require.NoError(t, server.CoreV1().Pods("ns").Delete(t.Context(), "high-node", metav1.DeleteOptions{}))
+		require.NoError(t, b.end())
+		_, err := server.CoreV1().Pods("ns").Get(t.Context(), "high-node", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+	})
+}
+
+// What a pod is in the end is decided by how it was when it was told to stop: that its
+// containers then ended well does not make it a success.
+func TestPodThatWasStoppedHasNotSucceeded(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("job", 0, "").Spec.RestartPolicy = v1.RestartPolicyNever
+		server := b.withAPIServer()
+		b.run()
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		require.Equal(t, v1.PodFailed, b.mirrorOf(server, "job").Status.Phase)
+	})
+}
+
+// A pod that succeeds when the API server does not hear of it is a success all the
+// same.
+func TestSuccessOfLateIsKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
+		server := b.withAPIServer()
+		var deaf atomic.Bool
+		server.PrependReactor("update", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return deaf.Load(), nil, errors.New("no route to host")
+		})
+		b.run()
+		deaf.Store(true)
+		b.pass(4 * time.Second)
+		require.Equal(t, v1.PodRunning, b.mirrorOf(server, "job").Status.Phase)
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		require.Equal(t, v1.PodSucceeded, b.mirrorOf(server, "job").Status.Phase)
+	})
 }
 
 func TestMirrorOfAPodThatCannotStartIsPending(t *testing.T) {

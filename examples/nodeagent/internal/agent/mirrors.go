@@ -17,7 +17,6 @@ func (a *Agent) keepMirrors(ctx context.Context) {
 		return
 	}
 	var keepers sync.WaitGroup
-	keepers.Go(func() { a.withdraw(ctx) })
 	for _, p := range a.pods.all {
 		keepers.Go(func() {
 			select {
@@ -28,18 +27,6 @@ func (a *Agent) keepMirrors(ctx context.Context) {
 		})
 	}
 	keepers.Wait()
-}
-
-// withdraw undoes what an earlier life of the agent has said about the node, unless
-// its shutdown goes on.
-func (a *Agent) withdraw(ctx context.Context) {
-	select {
-	case <-a.manager.Ready():
-	case <-ctx.Done():
-	}
-	if a.manager.ShutdownStatus() == nil {
-		a.opts.APIServer.Withdraw(ctx)
-	}
 }
 
 // observed is what the keeper of a mirror sees of a pod.

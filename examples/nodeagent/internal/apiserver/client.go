@@ -46,10 +46,8 @@ type Client struct {
 	node   string
 	events *recorder
 
-	mu       sync.Mutex // guards all below; never held while anything waits
-	withdraw *withdrawal
-	spoken   bool  // the shutdown manager has published a state
-	unheard  error // why the API server does not know of the shutdown; nil: it does, or there is none
+	mu      sync.Mutex // guards all below; never held while anything waits
+	unheard error      // why the API server does not know of the shutdown; nil: it does, or there is none
 }
 
 // New makes a Client. ctx gives the logger; the caller must [Client.Close] what it

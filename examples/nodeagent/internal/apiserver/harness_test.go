@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 )
@@ -91,7 +92,7 @@ func connectTo(t *testing.T, server kubernetes.Interface) *apiserver.Client {
 // keep keeps the mirror of the static pod until stop is called, or the test ends.
 func keep(t *testing.T, client *apiserver.Client, p *pod) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

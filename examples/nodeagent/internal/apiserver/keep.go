@@ -41,7 +41,7 @@ func (c *Client) KeepMirror(ctx context.Context, pod *v1.Pod, observed Observed)
 		pause, err := resyncInterval, k.sync(ctx)
 		switch {
 		case err == nil:
-			delays = retries().DelayFunc()
+			delays, k.told = retries().DelayFunc(), ""
 		case ctx.Err() == nil:
 			pause = delays()
 			k.complain(ctx, err)
@@ -50,15 +50,17 @@ func (c *Client) KeepMirror(ctx context.Context, pod *v1.Pod, observed Observed)
 	}
 }
 
-// complain logs what went wrong. A server that is not there at all is no news with
-// every pod and every attempt.
+// complain logs what went wrong, once for each thing. That the server cannot be reached
+// is no news with every pod.
 func (k *keeper) complain(ctx context.Context, err error) {
-	logger := klog.FromContext(ctx)
-	if _, answered := errors.AsType[*apierrors.StatusError](err); answered && !apierrors.IsConflict(err) || errors.Is(err, errNoMirror) {
-		logger.Error(err, "Failed to keep a mirror pod, trying again", "pod", klog.KObj(k.pod))
+	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(k.pod))
+	_, answered := errors.AsType[*apierrors.StatusError](err)
+	if known := k.told == err.Error(); known || !answered && !errors.Is(err, errNoMirror) {
+		logger.V(1).Info("Failed to keep a mirror pod, trying again", "err", err)
 		return
 	}
-	logger.V(1).Info("Failed to keep a mirror pod, trying again", "pod", klog.KObj(k.pod), "err", err)
+	k.told = err.Error()
+	logger.Error(err, "Failed to keep a mirror pod, trying again")
 }
 
 // await waits for a change, but no longer than a pause.

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,9 +136,10 @@ func TestFailuresAreTriedAgainWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
 		var attempts []time.Duration
-		began, broken := time.Now(), true
+		began := time.Now()
+		var works atomic.Bool
 		server.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if !broken {
+			if works.Load() {
 				return false, nil, nil
 			}
 			attempts = append(attempts, time.Since(began))
@@ -146,7 +148,7 @@ func TestFailuresAreTriedAgainWithPauses(t *testing.T) {
 		keep(t, client, &pod{})
 		<-time.After(30 * time.Second)
 		synctest.Wait()
-		broken = false
+		works.Store(true)
 		require.GreaterOrEqual(t, len(attempts), 5)
 		require.LessOrEqual(t, len(attempts), 9, "%v", attempts)
 		<-time.After(16 * time.Second)

@@ -64,52 +64,21 @@ func TestLateWriteDoesNotOverruleTheShutdown(t *testing.T) {
 	require.Equal(t, apistatus.ReasonTakenOut, condition(after, v1.PodReady).Reason)
 }
 
-// ready is the node's Ready condition.
-func ready(server *apistatustest.Server) v1.NodeCondition {
-	node, _ := server.Node(nodeName)
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1.NodeReady {
-			return c
-		}
-	}
-	return v1.NodeCondition{}
-}
-
-func TestWhatAnEarlierLifeHasSaidIsWithdrawn(t *testing.T) {
-	server, client := startServer(t)
-	require.NoError(t, client.Reporter.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
-	require.Equal(t, v1.ConditionFalse, ready(server).Status)
-	client.Withdraw(t.Context())
-	require.Equal(t, v1.ConditionTrue, ready(server).Status)
-	require.NoError(t, client.Unheard())
-}
-
-// A shutdown begins while the server does not answer the withdrawal: it is given up,
-// and does not come after what the shutdown says.
-func TestWithdrawalEndsWithAShutdown(t *testing.T) {
-	server, client := startServer(t)
-	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Hang: true} })
-	withdrawn := make(chan struct{})
-	go func() {
-		defer close(withdrawn)
-		client.Withdraw(t.Context())
-	}()
-	eventually(t, func() bool { return len(server.Requests()) > 0 })
-	published := make(chan error)
-	go func() { published <- client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}) }()
-	<-withdrawn
-	require.Error(t, client.Unheard(), "the shutdown is not known yet")
-	server.Script(nil)
-	require.NoError(t, <-published)
-	require.NoError(t, client.Unheard())
-	require.Equal(t, v1.ConditionFalse, ready(server).Status)
-
-	client.Withdraw(t.Context())
-	require.Equal(t, v1.ConditionFalse, ready(server).Status, "it is too late for that")
-}
-
 func TestUnheardSaysWhy(t *testing.T) {
 	server, client := startServer(t)
+	require.NoError(t, client.Unheard())
+	require.NoError(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
+	require.NoError(t, client.Unheard())
+	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Hang: true} })
+	hung, giveUp := context.WithCancel(t.Context())
+	published := make(chan error)
+	go func() {
+		published <- client.PublishNode(hung, shutdown.NodeState{ShuttingDown: true, Kind: shutdown.KindReboot})
+	}()
+	eventually(t, func() bool { return client.Unheard() != nil })
+	require.EqualError(t, client.Unheard(), "it has not answered")
+	giveUp()
+	require.Error(t, <-published)
 	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Status: http.StatusForbidden} })
 	require.Error(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
 	require.ErrorContains(t, client.Unheard(), "scripted fault")

@@ -15,6 +15,7 @@ type keeper struct {
 	*Client
 	pod      *v1.Pod
 	observed Observed
+	told     string // the last error that was logged
 }
 
 // sync makes the mirror what it should be. That it is the keeper's business is asked
