@@ -1,0 +1,129 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+const (
+	nodeName = "machine"
+
+	// moreFlags is a drop-in of the agent's unit.
+	moreFlags = "/etc/systemd/system/nodeagent.service.d/flags.conf"
+	withAPI   = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + "\"\n"
+)
+
+// TestTheAPIServerHearsOfItBeforeThePowerOff has an API server beside the machine: it
+// knows that the node goes before the first pod ends, and the end of every pod before
+// logind goes on with the power off.
+func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
+	t.Parallel()
+	api, err := apistatustest.Start(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, api.Close()) })
+	m, server, containers := bootAgent(t, map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": kubeconfig(api)})
+	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
+
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	exits, journal := recordsOf(t, server, containers), m.Journal(t)
+	for _, entry := range journal {
+		if entry.Unit == agentUnit {
+			t.Log(entry.Message)
+		}
+	}
+
+	t.Run("the node first", func(t *testing.T) { checkNodeFirst(t, api, exits) })
+	t.Run("final statuses", func(t *testing.T) { checkFinalStatuses(t, api, exits) })
+	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
+}
+
+// kubeconfig is the way to an API server on this host, whose network a machine has.
+func kubeconfig(api *apistatustest.Server) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: e2e
+contexts: [{name: e2e, context: {cluster: e2e, user: e2e}}]
+clusters: [{name: e2e, cluster: {server: %q}}]
+users: [{name: e2e, user: {}}]
+`, api.URL())
+}
+
+// allReady tells whether the mirrors of all pods of testdata are Ready.
+func allReady(pods []*v1.Pod) bool {
+	return len(pods) == sandboxes && !slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return !ready(pod) })
+}
+
+func ready(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func checkNodeFirst(t *testing.T, api *apistatustest.Server, exits records) {
+	requests := api.Requests()
+	said := slices.IndexFunc(requests, func(r apistatustest.Request) bool {
+		return r.Method == http.MethodPatch && r.Path == "/api/v1/nodes/"+nodeName+"/status" &&
+			bytes.Contains(r.Body, []byte(`"GracefulNodeShutdownInProgress"`)) && bytes.Contains(r.Body, []byte(`"node is shutting down"`))
+	})
+	require.GreaterOrEqual(t, said, 0)
+	require.Equal(t, http.StatusOK, requests[said].Status)
+	for name, exit := range exits {
+		require.True(t, requests[said].Answered.Before(exit.At), name)
+	}
+	ended := slices.IndexFunc(requests, func(r apistatustest.Request) bool {
+		return r.Method == http.MethodPatch && bytes.Contains(r.Body, []byte(`"DisruptionTarget"`))
+	})
+	require.Greater(t, ended, said)
+}
+
+func checkFinalStatuses(t *testing.T, api *apistatustest.Server, exits records) {
+	pods := api.Pods()
+	require.Len(t, pods, sandboxes)
+	for _, pod := range pods {
+		require.Equal(t, v1.PodFailed, pod.Status.Phase, pod.Name)
+		require.Equal(t, "Terminated", pod.Status.Reason, pod.Name)
+		require.Equal(t, "Pod was terminated in response to imminent node shutdown.", pod.Status.Message, pod.Name)
+		require.False(t, ready(pod), pod.Name)
+		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			exit, ran := exits[pod.Name+"/"+c.Name]
+			if !ran {
+				continue // an init container, which had ended before
+			}
+			require.NotNil(t, c.State.Terminated, "%s/%s", pod.Name, c.Name)
+			require.EqualValues(t, exit.Code, c.State.Terminated.ExitCode, "%s/%s", pod.Name, c.Name)
+			delete(exits, pod.Name+"/"+c.Name)
+		}
+	}
+	require.Empty(t, exits, "the end of each is told")
+}
+
+// checkAnsweredBefore goes by the clock that both have.
+func checkAnsweredBefore(t *testing.T, api *apistatustest.Server, journal []machine.Entry) {
+	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
+	require.GreaterOrEqual(t, began, 0, "logind tells of the shutdown")
+	final := 0
+	for _, r := range api.Requests() {
+		if r.Method != http.MethodPatch || !strings.Contains(r.Path, "/pods/") || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {
+			continue
+		}
+		final++
+		require.Equal(t, http.StatusOK, r.Status)
+		require.True(t, r.Answered.Before(journal[began].Time), "%s was answered at %v", r.Path, r.Answered)
+	}
+	require.Equal(t, sandboxes, final, "one update for each pod")
+}

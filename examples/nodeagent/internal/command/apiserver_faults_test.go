@@ -1,0 +1,100 @@
+package command_test
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+)
+
+func TestServerThatIsDeadFromTheStart(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	c.Die()
+	began := time.Now()
+	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
+	p.says("1 of 1 pods run.")
+	require.Contains(t, p.out.String(), "the pods run without it until it can: ")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Less(t, time.Since(began), 8*time.Second, "3 s of schedule, and a start on a busy machine")
+	require.Contains(t, p.out.String(), "Warning: the API server does not know that this node shut down: ")
+	require.Contains(t, p.out.String(), "Warning: the API server has not accepted the final status of 1 pod: default/web-"+nodeName)
+	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
+}
+
+// A server that comes up later is told what it has missed.
+func TestServerThatComesUpLater(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	c.Die()
+	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
+	p.says("1 of 1 pods run.")
+	require.NoError(t, c.Revive())
+	c.ready("web")
+}
+
+func TestServerThatDiesInTheMiddle(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4)
+	c.onHook("web", c.Die)
+	p := c.run(map[string]string{"web.yaml": c.hooked("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
+	c.ready("web", "db")
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Less(t, time.Since(began), 5*time.Second, "4 s were planned")
+	require.NotContains(t, p.out.String(), "does not know that this node shut down")
+	require.Contains(t, p.out.String(), "default/web-"+nodeName)
+	require.Regexp(t, `has not accepted the final status of .*default/web-`+nodeName, p.out.String())
+	require.Contains(t, p.out.String(), "2 of 2 pods stopped in time.")
+}
+
+// A mirror that could not be created in time is not created when its pod is stopped.
+func TestNoMirrorIsCreatedInAShutdown(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	c.Script(func(r *http.Request) apistatustest.Fault {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/pods") {
+			return apistatustest.Fault{Status: http.StatusInternalServerError}
+		}
+		return apistatustest.Fault{}
+	})
+	c.onHook("web", func() { c.Script(nil) })
+	p := c.run(map[string]string{"web.yaml": strings.Replace(c.hooked("web", "exits 2s after TERM"), "60", "3", 1)})
+	c.eventually("a mirror is tried", func() bool { return countPosts(c) > 0 })
+	p.says("1 of 1 pods run.")
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit(), p.stderr.String())
+	require.Nil(t, c.pod("web"))
+}
+
+// countPosts is how often a pod was to be created.
+func countPosts(c *cluster) int {
+	n := 0
+	for _, request := range c.Requests() {
+		if request.Method == http.MethodPost && strings.HasSuffix(request.Path, "/pods") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSecondSignalNamesWhatIsNotTold(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 60)
+	p := c.run(map[string]string{"web.yaml": scripted("web", "ignores TERM")})
+	c.ready("web")
+	p.signal(syscall.SIGTERM)
+	p.says("got SIGTERM, is ending")
+	p.signal(syscall.SIGTERM)
+	p.says("A second signal ends the waiting.")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 1, p.exit())
+	require.Contains(t, p.out.String(), "has not accepted the final status of 1 pod: default/web-"+nodeName)
+}
