@@ -51,11 +51,12 @@ func (c *Client) KeepMirror(ctx context.Context, pod *v1.Pod, observed Observed)
 }
 
 // complain logs what went wrong, once for each thing. That the server cannot be reached
-// is no news with every pod.
+// is no news with every pod, and that another one has written first is none at all.
 func (k *keeper) complain(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(k.pod))
 	_, answered := errors.AsType[*apierrors.StatusError](err)
-	if known := k.told == err.Error(); known || !answered && !errors.Is(err, errNoMirror) {
+	refused := answered && !apierrors.IsConflict(err) || errors.Is(err, errNoMirror)
+	if !refused || k.told == err.Error() {
 		logger.V(1).Info("Failed to keep a mirror pod, trying again", "err", err)
 		return
 	}
