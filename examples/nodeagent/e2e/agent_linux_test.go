@@ -28,10 +28,13 @@ func images() []containerdtest.Image {
 
 // bootAgent boots a machine that runs the agent, with further files of a text each,
 // and gives the containers of its pods, which run in a containerd of the host.
-func bootAgent(t *testing.T, files map[string]string) (*machine.Machine, *containerdtest.Server, map[string]string) {
+func bootAgent(t *testing.T, files map[string]string, set ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	server := containerdtest.Start(t, images()...)
 	m := machine.New(t)
+	for _, set := range set {
+		set(m)
+	}
 	installAgent(t, m, server)
 	for path, text := range files {
 		m.WriteFile(t, path, 0o644, []byte(text))

@@ -35,7 +35,8 @@ func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
 	api, err := apistatustest.Start(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Close()) })
-	m, server, containers := bootAgent(t, map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": kubeconfig(api)})
+	files := map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": kubeconfig(api)}
+	m, server, containers := bootAgent(t, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
 
 	m.Run(t, "systemctl", "poweroff")
@@ -52,7 +53,8 @@ func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
 }
 
-// kubeconfig is the way to an API server on this host, whose network a machine has.
+// kubeconfig is the way to an API server of this host, for a machine that shares its
+// network.
 func kubeconfig(api *apistatustest.Server) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config

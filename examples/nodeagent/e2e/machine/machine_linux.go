@@ -38,6 +38,7 @@ type Machine struct {
 	base   string // the tree below, shared with other machines
 	folder string
 	binds  []string // of nspawn's command line
+	shares bool     // the network of the host
 	boots  int
 	nspawn *exec.Cmd
 	ended  chan struct{} // closed when nspawn has ended, after exit was set
@@ -115,13 +116,21 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.wait(t)
 }
 
+// ShareNetwork lets a machine that is not yet booted see the network of the host,
+// with what listens there, and listen in it itself; else it sees none.
+func (m *Machine) ShareNetwork() { m.shares = true }
+
 // command is that of nspawn. The machine is not registered with a systemd of the
-// host, which need not have one, and sees no network.
+// host, which need not have one.
 func (m *Machine) command() []string {
-	return append([]string{
+	command := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
-		"--register=no", "--keep-unit", "--private-network", "--console=read-only", "--setenv=SYSTEMD_COLORS=0",
-	}, m.binds...)
+		"--register=no", "--keep-unit", "--console=read-only", "--setenv=SYSTEMD_COLORS=0",
+	}
+	if !m.shares {
+		command = append(command, "--private-network")
+	}
+	return append(command, m.binds...)
 }
 
 // wait follows nspawn until its end, at the latest that of the test.
