@@ -50,7 +50,8 @@ type drain struct {
 	beside  []*entry  // what is stored and said beside the drain
 	final   Report    // read once over is closed
 
-	straggled bool // pods have outlived the shutdown
+	reserve   time.Duration // left for the API server, of what the bucket keeps for it
+	straggled bool          // pods have outlived the shutdown
 }
 
 // newDrain is a drain that has not begun. It reads nothing that could block.
@@ -135,6 +136,7 @@ func (d *drain) bucket(i int) {
 	if len(pods) == 0 {
 		return
 	}
+	d.reserve = share.reserve()
 	if share = d.markNotReady(pods, share, began); d.halted() {
 		d.spare(pods)
 		return

@@ -12,7 +12,7 @@ func (d *drain) finish() (ended time.Time) {
 	for _, b := range d.batches {
 		d.straggled = !d.await(b.done, d.timing.end.Add(-flush)) || d.straggled
 	}
-	d.flush(d.roster.all(), d.timing.end)
+	d.flushLast()
 	if d.interrupted() {
 		d.m.last.set(d.began, d.result(time.Time{}))
 		return time.Time{}

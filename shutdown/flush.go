@@ -18,15 +18,22 @@ func (d *drain) choosePolicy() {
 	d.note(err)
 }
 
-// flush waits until the final statuses of the pods that have ended are accepted.
-// What is not acknowledged is flushed again at the end, and named in the report.
+// flush waits until the final statuses of the pods that have ended are accepted, for
+// as long as the reserve lasts: pods that end early do not make a dead API server
+// cost more. What is not acknowledged is flushed again at the end, with what is left
+// of the reserve, and named in the report.
 func (d *drain) flush(kills []*kill, until time.Time) {
 	if d.m.opts.Reporter == nil {
 		return
 	}
-	ended := d.unflushed(kills)
-	if len(ended) == 0 {
+	ended, fresh := d.unflushed(kills)
+	if len(ended) == 0 || !fresh && d.keeps() && d.reserve <= 0 {
 		return
+	}
+	if d.keeps() {
+		began := time.Now()
+		until = earlier(until, began.Add(d.reserve))
+		defer func() { d.reserve -= time.Since(began) }()
 	}
 	pods := d.finals(ended)
 	err := d.within(d.ctx, until, func(ctx context.Context) error {
@@ -38,20 +45,34 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 	acknowledge(ended, err)
 }
 
-// unflushed are the pods that have ended and whose final status is not accepted.
-// One that is left as it is has none, unless it was being deleted anyway.
-func (d *drain) unflushed(kills []*kill) []*kill {
-	var ended []*kill
+// flushLast flushes what is left. Pods that have ended since their bucket's flush,
+// or that had none, bring a reserve of their own.
+func (d *drain) flushLast() {
+	if _, fresh := d.unflushed(d.roster.all()); fresh {
+		d.reserve = max(d.reserve, d.timing.plan.FlushReserve)
+	}
+	d.flush(d.roster.all(), d.timing.end)
+}
+
+// keeps tells whether a reserve is kept; if none is wished, a flush has what the pods
+// leave.
+func (d *drain) keeps() bool { return d.timing.plan.FlushReserve > 0 }
+
+// unflushed are the pods that have ended and whose final status is not accepted, and
+// whether some were never handed in. One that is left as it is has no final status,
+// unless it was being deleted anyway.
+func (d *drain) unflushed(kills []*kill) (ended []*kill, fresh bool) {
 	for _, k := range kills {
+		unflushed, handedIn := k.toFlush()
 		switch {
-		case !k.toFlush():
+		case !unflushed:
 		case k.pod.DeletionTimestamp == nil && d.policy.of(k.pod) == PolicyLeaveAsIs:
 			k.acknowledge()
 		default:
-			ended = append(ended, k)
+			ended, fresh = append(ended, k), fresh || !handedIn
 		}
 	}
-	return ended
+	return ended, fresh
 }
 
 // finals are copies of pods as they are to be in the end.
@@ -67,11 +88,9 @@ func (d *drain) finals(kills []*kill) []*v1.Pod {
 // if it is to be removed.
 func (k *kill) final(policy PodPolicy, now metav1.Time) *v1.Pod {
 	pod := *k.pod
-	k.mu.Lock()
-	if k.status != nil {
-		pod.Status = *k.status
+	if status := k.handIn(); status != nil {
+		pod.Status = *status
 	}
-	k.mu.Unlock()
 	policy.setStatus()(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &k.seconds

@@ -36,7 +36,8 @@ type kill struct {
 
 	mu             sync.Mutex // guards all below; the killer's goroutine writes it
 	state          uint8
-	flushed        bool          // the final status is accepted
+	handedIn       bool          // the final status was given to the reporter
+	flushed        bool          // and is accepted
 	until          time.Duration // when its grace ends
 	started, ended time.Duration
 	outcome        string
@@ -139,11 +140,21 @@ func (k *kill) spared() bool {
 	return k.state == killPlanned
 }
 
-// toFlush tells whether the pod has ended and its final status is not accepted.
-func (k *kill) toFlush() bool {
+// toFlush tells whether the pod has ended and its final status is not accepted, and
+// whether it was handed in.
+func (k *kill) toFlush() (unflushed, handedIn bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state == killEnded && !k.flushed
+	return k.state == killEnded && !k.flushed, k.handedIn
+}
+
+// handIn notes that the final status is handed in, and gives what the killer knows
+// of it; nil: nothing.
+func (k *kill) handIn() *v1.PodStatus {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.handedIn = true
+	return k.status
 }
 
 // acknowledge says that the final status is accepted.

@@ -27,8 +27,10 @@ type PlanOptions struct {
 	UnmountReserve time.Duration
 	// FlushReserve is the same for the pods' final statuses, after the unmount. 0:
 	// none in [NewPlan], [DefaultFlushReserve] in a [Manager] with a Reporter.
-	// Negative: none. A [ReadinessMarker] has half of it, before the kills. Both
-	// reserves together are at most half of a bucket's time.
+	// Negative: none, and the flush has what the pods leave. It also bounds what a
+	// bucket spends on the API server: a [ReadinessMarker] has half of it, before the
+	// kills, and the flush the rest. Both reserves together are at most half of a
+	// bucket's time.
 	FlushReserve time.Duration
 	// NoRollOver is the kubelet's behaviour: time that a bucket leaves unused is
 	// lost to the later ones.

@@ -22,17 +22,18 @@ func (d *drain) markNotReady(pods []*v1.Pod, s share, began time.Time) share {
 	if !ok || len(pods) == 0 {
 		return s
 	}
-	until := began.Add(s.flush.Sub(s.unmount) / 2)
-	if !began.Before(until) {
-		return s // there is no reserve
+	if d.reserve <= 0 {
+		return s
 	}
-	err := d.within(d.stopped, until, func(ctx context.Context) error {
+	err := d.within(d.stopped, began.Add(d.reserve/2), func(ctx context.Context) error {
 		return marker.MarkReady(ctx, pods, false)
 	})
 	if err != nil && !d.halted() {
 		d.note(fmt.Errorf("failed to mark %d pods not ready: %w", len(pods), err))
 	}
-	return s.later(time.Since(began))
+	took := time.Since(began)
+	d.reserve -= took
+	return s.later(took)
 }
 
 // later moves the ends of the pods and of the unmount; the flush has less.

@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,35 +66,94 @@ func TestMarkingCostsTheReserve(t *testing.T) {
 				require.Equal(t, took, n.startedAt("web", began))
 				require.Equal(t, 20*time.Second+took, n.startedAt("etcd", began))
 				require.Equal(t, map[string]int64{"web": 18, "etcd": 8}, n.granted())
-				require.Equal(t, 31500*time.Millisecond, n.releasedAfter(began))
+				require.Equal(t, 30*time.Second, n.releasedAfter(began))
 			})
 		})
 	}
 }
 
-// Pods that end at once are not made to wait for a dead API server for longer than
-// the reserve either.
-func TestMarkingWhenPodsEndAtOnce(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: time.Hour}
+// Where pods end at once, a dead API server costs each bucket its reserve and no
+// more, and the host nothing beside that.
+func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour, FlushTakes: time.Hour}
+		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
 		n.pass(time.Minute)
-		require.Equal(t, 500*time.Millisecond, n.releasedAfter(began))
-		require.Contains(t, n.report().Errors[0], "failed to mark 1 pods not ready")
+		require.Equal(t, 500*time.Millisecond, n.startedAt("web", began))
+		require.Equal(t, 1500*time.Millisecond, n.startedAt("etcd", began))
+		require.Equal(t, 2*time.Second, n.releasedAfter(began))
+		require.Len(t, reporter.Flushed(), 2)
+		report := n.report()
+		require.Len(t, report.Errors, 4)
+		require.Contains(t, report.Errors[0], "failed to mark 1 pods not ready")
+		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 1 pods")
+		for _, pod := range report.Pods {
+			require.True(t, pod.Unflushed, pod.Name)
+		}
 	})
 }
 
-// Without a reserve nobody is marked.
+// What is left of the reserve is for those who had bad luck before.
+func TestAServerThatComesBack(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{FlushErr: func(call int) error {
+			if call == 0 {
+				return errors.New("connection refused")
+			}
+			return nil
+		}}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		flushed := reporter.Flushed()
+		require.Len(t, flushed, 3)
+		require.Equal(t, []string{"web"}, flushed[2].Pods)
+		for _, pod := range n.report().Pods {
+			require.False(t, pod.Unflushed, pod.Name)
+		}
+	})
+}
+
+// Pods that outlive their bucket are flushed in the end, in a reserve of their own:
+// that of the bucket may be spent.
+func TestStragglersAreFlushed(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("late", 0, 20)), func(t *testing.T, n *node) {
+		n.opts.Config = config(20*time.Second, 0)
+		began := time.Now()
+		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "late" {
+				<-time.After(20500 * time.Millisecond)
+			}
+			return shutdown.KillResult{}, nil
+		})
+		reporter := &shutdowntest.Reporter{FlushTakes: 700 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		flushed := reporter.Flushed()
+		require.Len(t, flushed, 2)
+		require.Error(t, flushed[0].Err, "late has used most of the reserve")
+		require.Equal(t, []string{"web", "late"}, flushed[1].Pods)
+		require.NoError(t, flushed[1].Err)
+		require.Equal(t, 21200*time.Millisecond, n.releasedAfter(began))
+	})
+}
+
+// Without a reserve nobody is marked, and the flush has what the pods leave.
 func TestMarkingNeedsAReserve(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{}
+		reporter := &shutdowntest.Reporter{FlushTakes: 5 * time.Second}
 		n.opts.Reporter, n.opts.Plan.FlushReserve = reporter, -1
 		n.run()
 		n.announce()
 		require.Empty(t, reporter.Marked())
 		require.Len(t, n.killer.Kills(), 1)
+		n.pass(time.Minute)
+		require.NoError(t, reporter.Flushed()[0].Err)
 	})
 }
 

@@ -22,9 +22,12 @@ type share struct {
 	left, own            time.Duration // what the pods have, with what rolled over and without
 }
 
+// reserve is what a bucket keeps for the API server.
+func (s share) reserve() time.Duration { return max(s.flush.Sub(s.unmount), 0) }
+
 // latecomers is until when pods are waited for that use all of their grace: they
 // end a moment after it, and their final statuses belong into this bucket's flush.
-func (s share) latecomers() time.Time { return s.unmount.Add(s.flush.Sub(s.unmount) / 2) }
+func (s share) latecomers() time.Time { return s.unmount.Add(s.reserve() / 2) }
 
 // timerLag is how late a bucket may start without losing a second of its grace,
 // which is counted in whole ones: timers and the reading of the pods take a

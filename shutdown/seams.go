@@ -71,8 +71,9 @@ type Reporter interface {
 	// server. The pods are copies, with the status that they are to have in the end;
 	// one with a deletion timestamp is to be removed once its status is accepted. An
 	// *[UnflushedError] names those that were not; any other error means that none
-	// was. What is not acknowledged is handed in again before the lock is released,
-	// and is in the report.
+	// was. What is not acknowledged is handed in again before the lock is released, if
+	// there is time, and is in the report. An error that comes when ctx has ended comes
+	// too late to tell pods apart: return a moment before.
 	FlushPods(ctx context.Context, pods []*v1.Pod) error
 }
 
@@ -94,7 +95,7 @@ type NodeState struct {
 	Policy       PodPolicy // what becomes of the pods that it kills
 }
 
-// UnflushedError names the pods whose final status was not acknowledged.
+// UnflushedError names the pods whose status was not acknowledged.
 type UnflushedError struct {
 	Pods []types.NamespacedName
 	Err  error // why; nil: not known
@@ -102,7 +103,7 @@ type UnflushedError struct {
 
 // Error counts the pods and gives the reason.
 func (e *UnflushedError) Error() string {
-	text := fmt.Sprintf("the final status of %d pods was not acknowledged", len(e.Pods))
+	text := fmt.Sprintf("the status of %d pods was not acknowledged", len(e.Pods))
 	if e.Err == nil {
 		return text
 	}

@@ -42,7 +42,7 @@ func TestAPodWithoutAUIDIsNotGuessed(t *testing.T) {
 	pod.UID = ""
 	c := newCluster(running("web"))
 	err := c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod})
-	require.EqualError(t, err, "the final status of 1 pods was not acknowledged: the pod has no UID")
+	require.EqualError(t, err, "the status of 1 pods was not acknowledged: the pod has no UID")
 	require.Equal(t, []string{"default/web"}, names(t, err))
 	require.Empty(t, c.verbs())
 }

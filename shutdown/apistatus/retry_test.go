@@ -201,7 +201,7 @@ func TestTheEndOfTheTime(t *testing.T) {
 		c := newCluster(servers...)
 		err := c.reporter(t).FlushPods(ctx, pods)
 		require.Equal(t, []string{"default/web-000", "default/web-001", "default/web-002"}, names(t, err))
-		require.EqualError(t, err, "the final status of 3 pods was not acknowledged: given up: the time of the bucket is spent")
+		require.EqualError(t, err, "the status of 3 pods was not acknowledged: given up: the time of the bucket is spent")
 		require.Empty(t, c.verbs())
 	})
 }
