@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,7 @@ type announcer struct {
 	reporter Reporter      // nil: nothing is published
 	events   EventRecorder // nil: nothing is recorded
 	node     runtime.Object
+	timeout  time.Duration // of a first attempt to publish
 	wake     chan struct{} // of size 1
 
 	mu        sync.Mutex // guards all below
@@ -100,7 +102,9 @@ func (a *announcer) announce(ctx context.Context, said *announcement) {
 }
 
 // publish tries until the state is accepted or superseded. The first attempt
-// settles the announcement.
+// settles the announcement: it has as long as a drain waits, so that the drain hears
+// what was in its way. Each further one has twice the time of the one before, so that
+// the slowest server is told in the end.
 func (a *announcer) publish(ctx context.Context, said *announcement) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -111,16 +115,20 @@ func (a *announcer) publish(ctx context.Context, said *announcement) {
 		return
 	}
 	defer a.end()
-	said.err = a.publishOnce(ctx, *said.state)
+	timeout := a.timeout
+	said.err = a.publishOnce(ctx, *said.state, timeout)
 	settle()
 	var pause backoff
 	for err := said.err; err != nil && pause.wait(ctx, nil); {
-		err = a.publishOnce(ctx, *said.state)
+		timeout = saturatingAdd(timeout, timeout)
+		err = a.publishOnce(ctx, *said.state, timeout)
 	}
 }
 
 // publishOnce is one call of the reporter.
-func (a *announcer) publishOnce(ctx context.Context, state NodeState) error {
+func (a *announcer) publishOnce(ctx context.Context, state NodeState, timeout time.Duration) error {
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, errTimeSpent)
+	defer stop()
 	if err := a.reporter.PublishNode(ctx, state); err != nil {
 		return fmt.Errorf("failed to publish the node state: %w", err)
 	}

@@ -123,6 +123,10 @@ func TestADeadServerCostsTheReserve(t *testing.T) {
 						require.LessOrEqual(t, released.Sub(began), shutdown.DefaultPublishTimeout+2*shutdown.DefaultFlushReserve)
 					}
 					require.Len(t, unflushedIn(report), 20)
+					if name == "refuses" {
+						require.Contains(t, report.Errors[0], "failed to publish the node state")
+						require.Contains(t, report.Errors[0], errRefused.Error(), "the reason is heard")
+					}
 					left := map[int32]int64{0: 20 - 2 - 1, critical: 10 - 1}
 					if takes == 0 {
 						left[critical] = 30 - 2 - 1 - 1 // what the others leave rolls over

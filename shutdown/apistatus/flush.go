@@ -44,7 +44,8 @@ func (r *Reporter) each(ctx context.Context, pods []*v1.Pod, write func(context.
 }
 
 // inTime is a context that ends before ctx: who waits until the end of ctx and no
-// longer would not hear which pods are acknowledged, and would take all for lost.
+// longer would not hear why, nor which pods are acknowledged, and would take all for
+// lost.
 func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -19,8 +19,11 @@ import (
 // own heartbeat nor the node controller's Unknown is overruled. What is known
 // already is not written again.
 //
-// It tries until ctx ends, but for a refusal and for a node that does not exist.
+// It tries until a moment before ctx ends, but for a refusal and for a node that does
+// not exist.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
+	ctx, cancel := inTime(ctx)
+	defer cancel()
 	return r.retry(ctx, nil, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
 }
 

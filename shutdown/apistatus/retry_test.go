@@ -114,7 +114,7 @@ func TestTheFirstBound(t *testing.T) {
 	for name, test := range map[string]struct{ attempt, left, want time.Duration }{
 		"the default":         {0, time.Hour, time.Second},
 		"of the options":      {3 * time.Second, time.Hour, 3 * time.Second},
-		"a quarter of little": {0, time.Second, 250 * time.Millisecond},
+		"a quarter of little": {0, time.Second, 237500 * time.Microsecond}, // less the head start
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
