@@ -45,8 +45,9 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 		return shutdown.KillResult{}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
 	}
 	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: p.running()}
-	p.terminate(k.terminator.Terminate(ctx, p.spec, stop))
-	stopped, err := k.terminator.KillPod(ctx, p.spec, stop) // joins it
+	termination := k.terminator.Terminate(ctx, p.spec, stop)
+	p.terminate(termination)
+	stopped, err := termination.Wait(ctx)
 	result := shutdown.KillResult{Outcome: string(stopped.Outcome()), Status: k.status(ctx, p, req)}
 	if ctx.Err() != nil {
 		return result, err // its containers are not to be removed under its hands
