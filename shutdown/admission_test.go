@@ -1,12 +1,14 @@
 package shutdown_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -136,3 +138,48 @@ func TestPublishIsSuperseded(t *testing.T) {
 		require.NoError(t, published[1].Err, "within a second")
 	})
 }
+
+// A drain that overtakes another waits for the same announcement; what was in its way
+// is heard by the one that waits for it last.
+func TestPublishForTwoDrains(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Minute}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
+		n.pass(5 * time.Minute)
+		require.Equal(t, 2*time.Second, n.startedAt("web", began))
+		require.Equal(t, []string{"failed to publish the node state: the time for it was spent"}, n.report().Errors)
+	})
+}
+
+// A reporter that ignores its context is left behind, a moment later, by each drain
+// that waits for it.
+func TestDeafPublish(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		reporter := &deafReporter{over: make(chan struct{})}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
+		n.pass(time.Minute)
+		require.Equal(t, 3020*time.Millisecond, n.startedAt("web", began))
+		close(reporter.over)
+	})
+}
+
+// deafReporter publishes a shutdown when it is over, and nothing before.
+type deafReporter struct{ over chan struct{} }
+
+func (r *deafReporter) PublishNode(_ context.Context, state shutdown.NodeState) error {
+	if state.ShuttingDown {
+		<-r.over
+	}
+	return nil
+}
+
+func (*deafReporter) FlushPods(context.Context, []*v1.Pod) error { return nil }

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// leastFlush is what a second attempt needs to be worth making.
+const leastFlush = 100 * time.Millisecond
+
 // choosePolicy asks for the policy, once the kind of the shutdown is known.
 func (d *drain) choosePolicy() {
 	policy, err := d.m.policyFor(d.event.Kind)
@@ -27,7 +30,7 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 		return
 	}
 	ended, fresh := d.unflushed(kills)
-	if len(ended) == 0 || !fresh && d.keeps() && d.reserve <= 0 {
+	if len(ended) == 0 || !fresh && d.keeps() && d.reserve < leastFlush {
 		return
 	}
 	if d.keeps() {

@@ -55,8 +55,21 @@ func (d *drain) prepare(pods []*v1.Pod) {
 	d.saveBeside()
 	d.hold()
 	if d.said != nil && d.m.opts.Reporter != nil {
-		d.settled(d.said.settled, &d.said.err, d.received.Add(d.publishTime(pods)), "publish the node state")
+		d.awaitPublished(d.received.Add(d.publishTime(pods)))
 	}
+}
+
+// hearing is how long a reporter is listened to that is not waited for any longer,
+// for what was in its way.
+const hearing = 20 * time.Millisecond
+
+// awaitPublished waits until the node's state is published, or a time has come.
+func (d *drain) awaitPublished(until time.Time) {
+	if !d.await(d.said.settled, until) {
+		d.said.hurry()
+		until = time.Now().Add(hearing)
+	}
+	d.settled(d.said.settled, &d.said.err, until, "publish the node state")
 }
 
 // publishTime is what the publishing may cost: a quarter of the first bucket that

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,8 +24,22 @@ var errSuperseded = errors.New("a newer node state has to be published")
 type announcement struct {
 	eventtype, message string     // of the event; "": none
 	state              *NodeState // nil: nothing is published
+	hurry              func()     // called by each who waits for it no longer
+	hurried            chan struct{}
 	settled            chan struct{}
 	err                error // of the first attempt; read once settled is closed
+}
+
+func newAnnouncement(eventtype, message string, state *NodeState) *announcement {
+	hurried := make(chan struct{})
+	return &announcement{
+		eventtype: eventtype,
+		message:   message,
+		state:     state,
+		hurry:     sync.OnceFunc(func() { close(hurried) }),
+		hurried:   hurried,
+		settled:   make(chan struct{}),
+	}
 }
 
 // announcer says what becomes of the node, in order: an event each, and the state
@@ -36,7 +49,6 @@ type announcer struct {
 	reporter Reporter      // nil: nothing is published
 	events   EventRecorder // nil: nothing is recorded
 	node     runtime.Object
-	timeout  time.Duration // of a first attempt to publish
 	wake     chan struct{} // of size 1
 
 	mu        sync.Mutex // guards all below
@@ -47,7 +59,7 @@ type announcer struct {
 // say puts an announcement in the queue and never blocks. A state supersedes the
 // one that is being published.
 func (a *announcer) say(eventtype, message string, state *NodeState) *announcement {
-	said := &announcement{eventtype: eventtype, message: message, state: state, settled: make(chan struct{})}
+	said := newAnnouncement(eventtype, message, state)
 	a.mu.Lock()
 	a.queue = append(a.queue, said)
 	supersede := a.supersede
@@ -102,9 +114,8 @@ func (a *announcer) announce(ctx context.Context, said *announcement) {
 }
 
 // publish tries until the state is accepted or superseded. The first attempt
-// settles the announcement: it has as long as a drain waits, so that the drain hears
-// what was in its way. Each further one has twice the time of the one before, so that
-// the slowest server is told in the end.
+// settles the announcement. It ends when nobody waits for it any longer, so that they
+// hear what was in its way; those that follow have all the time there is.
 func (a *announcer) publish(ctx context.Context, said *announcement) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -115,20 +126,32 @@ func (a *announcer) publish(ctx context.Context, said *announcement) {
 		return
 	}
 	defer a.end()
-	timeout := a.timeout
-	said.err = a.publishOnce(ctx, *said.state, timeout)
+	said.err = a.publishFirst(ctx, said)
 	settle()
 	var pause backoff
 	for err := said.err; err != nil && pause.wait(ctx, nil); {
-		timeout = saturatingAdd(timeout, timeout)
-		err = a.publishOnce(ctx, *said.state, timeout)
+		err = a.publishOnce(ctx, *said.state)
 	}
 }
 
+// publishFirst is the attempt that drains wait for.
+func (a *announcer) publishFirst(ctx context.Context, said *announcement) error {
+	ctx, cut := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-said.hurried:
+			cut(errTimeSpent)
+		case <-ctx.Done():
+		}
+	})
+	defer watch.Wait()
+	defer cut(nil)
+	return a.publishOnce(ctx, *said.state)
+}
+
 // publishOnce is one call of the reporter.
-func (a *announcer) publishOnce(ctx context.Context, state NodeState, timeout time.Duration) error {
-	ctx, stop := context.WithTimeoutCause(ctx, timeout, errTimeSpent)
-	defer stop()
+func (a *announcer) publishOnce(ctx context.Context, state NodeState) error {
 	if err := a.reporter.PublishNode(ctx, state); err != nil {
 		return fmt.Errorf("failed to publish the node state: %w", err)
 	}

@@ -43,7 +43,7 @@ func (l *loop) openLedger() {
 }
 
 func (m *Manager) newAnnouncer() *announcer {
-	return &announcer{reporter: m.opts.Reporter, events: m.opts.Events, node: m.opts.Node, timeout: m.opts.PublishTimeout, wake: make(chan struct{}, 1)}
+	return &announcer{reporter: m.opts.Reporter, events: m.opts.Events, node: m.opts.Node, wake: make(chan struct{}, 1)}
 }
 
 func (m *Manager) newKeeper() *keeper {

@@ -63,8 +63,9 @@ type EventRecorder interface {
 // ends, and the drain goes on without it.
 type Reporter interface {
 	// PublishNode makes the state of the node known. It is called in order, one at
-	// a time, and again with a backoff and twice the time after an error; ctx ends when
-	// its time is spent, or when a newer state has to be published. The first state of every agent is what it finds: a shutdown,
+	// a time, and again with a backoff after an error. ctx ends when a newer state has
+	// to be published, and that of a first attempt when the drain waits for it no
+	// longer; the error of that attempt is in the report. The first state of every agent is what it finds: a shutdown,
 	// or that there is none, which takes back what one before it may have said.
 	PublishNode(ctx context.Context, state NodeState) error
 	// FlushPods returns when the final statuses of pods are accepted by the API
