@@ -137,6 +137,7 @@ func (l *loop) over() (shutdown.Report, bool) {
 // manager that stops its units right after the lock was released.
 func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(s)
+	l.logErrors(report)
 	l.began, l.ended, l.told, l.drained = time.Time{}, report.Ended, l.pods.told(), !report.Cancelled
 	if l.manual() || l.asked {
 		return true, failures(report)

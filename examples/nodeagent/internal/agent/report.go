@@ -10,7 +10,7 @@ import (
 )
 
 // failures is an error if a shutdown has not stopped all of its pods, or if
-// something else went wrong in it.
+// something else went wrong in it, of which it has the first.
 func failures(report shutdown.Report) error {
 	var errs []error
 	for _, p := range report.Pods {
@@ -18,10 +18,20 @@ func failures(report shutdown.Report) error {
 			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
 		}
 	}
-	for _, text := range report.Errors {
-		errs = append(errs, errors.New(text))
+	if len(report.Errors) > 0 {
+		errs = append(errs, errors.New(report.Errors[0]))
+	}
+	if more := len(report.Errors) - 1; more > 0 {
+		errs = append(errs, fmt.Errorf("and %d more errors like that (-v=1 logs all)", more))
 	}
 	return errors.Join(errs...)
+}
+
+// logErrors has what went wrong beside the pods' own ends in the log, all of it.
+func (l *loop) logErrors(report shutdown.Report) {
+	for _, text := range report.Errors {
+		l.opts.Logger.V(1).Info("Shutdown error", "err", text)
+	}
 }
 
 // addReported adds to a snapshot what the API server was not told, if there is one.

@@ -16,7 +16,9 @@ func (c *Client) PublishNode(ctx context.Context, state shutdown.NodeState) erro
 		c.hear(nil)
 		return c.Reporter.PublishNode(ctx, state)
 	}
-	c.hear(errUnanswered)
+	if c.Unheard() == nil { // what was in the way before is still the best that is known
+		c.hear(errUnanswered)
+	}
 	err := c.Reporter.PublishNode(ctx, state)
 	c.hear(err)
 	return err
