@@ -51,6 +51,7 @@ type drain struct {
 	final   Report    // read once over is closed
 
 	reserve   time.Duration // left for the API server, of what the bucket keeps for it
+	ending    bool          // the host is about to go down
 	straggled bool          // pods have outlived the shutdown
 }
 

@@ -51,6 +51,7 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 // flushLast flushes what is left. Pods that have ended since their bucket's flush,
 // or that had none, bring a reserve of their own.
 func (d *drain) flushLast() {
+	d.ending = !d.local && !d.retired()
 	if _, fresh := d.unflushed(d.roster.all()); fresh {
 		d.reserve = max(d.reserve, d.timing.plan.FlushReserve)
 	}
@@ -63,10 +64,12 @@ func (d *drain) keeps() bool { return d.timing.plan.FlushReserve > 0 }
 
 // unflushed are the pods that have ended and whose final status is not accepted, and
 // whether some were never handed in. One that is left as it is has no final status,
-// unless it was being deleted anyway.
+// unless it was being deleted anyway. One that may still run, because its killer has
+// failed or does not come to an end, has one only when the host's end is its own: else
+// it would be Running for ever on a node that is off (k/k#110755).
 func (d *drain) unflushed(kills []*kill) (ended []*kill, fresh bool) {
 	for _, k := range kills {
-		unflushed, handedIn := k.toFlush()
+		unflushed, handedIn := k.toFlush(d.ending)
 		switch {
 		case !unflushed:
 		case k.pod.DeletionTimestamp == nil && d.policy.of(k.pod) == PolicyLeaveAsIs:

@@ -2,6 +2,7 @@ package shutdown_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,4 +162,49 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 		require.Equal(t, []string{"cni"}, flushed[1].Pods)
 		require.Empty(t, n.report().Errors)
 	})
+}
+
+// A pod whose killer has failed, or hangs, may still run. It is said to have ended
+// where the host's end is its own, and only there.
+func TestFlushOfAPodThatWasNotKilled(t *testing.T) {
+	for name, how := range map[string]shutdowntest.Behaviour{
+		"fails": {Takes: time.Second, Err: errors.New("stuck")},
+		"hangs": {Hangs: true, Deaf: true},
+	} {
+		t.Run(name, func(t *testing.T) { flushOfAPodThatWasNotKilled(t, how) })
+	}
+}
+
+func flushOfAPodThatWasNotKilled(t *testing.T, how shutdowntest.Behaviour) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, n *node)
+		last int
+	}{
+		{"the host goes down", func(_ *testing.T, n *node) { n.announce() }, 1},
+		{"cancelled", func(_ *testing.T, n *node) { n.announce(); n.host.Cancel() }, 0},
+		{"the agent stops", func(t *testing.T, n *node) {
+			time.AfterFunc(time.Minute, n.killer.Release)
+			_, err := n.m.TerminateAll(t.Context())
+			require.NoError(t, err)
+		}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = reporter
+				n.run()
+				test.run(t, n)
+				n.pass(time.Minute)
+				flushed := reporter.Flushed()
+				require.Equal(t, []string{"api"}, flushed[0].Pods, "with the bucket")
+				require.Len(t, flushed[1:], test.last)
+				for _, last := range flushed[1:] {
+					require.Equal(t, []string{"web"}, last.Pods)
+				}
+			})
+		})
+	}
 }

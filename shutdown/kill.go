@@ -140,12 +140,13 @@ func (k *kill) spared() bool {
 	return k.state == killPlanned
 }
 
-// toFlush tells whether the pod has ended and its final status is not accepted, and
-// whether it was handed in.
-func (k *kill) toFlush() (unflushed, handedIn bool) {
+// toFlush tells whether the pod has ended, or does so with its host, and its final
+// status is not accepted, and whether it was handed in.
+func (k *kill) toFlush(withHost bool) (unflushed, handedIn bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state == killEnded && !k.flushed, k.handedIn
+	ended := k.state == killEnded && k.err == nil || withHost && k.state >= killSignalled
+	return ended && !k.flushed, k.handedIn
 }
 
 // handIn notes that the final status is handed in, and gives what the killer knows
