@@ -1,0 +1,58 @@
+package apistatus_test
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+)
+
+// evict is what an agent does when it is short of something: the pod leaves its
+// services, is killed through the same door as in a shutdown, and is said to have been
+// evicted.
+func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) error {
+	if err := reporter.MarkReady(ctx, []*v1.Pod{pod}, false); err != nil {
+		fmt.Println(err) // no reason not to evict it
+	}
+	result, err := killer.KillPod(ctx, pod, req)
+	if err != nil {
+		return err
+	}
+	evicted := *pod
+	if result.Status != nil {
+		evicted.Status = *result.Status
+	}
+	req.SetStatus(&evicted.Status)
+	return reporter.FlushPods(ctx, []*v1.Pod{&evicted})
+}
+
+func ExampleReporter_eviction() {
+	pod := running("web")
+	server, reporter, err := report(pod)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+		now, _ := server.Pod(pod.Namespace, pod.Name)
+		for _, c := range now.Status.Conditions {
+			if c.Type == v1.PodReady {
+				fmt.Printf("kill %s within %d s: %s %s, %s\n", pod.Name, req.GracePeriodSeconds, c.Type, c.Status, c.Message)
+			}
+		}
+		return shutdown.KillResult{Outcome: "Graceful"}, nil
+	})
+	err = evict(context.Background(), reporter, killer, pod, shutdown.HardEviction("The node was low on resource: memory."))
+	fmt.Println(err)
+	evicted, _ := server.Pod("default", "web")
+	fmt.Println(evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message)
+	fmt.Println(server.Close())
+	// Output:
+	// kill web within 1 s: Ready False, Pod is being terminated by its node.
+	// <nil>
+	// Failed Evicted The node was low on resource: memory.
+	// <nil>
+}
