@@ -19,10 +19,7 @@ const spareTimeout = 30 * time.Second
 func (d *drain) markNotReady(pods []*v1.Pod, s share, began time.Time) share {
 	marker, ok := d.m.opts.Reporter.(ReadinessMarker)
 	pods = undeleted(pods)
-	if !ok || len(pods) == 0 {
-		return s
-	}
-	if d.reserve <= 0 {
+	if !ok || len(pods) == 0 || d.reserve <= 0 {
 		return s
 	}
 	err := d.within(d.stopped, began.Add(d.reserve/2), func(ctx context.Context) error {
@@ -34,13 +31,6 @@ func (d *drain) markNotReady(pods []*v1.Pod, s share, began time.Time) share {
 	took := time.Since(began)
 	d.reserve -= took
 	return s.later(took)
-}
-
-// later moves the ends of the pods and of the unmount; the flush has less.
-func (s share) later(took time.Duration) share {
-	s.pods = earlier(s.pods.Add(took), s.flush)
-	s.unmount = earlier(s.unmount.Add(took), s.flush)
-	return s
 }
 
 // undeleted are the pods that only the node ends. Those that were deleted are out

@@ -29,6 +29,14 @@ func (s share) reserve() time.Duration { return max(s.flush.Sub(s.unmount), 0) }
 // end a moment after it, and their final statuses belong into this bucket's flush.
 func (s share) latecomers() time.Time { return s.unmount.Add(s.reserve() / 2) }
 
+// later is the share of pods that were marked first: they and the unmount have as
+// much as before, and the flush has less.
+func (s share) later(took time.Duration) share {
+	s.pods = earlier(s.pods.Add(took), s.flush)
+	s.unmount = earlier(s.unmount.Add(took), s.flush)
+	return s
+}
+
 // timerLag is how late a bucket may start without losing a second of its grace,
 // which is counted in whole ones: timers and the reading of the pods take a
 // moment, and a pod with 20 s would get 19.
