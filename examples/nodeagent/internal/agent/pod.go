@@ -28,6 +28,7 @@ type pod struct {
 	granted     int64
 	told, gone  time.Time // when it was told to stop, and when that was done
 	finished    bool      // it had ended by itself before
+	refused     bool      // nothing of it was ever started
 }
 
 // toldAt is when the pod was told to stop, zero if it was not, and whether it is
@@ -57,6 +58,14 @@ func (p *pod) settle(containers []lifecycle.Container, exits []<-chan struct{}, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.containers, p.exits, p.problem = containers, exits, err
+	close(p.settled)
+}
+
+// refuse says that the pod is not started at all.
+func (p *pod) refuse(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused, p.problem = true, why
 	close(p.settled)
 }
 
@@ -122,5 +131,9 @@ func (p *pod) terminate(t *lifecycle.Termination) {
 func (p *pod) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.refused { // while it was told to stop: there was nothing to stop
+		p.told = time.Time{}
+		return
+	}
 	p.gone, p.problem = time.Now(), err
 }

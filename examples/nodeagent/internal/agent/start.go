@@ -70,11 +70,11 @@ func (a *Agent) start(ctx context.Context, p *pod) {
 	defer abandon(nil)
 	p.begin(abandon)
 	if admission := a.manager.Admit(p.spec); !admission.Admit {
-		p.settle(nil, nil, errors.New(admission.Message))
+		p.refuse(errors.New(admission.Message))
 		return
 	}
 	if ctx.Err() != nil {
-		p.settle(nil, nil, context.Cause(ctx))
+		p.refuse(context.Cause(ctx))
 		return
 	}
 	close(p.admitted)
