@@ -14,13 +14,6 @@ import (
 // leastFlush is what a second attempt needs to be worth making.
 const leastFlush = 100 * time.Millisecond
 
-// choosePolicy asks for the policy, once the kind of the shutdown is known.
-func (d *drain) choosePolicy() {
-	policy, err := d.m.policyFor(d.event.Kind)
-	d.policy = policy
-	d.note(err)
-}
-
 // flush waits until the final statuses of the pods that have ended are accepted, for
 // as long as the reserve lasts: pods that end early do not make a dead API server
 // cost more. What is not acknowledged is flushed again at the end, with what is left

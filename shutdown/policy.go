@@ -2,10 +2,11 @@ package shutdown
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
 const (
@@ -44,6 +45,13 @@ func (m *Manager) policyFor(kind Kind) (PodPolicy, error) {
 	}
 }
 
+// choosePolicy asks for the policy, once the kind of the shutdown is known.
+func (d *drain) choosePolicy() {
+	policy, err := d.m.policyFor(d.event.Kind)
+	d.policy = policy
+	d.note(err)
+}
+
 // of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods
 // nor those of a DaemonSet, which would be made again for the same node.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
@@ -78,30 +86,10 @@ func setTerminated(status *v1.PodStatus) {
 // setDisrupted says why the node has ended a pod.
 func setDisrupted(status *v1.PodStatus, reason, message string) {
 	status.Reason, status.Message = reason, message
-	setCondition(status, v1.PodCondition{
-		Type:               v1.DisruptionTarget,
-		Status:             v1.ConditionTrue,
-		Reason:             v1.PodReasonTerminationByKubelet,
-		Message:            message,
-		LastTransitionTime: metav1.Now(),
-	})
-}
-
-// setCondition writes a condition over the one of its type, or adds it. A
-// condition whose status does not change keeps the time of its transition. The
-// list is copied first: a killer may hand in a shallow copy of a cached status.
-func setCondition(status *v1.PodStatus, condition v1.PodCondition) {
-	status.Conditions = slices.Clone(status.Conditions)
-	for i := range status.Conditions {
-		old := &status.Conditions[i]
-		if old.Type != condition.Type {
-			continue
-		}
-		if old.Status == condition.Status {
-			condition.LastTransitionTime = old.LastTransitionTime
-		}
-		*old = condition
-		return
-	}
-	status.Conditions = append(status.Conditions, condition)
+	podcondition.Set(status, v1.PodCondition{
+		Type:    v1.DisruptionTarget,
+		Status:  v1.ConditionTrue,
+		Reason:  v1.PodReasonTerminationByKubelet,
+		Message: message,
+	}, metav1.Now())
 }

@@ -2,11 +2,9 @@ package shutdown
 
 import (
 	v1 "k8s.io/api/core/v1"
-)
 
-// configSourceAnnotation says where an agent has a pod from: "api", or the file
-// or URL of a static pod. The kubelet sets it on every pod that it gets.
-const configSourceAnnotation = "kubernetes.io/config.source"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+)
 
 // Priority gives the priority that decides on a pod's bucket: its explicit
 // value, else that of a built-in priority class, else what PriorityOf says of
@@ -57,11 +55,6 @@ func (o PlanOptions) classPriority(name string) (int32, bool) {
 	}
 }
 
-// isStatic tells whether a pod comes from a manifest of the node: it has the
-// annotation of its source, or is the mirror that stands for it in the API. A pod
-// without either, as an agent may hand it in, counts as one of the API.
-func isStatic(pod *v1.Pod) bool {
-	source, known := pod.Annotations[configSourceAnnotation]
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return mirror || known && source != "api"
-}
+// isStatic tells whether a pod comes from a manifest of the node, or is the mirror
+// that stands for one in the API.
+func isStatic(pod *v1.Pod) bool { return staticpod.Is(pod) || staticpod.IsMirror(pod) }

@@ -29,11 +29,11 @@ func allowed() map[string][]string {
 		"metrics":                 {prom},
 		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
 		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle"},
-		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile"},
+		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
 		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":     {module + "/shutdown"},
-		"shutdown/apistatus":      {api, machine, klog, client, module + "/shutdown"},
+		"shutdown/apistatus":      {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"shutdown/apistatus/apistatustest": {api, machine, module + "/graceperiod"},
 
@@ -43,6 +43,9 @@ func allowed() map[string][]string {
 		"internal/atomicfile": {},
 		"internal/deptest":    {},
 		"internal/need":       {},
+
+		"internal/podcondition": {api, machine},
+		"internal/staticpod":    {api},
 	}
 }
 

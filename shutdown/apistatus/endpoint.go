@@ -3,6 +3,8 @@ package apistatus
 import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
 // EndpointConditions are the conditions of a terminating pod's endpoint in an
@@ -20,12 +22,12 @@ func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {
 
 // serves tells whether the containers of a pod are said to answer.
 func serves(status *v1.PodStatus) bool {
-	ready := podCondition(status, v1.PodReady)
+	ready := podcondition.Get(status, v1.PodReady)
 	if ready == nil {
 		return false
 	}
 	if takenOut(ready) {
-		ready = podCondition(status, v1.ContainersReady)
+		ready = podcondition.Get(status, v1.ContainersReady)
 	}
 	return ready != nil && ready.Status == v1.ConditionTrue
 }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
 const (
@@ -25,7 +27,7 @@ func finalStatus(server, pod *v1.Pod, now metav1.Time) *v1.PodStatus {
 	status.ObservedGeneration = max(status.ObservedGeneration, pod.Generation)
 	if !endedByItself(&server.Status, final) {
 		takePhase(status, final)
-		takeCondition(status, podCondition(final, v1.DisruptionTarget), pod.Generation, now)
+		takeCondition(status, podcondition.Get(final, v1.DisruptionTarget), pod.Generation, now)
 	}
 	for _, condition := range readiness(status.Phase, final) {
 		takeCondition(status, condition, pod.Generation, now)
@@ -63,7 +65,7 @@ func takePhase(status, final *v1.PodStatus) {
 func readiness(phase v1.PodPhase, final *v1.PodStatus) []*v1.PodCondition {
 	var conditions []*v1.PodCondition
 	for _, of := range []v1.PodConditionType{v1.PodReadyToStartContainers, v1.ContainersReady, v1.PodReady} {
-		condition := podCondition(final, of)
+		condition := podcondition.Get(final, of)
 		if terminal(phase) && of != v1.PodReadyToStartContainers {
 			condition = &v1.PodCondition{Type: of, Status: v1.ConditionFalse, Reason: reasonOf(phase)}
 		}
@@ -90,7 +92,7 @@ func takeCondition(status *v1.PodStatus, condition *v1.PodCondition, generation 
 	}
 	taken := *condition
 	taken.ObservedGeneration = max(taken.ObservedGeneration, generation)
-	setPodCondition(status, taken, now)
+	podcondition.Set(status, taken, now)
 }
 
 // laterContainers takes the containers' statuses of a node over, by name. What the
@@ -117,4 +119,9 @@ func outdated(status, known *v1.ContainerStatus) bool {
 		return status.RestartCount < known.RestartCount
 	}
 	return known.State.Terminated != nil && status.State.Terminated == nil
+}
+
+// terminal tells whether a phase is one that no pod leaves.
+func terminal(phase v1.PodPhase) bool {
+	return phase == v1.PodFailed || phase == v1.PodSucceeded
 }

@@ -1,14 +1,9 @@
 package apistatus
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
 
-// The annotations by which a kubelet tells where a pod comes from (its
-// ConfigSourceAnnotationKey, ConfigMirrorAnnotationKey and ConfigHashAnnotationKey).
-const (
-	sourceAnnotation = "kubernetes.io/config.source"
-	mirrorAnnotation = "kubernetes.io/config.mirror"
-	hashAnnotation   = "kubernetes.io/config.hash"
-	sourceAPI        = "api"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // represents tells whether the pod on the API server is that of the node, and not
@@ -18,19 +13,7 @@ func represents(server, pod *v1.Pod) bool {
 	if server.UID == pod.UID {
 		return true
 	}
-	hash, hashed := pod.Annotations[hashAnnotation]
-	mirrored, mirror := server.Annotations[mirrorAnnotation]
-	return isStatic(pod) && mirror && (!hashed || hash == mirrored)
-}
-
-// isStatic tells whether a pod is of a manifest of the node, as the kubelet does.
-func isStatic(pod *v1.Pod) bool {
-	source, known := pod.Annotations[sourceAnnotation]
-	return known && source != sourceAPI
-}
-
-// isMirror tells whether a pod of the API server only shows a static pod.
-func isMirror(server *v1.Pod) bool {
-	_, mirror := server.Annotations[mirrorAnnotation]
-	return mirror
+	hash, hashed := pod.Annotations[staticpod.HashAnnotation]
+	mirrored := server.Annotations[v1.MirrorPodAnnotationKey]
+	return staticpod.Is(pod) && staticpod.IsMirror(server) && (!hashed || hash == mirrored)
 }

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // errNoUID refuses a pod that cannot be told from another one of its name.
@@ -24,7 +26,7 @@ func (r *Reporter) finish(ctx context.Context, pod *v1.Pod) error {
 	if err := r.write(ctx, server, finalStatus(server, pod, metav1.Now())); err != nil {
 		return err
 	}
-	if pod.DeletionTimestamp == nil || isMirror(server) {
+	if pod.DeletionTimestamp == nil || staticpod.IsMirror(server) {
 		return nil
 	}
 	return r.remove(ctx, server)
@@ -33,7 +35,7 @@ func (r *Reporter) finish(ctx context.Context, pod *v1.Pod) error {
 // read gives the pod as the API server has it. Nil without an error: it is gone,
 // or another pod has its name, and there is nothing more to say.
 func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
-	if pod.UID == "" && !isStatic(pod) {
+	if pod.UID == "" && !staticpod.Is(pod) {
 		return nil, errNoUID
 	}
 	server, err := r.opts.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
 const (
@@ -52,7 +54,7 @@ func takenOut(ready *v1.PodCondition) bool {
 // takeOut is the Ready condition of a pod that gets no more requests; nil: it gets
 // none already.
 func takeOut(pod *v1.Pod) *v1.PodCondition {
-	if ready := podCondition(&pod.Status, v1.PodReady); ready == nil || ready.Status != v1.ConditionTrue {
+	if ready := podcondition.Get(&pod.Status, v1.PodReady); ready == nil || ready.Status != v1.ConditionTrue {
 		return nil
 	}
 	return &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: ReasonTakenOut, Message: MessageTakenOut}
@@ -61,11 +63,11 @@ func takeOut(pod *v1.Pod) *v1.PodCondition {
 // putBack is the Ready condition of a pod that was taken out, as the kubelet's
 // GeneratePodReadyCondition makes it; nil: nobody took it out.
 func putBack(pod *v1.Pod) *v1.PodCondition {
-	if ready := podCondition(&pod.Status, v1.PodReady); ready == nil || !takenOut(ready) {
+	if ready := podcondition.Get(&pod.Status, v1.PodReady); ready == nil || !takenOut(ready) {
 		return nil
 	}
 	back := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse}
-	containers, gates := podCondition(&pod.Status, v1.ContainersReady), closedGates(pod)
+	containers, gates := podcondition.Get(&pod.Status, v1.ContainersReady), closedGates(pod)
 	switch {
 	case containers == nil:
 		back.Reason = reasonContainers
@@ -84,7 +86,7 @@ func putBack(pod *v1.Pod) *v1.PodCondition {
 func closedGates(pod *v1.Pod) string {
 	var closed []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		condition := podCondition(&pod.Status, gate.ConditionType)
+		condition := podcondition.Get(&pod.Status, gate.ConditionType)
 		switch {
 		case condition == nil:
 			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))

@@ -1,0 +1,44 @@
+package podcondition_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+)
+
+func TestSet(t *testing.T) {
+	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
+	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
+	scheduled := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue}
+	for name, test := range map[string]struct {
+		set, want v1.PodCondition
+	}{
+		"another status": {
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", ObservedGeneration: 4},
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", ObservedGeneration: 4, LastTransitionTime: now, LastProbeTime: before},
+		},
+		"the same status": {
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why", ObservedGeneration: 2},
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why", ObservedGeneration: 3, LastTransitionTime: before, LastProbeTime: before},
+		},
+		"a time of its own": {
+			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: before},
+			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: before},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached := v1.PodStatus{Conditions: []v1.PodCondition{scheduled, ready}}
+			status := cached
+			podcondition.Set(&status, test.set, now)
+			require.Equal(t, test.want, *podcondition.Get(&status, test.set.Type))
+			require.Equal(t, scheduled, *podcondition.Get(&status, v1.PodScheduled))
+			require.Equal(t, []v1.PodCondition{scheduled, ready}, cached.Conditions, "the copy's original")
+		})
+	}
+	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
+}
