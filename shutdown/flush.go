@@ -92,7 +92,7 @@ func (k *kill) final(policy PodPolicy, now metav1.Time) *v1.Pod {
 	}
 	policy.setStatus()(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &k.seconds
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, new(k.seconds)
 	}
 	return &pod
 }
