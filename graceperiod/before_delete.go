@@ -80,7 +80,8 @@ func conflict(pod *v1.Pod, what, wanted, found, suspicion string) error {
 // notNegative is seconds, or the API server's 1 if they are negative.
 func notNegative(seconds *int64) *int64 {
 	if seconds != nil && *seconds < 0 {
-		return new(minimumGracefulSeconds)
+		least := minimumGracefulSeconds
+		return &least
 	}
 	return seconds
 }
@@ -88,9 +89,8 @@ func notNegative(seconds *int64) *int64 {
 // deleteFirst begins the pod's deletion.
 func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	seconds, _ := ForDelete(pod, options)
-	options.GracePeriodSeconds = new(seconds)
-	pod.DeletionGracePeriodSeconds = new(seconds)
-	pod.DeletionTimestamp = new(metav1.NewTime(now.Add(Duration(seconds))))
+	asked, stored, end := seconds, seconds, metav1.NewTime(now.Add(Duration(seconds)))
+	options.GracePeriodSeconds, pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp = &asked, &stored, &end
 	if pod.Generation > 0 {
 		pod.Generation++
 	}
@@ -104,7 +104,8 @@ func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gra
 	case stored == nil || *stored == 0:
 		return false, false
 	case wish == nil:
-		options.GracePeriodSeconds = new(*stored)
+		seconds := *stored
+		options.GracePeriodSeconds = &seconds
 		return false, true
 	case *wish >= *stored:
 		return false, true
@@ -118,11 +119,11 @@ func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gra
 // of its two graces, but not into the past: a pod whose end has come still needs an
 // update that its node can see, hence 1 and not 0 unless 0 was asked for.
 func shortenDeletion(pod *v1.Pod, wish, stored int64, now time.Time) {
-	end := pod.DeletionTimestamp.Add(Duration(wish - stored))
-	if end.Before(now) {
-		end = now
+	end := metav1.NewTime(pod.DeletionTimestamp.Add(Duration(wish - stored)))
+	if end.Time.Before(now) {
+		end = metav1.NewTime(now)
 		wish = min(wish, minimumGracefulSeconds)
 	}
-	pod.DeletionTimestamp = new(metav1.NewTime(end))
+	pod.DeletionTimestamp = &end
 	pod.DeletionGracePeriodSeconds = &wish
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -18,7 +19,7 @@ func today() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
 // ending is a pod whose deletion ends in that time and was given that grace.
 func ending(in time.Duration, grace *int64) *v1.Pod {
-	pod := scheduled(new(int64(60)))
+	pod := scheduled(ptr.To(int64(60)))
 	pod.DeletionTimestamp = &metav1.Time{Time: today().Add(in)}
 	pod.DeletionGracePeriodSeconds = grace
 	return pod
@@ -33,15 +34,15 @@ func TestBeforeFirstDelete(t *testing.T) {
 		want       int64
 		ends       time.Duration
 	}{
-		{"the pod's grace", scheduled(new(int64(30))), asking(nil), 0, 30, 30 * time.Second},
-		{"the options' grace", scheduled(new(int64(30))), asking(new(int64(90))), 4, 90, 90 * time.Second},
-		{"none", scheduled(new(int64(30))), asking(new(int64(0))), 1, 0, 0},
-		{"no options", scheduled(new(int64(30))), nil, 1, 0, 0},
-		{"negative", scheduled(new(int64(-30))), asking(nil), 1, 1, time.Second},
-		{"negative options", scheduled(new(int64(30))), asking(new(int64(math.MinInt64))), 1, 1, time.Second},
-		{"not on a node", podWith(new(int64(30)), nil), asking(new(int64(20))), 1, 0, 0},
-		{"a stored grace without a timestamp is replaced", podWith(nil, new(int64(-9))), asking(nil), 0, 0, 0},
-		{"forever", scheduled(nil), asking(new(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
+		{"the pod's grace", scheduled(ptr.To(int64(30))), asking(nil), 0, 30, 30 * time.Second},
+		{"the options' grace", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(90))), 4, 90, 90 * time.Second},
+		{"none", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(0))), 1, 0, 0},
+		{"no options", scheduled(ptr.To(int64(30))), nil, 1, 0, 0},
+		{"negative", scheduled(ptr.To(int64(-30))), asking(nil), 1, 1, time.Second},
+		{"negative options", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
+		{"not on a node", podWith(ptr.To(int64(30)), nil), asking(ptr.To(int64(20))), 1, 0, 0},
+		{"a stored grace without a timestamp is replaced", podWith(nil, ptr.To(int64(-9))), asking(nil), 0, 0, 0},
+		{"forever", scheduled(nil), asking(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation
@@ -49,10 +50,10 @@ func TestBeforeFirstDelete(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, graceful)
 			require.False(t, pending)
-			require.Equal(t, new(c.want), c.pod.DeletionGracePeriodSeconds)
+			require.Equal(t, ptr.To(c.want), c.pod.DeletionGracePeriodSeconds)
 			require.Equal(t, today().Add(c.ends), c.pod.DeletionTimestamp.Time)
 			if c.options != nil {
-				require.Equal(t, asking(new(c.want)), c.options)
+				require.Equal(t, asking(ptr.To(c.want)), c.options)
 			}
 			if c.generation > 0 {
 				c.generation++
@@ -75,19 +76,19 @@ func TestBeforeRepeatedDelete(t *testing.T) {
 		options *metav1.DeleteOptions
 		want    outcome
 	}{
-		{"shorter", ending(25*s, new(int64(30))), asking(new(int64(10))), outcome{true, false, 5 * s, new(int64(10)), new(int64(10))}},
-		{"shorter, just not over", ending(20*s, new(int64(30))), asking(new(int64(10))), outcome{true, false, 0, new(int64(10)), new(int64(10))}},
-		{"shorter, over by then", ending(15*s, new(int64(30))), asking(new(int64(10))), outcome{true, false, 0, new(int64(1)), new(int64(10))}},
-		{"forced", ending(25*s, new(int64(30))), asking(new(int64(0))), outcome{true, false, 0, new(int64(0)), new(int64(0))}},
-		{"forced by negative options", ending(25*s, new(int64(30))), asking(new(int64(-4))), outcome{true, false, 0, new(int64(1)), new(int64(1))}},
-		{"forced before its beginning", ending(40*s, new(int64(30))), asking(new(int64(0))), outcome{true, false, 10 * s, new(int64(0)), new(int64(0))}},
-		{"equal", ending(25*s, new(int64(30))), asking(new(int64(30))), outcome{false, true, 25 * s, new(int64(30)), new(int64(30))}},
-		{"longer", ending(25*s, new(int64(30))), asking(new(int64(31))), outcome{false, true, 25 * s, new(int64(30)), new(int64(31))}},
-		{"open", ending(25*s, new(int64(30))), asking(nil), outcome{false, true, 25 * s, new(int64(30)), new(int64(30))}},
-		{"stuck, no grace", ending(25*s, nil), asking(new(int64(9))), outcome{false, false, 25 * s, nil, new(int64(9))}},
-		{"stuck, grace of 0", ending(0, new(int64(0))), asking(nil), outcome{false, false, 0, new(int64(0)), nil}},
-		{"stored negative", ending(25*s, new(int64(-8))), asking(nil), outcome{false, true, 25 * s, new(int64(1)), new(int64(1))}},
-		{"extremes", ending(0, new(int64(math.MaxInt64))), asking(new(int64(7))), outcome{true, false, 0, new(int64(1)), new(int64(7))}},
+		{"shorter", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 5 * s, ptr.To(int64(10)), ptr.To(int64(10))}},
+		{"shorter, just not over", ending(20*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
+		{"shorter, over by then", ending(15*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
+		{"forced", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(0))), outcome{true, false, 0, ptr.To(int64(0)), ptr.To(int64(0))}},
+		{"forced by negative options", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(-4))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(1))}},
+		{"forced before its beginning", ending(40*s, ptr.To(int64(30))), asking(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
+		{"equal", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(30))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
+		{"longer", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(31))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(31))}},
+		{"open", ending(25*s, ptr.To(int64(30))), asking(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
+		{"stuck, no grace", ending(25*s, nil), asking(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
+		{"stuck, grace of 0", ending(0, ptr.To(int64(0))), asking(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
+		{"stored negative", ending(25*s, ptr.To(int64(-8))), asking(nil), outcome{false, true, 25 * s, ptr.To(int64(1)), ptr.To(int64(1))}},
+		{"extremes", ending(0, ptr.To(int64(math.MaxInt64))), asking(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
@@ -101,32 +102,32 @@ func TestBeforeRepeatedDelete(t *testing.T) {
 }
 
 func TestBeforeRepeatedDeleteWithoutOptions(t *testing.T) {
-	pod := ending(25*time.Second, new(int64(30)))
+	pod := ending(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, today())
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false}, []bool{graceful, pending})
-	require.Equal(t, ending(0, new(int64(0))), pod)
+	require.Equal(t, ending(0, ptr.To(int64(0))), pod)
 }
 
 // What is written belongs to the pod alone: options are often used for many pods.
 func TestBeforeDeleteSharesNothing(t *testing.T) {
-	first, again := scheduled(new(int64(30))), ending(25*time.Second, new(int64(30)))
+	first, again := scheduled(ptr.To(int64(30))), ending(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{first, again} {
 		options := asking(nil)
 		_, _, err := graceperiod.BeforeDelete(pod, options, today())
 		require.NoError(t, err)
 		*options.GracePeriodSeconds = 99
-		require.Equal(t, new(int64(30)), pod.DeletionGracePeriodSeconds)
+		require.Equal(t, ptr.To(int64(30)), pod.DeletionGracePeriodSeconds)
 	}
-	shorter, options := ending(25*time.Second, new(int64(30))), asking(new(int64(20)))
+	shorter, options := ending(25*time.Second, ptr.To(int64(30))), asking(ptr.To(int64(20)))
 	_, _, err := graceperiod.BeforeDelete(shorter, options, today())
 	require.NoError(t, err)
 	*options.GracePeriodSeconds = 99
-	require.Equal(t, new(int64(20)), shorter.DeletionGracePeriodSeconds)
+	require.Equal(t, ptr.To(int64(20)), shorter.DeletionGracePeriodSeconds)
 }
 
 func TestBeforeDeleteErrors(t *testing.T) {
-	pod := ending(0, new(int64(-3)))
+	pod := ending(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
 	if _, _, err := graceperiod.BeforeDelete(nil, nil, today()); !apierrors.IsInternalError(err) {
 		t.Fatal("a nil pod:", err)
@@ -139,25 +140,25 @@ func TestBeforeDeleteErrors(t *testing.T) {
 	}{
 		{
 			"unknown policy",
-			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Sideways"))},
+			metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletionPropagation("Sideways"))},
 			apierrors.IsInvalid,
 			`DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`,
 		},
 		{
 			"another UID",
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-2"))}},
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-2"))}},
 			apierrors.IsConflict,
 			`Operation cannot be fulfilled on Pod "web": the UID in the precondition (u-2) does not match the UID in record (u-1). The object might have been deleted and then recreated`,
 		},
 		{
 			"another version",
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-1")), ResourceVersion: new("16")}},
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("16")}},
 			apierrors.IsConflict,
 			`Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (16) does not match the ResourceVersion in record (17). The object might have been modified`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.options.GracePeriodSeconds = new(int64(-2))
+			c.options.GracePeriodSeconds = ptr.To(int64(-2))
 			before, asked := pod.DeepCopy(), c.options.DeepCopy()
 			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, today())
 			require.True(t, c.is(err), "%v", err)
@@ -170,9 +171,9 @@ func TestBeforeDeleteErrors(t *testing.T) {
 }
 
 func TestBeforeDeletePreconditionsThatHold(t *testing.T) {
-	pod := scheduled(new(int64(30)))
+	pod := scheduled(ptr.To(int64(30)))
 	pod.UID, pod.ResourceVersion = "u-1", "17"
-	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("u-1")), ResourceVersion: new("17")}}
+	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("17")}}
 	graceful, _, err := graceperiod.BeforeDelete(pod, options, today())
 	require.NoError(t, err)
 	require.True(t, graceful)

@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // A node agent asks these for every pod and container, again and again.
 func TestPlainFunctionsDoNotAllocate(t *testing.T) {
-	pod, deleted := scheduled(new(int64(30))), ending(9*time.Second, new(int64(30)))
-	pod.Spec.Containers = []v1.Container{container("app", new(int64(10)), nil)}
-	options, override, now := asking(nil), new(int64(10)), today()
+	pod, deleted := scheduled(ptr.To(int64(30))), ending(9*time.Second, ptr.To(int64(30)))
+	pod.Spec.Containers = []v1.Container{container("app", ptr.To(int64(10)), nil)}
+	options, override, now := asking(nil), ptr.To(int64(10)), today()
 	var span time.Duration
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -33,8 +34,8 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 }
 
 func BenchmarkForContainer(b *testing.B) {
-	pod := podOf(container("app", new(int64(10)), new(int64(20))))
-	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -42,7 +43,7 @@ func BenchmarkForContainer(b *testing.B) {
 }
 
 func BenchmarkForPod(b *testing.B) {
-	pod, override := podWith(new(int64(30)), new(int64(25))), new(int64(10))
+	pod, override := podWith(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForPod(pod, 20, override)
@@ -50,7 +51,7 @@ func BenchmarkForPod(b *testing.B) {
 }
 
 func BenchmarkForNodeShutdown(b *testing.B) {
-	pod := podWith(new(int64(30)), nil)
+	pod := podWith(ptr.To(int64(30)), nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForNodeShutdown(pod, 60)
@@ -58,7 +59,7 @@ func BenchmarkForNodeShutdown(b *testing.B) {
 }
 
 func BenchmarkForDelete(b *testing.B) {
-	pod, options := scheduled(new(int64(30))), asking(nil)
+	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForDelete(pod, options)
@@ -73,7 +74,7 @@ func BenchmarkForHardEviction(b *testing.B) {
 }
 
 func BenchmarkForSoftEviction(b *testing.B) {
-	pod := podWith(new(int64(30)), nil)
+	pod := podWith(ptr.To(int64(30)), nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForSoftEviction(pod, -1)
@@ -83,7 +84,7 @@ func BenchmarkForSoftEviction(b *testing.B) {
 // The two below write into the pod or the options, and allocate what they write.
 
 func BenchmarkBeforeDelete(b *testing.B) {
-	pod, now := scheduled(new(int64(30))), today()
+	pod, now := scheduled(ptr.To(int64(30))), today()
 	b.ReportAllocs()
 	for b.Loop() {
 		pod.DeletionTimestamp = nil
@@ -95,7 +96,7 @@ func BenchmarkBeforeDelete(b *testing.B) {
 
 func BenchmarkCheckGracefulDelete(b *testing.B) {
 	var strategy graceperiod.PodDeleteStrategy
-	pod, options := scheduled(new(int64(30))), asking(nil)
+	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		options.GracePeriodSeconds = nil
@@ -105,8 +106,8 @@ func BenchmarkCheckGracefulDelete(b *testing.B) {
 
 // What an explanation costs beside its plain function.
 func BenchmarkExplainContainer(b *testing.B) {
-	pod := podOf(container("app", new(int64(10)), new(int64(20))))
-	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -136,7 +137,7 @@ func BenchmarkDuration(b *testing.B) {
 
 func BenchmarkLeftOfDeletion(b *testing.B) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	pod := podWith(nil, new(int64(30)))
+	pod := podWith(nil, ptr.To(int64(30)))
 	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -26,7 +27,7 @@ func asking(seconds *int64) *metav1.DeleteOptions {
 }
 
 func TestForDelete(t *testing.T) {
-	succeeded := scheduled(new(int64(30)))
+	succeeded := scheduled(ptr.To(int64(30)))
 	succeeded.Status.Phase = v1.PodSucceeded
 	for _, c := range []struct {
 		name     string
@@ -36,18 +37,18 @@ func TestForDelete(t *testing.T) {
 		graceful bool
 	}{
 		{"nothing at all", nil, nil, 0, false},
-		{"no options", scheduled(new(int64(30))), nil, 0, false},
-		{"nil pod", nil, asking(new(int64(9))), 0, true},
-		{"options ask", scheduled(new(int64(30))), asking(new(int64(90))), 90, true},
-		{"options ask for 0", scheduled(new(int64(30))), asking(new(int64(0))), 0, true},
-		{"options leave it open", scheduled(new(int64(30))), asking(nil), 30, true},
+		{"no options", scheduled(ptr.To(int64(30))), nil, 0, false},
+		{"nil pod", nil, asking(ptr.To(int64(9))), 0, true},
+		{"options ask", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(90))), 90, true},
+		{"options ask for 0", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(0))), 0, true},
+		{"options leave it open", scheduled(ptr.To(int64(30))), asking(nil), 30, true},
 		{"nobody says anything", scheduled(nil), asking(nil), 0, true},
-		{"not on a node", podWith(new(int64(30)), nil), asking(nil), 0, true},
-		{"not on a node, negative", podWith(new(int64(-30)), nil), asking(new(int64(-1))), 0, true},
-		{"finished", succeeded, asking(new(int64(9))), 0, true},
-		{"options negative", scheduled(new(int64(30))), asking(new(int64(-1))), 1, true},
-		{"spec negative", scheduled(new(int64(math.MinInt64))), asking(nil), 1, true},
-		{"most", scheduled(nil), asking(new(int64(math.MaxInt64))), math.MaxInt64, true},
+		{"not on a node", podWith(ptr.To(int64(30)), nil), asking(nil), 0, true},
+		{"not on a node, negative", podWith(ptr.To(int64(-30)), nil), asking(ptr.To(int64(-1))), 0, true},
+		{"finished", succeeded, asking(ptr.To(int64(9))), 0, true},
+		{"options negative", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(-1))), 1, true},
+		{"spec negative", scheduled(ptr.To(int64(math.MinInt64))), asking(nil), 1, true},
+		{"most", scheduled(nil), asking(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod, options := c.pod.DeepCopy(), c.options.DeepCopy()
@@ -62,21 +63,21 @@ func TestForDelete(t *testing.T) {
 
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
-	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduled(new(int64(30))), nil), "no options")
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduled(ptr.To(int64(30))), nil), "no options")
 
 	for name, other := range map[string]runtime.Object{"a node": &v1.Node{}, "nothing": nil} {
-		options := asking(new(int64(-3)))
+		options := asking(ptr.To(int64(-3)))
 		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
-		require.Equal(t, asking(new(int64(-3))), options, name)
+		require.Equal(t, asking(ptr.To(int64(-3))), options, name)
 	}
 
-	pod, options := scheduled(new(int64(30))), asking(nil)
+	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
-	require.Equal(t, asking(new(int64(30))), options)
+	require.Equal(t, asking(ptr.To(int64(30))), options)
 	*options.GracePeriodSeconds = 5
-	require.Equal(t, scheduled(new(int64(30))), pod, "the options share nothing with the pod")
+	require.Equal(t, scheduled(ptr.To(int64(30))), pod, "the options share nothing with the pod")
 
 	options = asking(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod was not scheduled")
-	require.Equal(t, asking(new(int64(0))), options)
+	require.Equal(t, asking(ptr.To(int64(0))), options)
 }

@@ -14,7 +14,7 @@
 //
 //	func main() {
 //		pod := &v1.Pod{Spec: v1.PodSpec{
-//			TerminationGracePeriodSeconds: new(int64(30)),
+//			TerminationGracePeriodSeconds: ptr.To(int64(30)),
 //			Containers:                    []v1.Container{{Name: "web"}},
 //		}}
 //		web := &pod.Spec.Containers[0]
@@ -22,8 +22,8 @@
 //		grace := graceperiod.ForContainer(pod, web, graceperiod.ReasonUnknown)
 //		fmt.Println(grace)                                            // 30
 //		fmt.Println(graceperiod.Remaining(grace, 12*time.Second))     // 18, after a preStop hook of 12 s
-//		fmt.Println(graceperiod.ForPod(pod, grace, new(int64(10))))   // 10 true: an eviction shortened it
-//		fmt.Println(graceperiod.ExplainPod(pod, grace, new(int64(10)))) // a sentence with every rule
+//		fmt.Println(graceperiod.ForPod(pod, grace, ptr.To(int64(10))))   // 10 true: an eviction shortened it
+//		fmt.Println(graceperiod.ExplainPod(pod, grace, ptr.To(int64(10)))) // a sentence with every rule
 //	}
 //
 // # Which function

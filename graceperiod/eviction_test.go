@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -26,14 +27,14 @@ func TestForSoftEviction(t *testing.T) {
 		{"nil pod, deferred", nil, -1, 30},
 		{"pod without a grace", &v1.Pod{}, 20, 20},
 		{"pod without a grace, deferred", &v1.Pod{}, -1, 30},
-		{"pod asks less", podWith(new(int64(5)), nil), 20, 5},
-		{"pod asks as much", podWith(new(int64(20)), nil), 20, 20},
-		{"pod asks more", podWith(new(int64(60)), nil), 20, 20},
-		{"pod asks more, deferred", podWith(new(int64(60)), nil), -1, 60},
-		{"pod asks 0, deferred", podWith(new(int64(0)), nil), -1, 0},
-		{"pod asks for a negative, raw", podWith(new(int64(-5)), nil), 20, -5},
-		{"maximum of 0, the kubelet's default", podWith(new(int64(60)), nil), 0, 0},
-		{"extremes", podWith(new(int64(math.MaxInt64)), nil), math.MinInt64, math.MaxInt64},
+		{"pod asks less", podWith(ptr.To(int64(5)), nil), 20, 5},
+		{"pod asks as much", podWith(ptr.To(int64(20)), nil), 20, 20},
+		{"pod asks more", podWith(ptr.To(int64(60)), nil), 20, 20},
+		{"pod asks more, deferred", podWith(ptr.To(int64(60)), nil), -1, 60},
+		{"pod asks 0, deferred", podWith(ptr.To(int64(0)), nil), -1, 0},
+		{"pod asks for a negative, raw", podWith(ptr.To(int64(-5)), nil), 20, -5},
+		{"maximum of 0, the kubelet's default", podWith(ptr.To(int64(60)), nil), 0, 0},
+		{"extremes", podWith(ptr.To(int64(math.MaxInt64)), nil), math.MinInt64, math.MaxInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForSoftEviction(c.pod, c.limit))
@@ -43,7 +44,7 @@ func TestForSoftEviction(t *testing.T) {
 
 // An eviction's override of 0 is 1 s for the pod, and not its full grace.
 func TestSoftEvictionOfZeroIsNotThePodsOwn(t *testing.T) {
-	pod := podWith(new(int64(60)), nil)
-	seconds, _ := graceperiod.ForPod(pod, 0, new(graceperiod.ForSoftEviction(pod, 0)))
+	pod := podWith(ptr.To(int64(60)), nil)
+	seconds, _ := graceperiod.ForPod(pod, 0, ptr.To(graceperiod.ForSoftEviction(pod, 0)))
 	require.Equal(t, graceperiod.MinimumPodSeconds, seconds)
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -20,10 +21,10 @@ func web() *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
 		Spec: v1.PodSpec{
 			NodeName:                      "node-1",
-			TerminationGracePeriodSeconds: new(int64(30)),
+			TerminationGracePeriodSeconds: ptr.To(int64(30)),
 			Containers: []v1.Container{{
 				Name:          "nginx",
-				LivenessProbe: &v1.Probe{TerminationGracePeriodSeconds: new(int64(10))},
+				LivenessProbe: &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(10))},
 			}},
 		},
 		Status: v1.PodStatus{Phase: v1.PodRunning},
@@ -36,7 +37,7 @@ func ExampleForContainer() {
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonUnknown))
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
 
-	pod.DeletionGracePeriodSeconds = new(int64(5)) // someone deleted the pod meanwhile
+	pod.DeletionGracePeriodSeconds = ptr.To(int64(5)) // someone deleted the pod meanwhile
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
 	// Output:
 	// 30
@@ -56,13 +57,13 @@ func ExampleExplainContainer() {
 func ExampleForPod() {
 	pod := web()
 	first, _ := graceperiod.ForPod(pod, 0, nil)
-	evicted, shortened := graceperiod.ForPod(pod, first, new(graceperiod.ForHardEviction()))
+	evicted, shortened := graceperiod.ForPod(pod, first, ptr.To(graceperiod.ForHardEviction()))
 	fmt.Println(first, evicted, shortened)
 	// Output: 30 1 true
 }
 
 func ExampleExplainPod() {
-	fmt.Println(graceperiod.ExplainPod(web(), 0, new(int64(12))))
+	fmt.Println(graceperiod.ExplainPod(web(), 0, ptr.To(int64(12))))
 	// Output:
 	// The grace period is 12 s because metadata.deletionGracePeriodSeconds is not set and the override is 12.
 }
@@ -147,7 +148,7 @@ func ExampleExplainNodeShutdown() {
 func ExampleExplanation_Rows() {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.Debug)
 	fmt.Fprintln(w, "RULE\tFIELD\tSECONDS\tAPPLIED")
-	for _, row := range graceperiod.ExplainPod(web(), 20, new(int64(0))).Rows() {
+	for _, row := range graceperiod.ExplainPod(web(), 20, ptr.To(int64(0))).Rows() {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	if err := w.Flush(); err != nil {

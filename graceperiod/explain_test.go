@@ -5,15 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 func TestExplanationSentences(t *testing.T) {
-	probed := podOf(container("app", nil, nil), container("proxy", new(int64(10)), nil))
-	probed.Spec.TerminationGracePeriodSeconds = new(int64(30))
-	baseless := podOf(container("app", nil, new(int64(9))))
-	finished := scheduled(new(int64(30)))
+	probed := podOf(container("app", nil, nil), container("proxy", ptr.To(int64(10)), nil))
+	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
+	baseless := podOf(container("app", nil, ptr.To(int64(9))))
+	finished := scheduled(ptr.To(int64(30)))
 	finished.Status.Phase = v1.PodFailed
 
 	for _, c := range []struct {
@@ -33,7 +34,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
 		},
 		{
-			"container, deletion", graceperiod.ExplainContainer(podWith(nil, new(int64(5))), nil, graceperiod.ReasonUnknown),
+			"container, deletion", graceperiod.ExplainContainer(podWith(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
 			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
 		},
 		{
@@ -50,19 +51,19 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, new(int64(5))), 20, new(int64(0))),
+			"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
 			"The grace period is 1 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
 		},
 		{
-			"pod, nothing new", graceperiod.ExplainPod(podWith(nil, new(int64(25))), 20, nil),
+			"pod, nothing new", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(25))), 20, nil),
 			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
 		},
 		{
-			"pod, spec", graceperiod.ExplainPod(podWith(new(int64(30)), nil), 0, nil),
+			"pod, spec", graceperiod.ExplainPod(podWith(ptr.To(int64(30)), nil), 0, nil),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
-			"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, new(int64(0))), 20, new(int64(60))),
+			"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
 			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period only ever shrinks.",
 		},
 
@@ -71,7 +72,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because there are no delete options.",
 		},
 		{
-			"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(7)))),
+			"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(ptr.To(int64(7)))),
 			"The grace period is 7 s because options.gracePeriodSeconds is 7.",
 		},
 		{
@@ -79,7 +80,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate.",
 		},
 		{
-			"delete, not on a node", graceperiod.ExplainDelete(nil, asking(new(int64(7)))),
+			"delete, not on a node", graceperiod.ExplainDelete(nil, asking(ptr.To(int64(7)))),
 			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty.",
 		},
 		{
@@ -87,7 +88,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished.",
 		},
 		{
-			"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(new(int64(-7)))),
+			"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(ptr.To(int64(-7)))),
 			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1.",
 		},
 
@@ -96,11 +97,11 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 1 s because a hard eviction gives 1 s.",
 		},
 		{
-			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(new(int64(60)), nil), 20),
+			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(new(int64(5)), nil), 20),
+			"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(5)), nil), 20),
 			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
 		},
 		{
@@ -109,11 +110,11 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(new(int64(60)), nil), 20),
+			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(new(int64(20)), nil), 20),
+			"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(20)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20.",
 		},
 	} {
@@ -132,7 +133,7 @@ func TestExplanationRows(t *testing.T) {
 		{"ShrinksOnly", "current", "20", "no"},
 		{"PodMinimum", "", "1", "yes"},
 		{"Result", "", "1", ""},
-	}, graceperiod.ExplainPod(nil, 20, new(int64(-3))).Rows())
+	}, graceperiod.ExplainPod(nil, 20, ptr.To(int64(-3))).Rows())
 }
 
 // A container is named by where it stands in its pod, whichever way it is held.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -57,7 +58,7 @@ func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reas
 	if spec == nil {
 		own = nil
 	}
-	for _, candidate := range []*int64{deletion, own, spec, new(graceperiod.MinimumContainerSeconds)} {
+	for _, candidate := range []*int64{deletion, own, spec, ptr.To(graceperiod.MinimumContainerSeconds)} {
 		if candidate != nil {
 			require.Equal(t, *candidate, seconds, "the first that is set")
 			break
@@ -67,7 +68,7 @@ func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reas
 }
 
 func TestForContainerHolds(t *testing.T) {
-	few := []*int64{nil, new(int64(math.MinInt64)), new(int64(0)), new(int64(5)), new(int64(math.MaxInt64))}
+	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
 		for _, deletion := range few {
 			for _, startup := range few {
@@ -102,8 +103,8 @@ func podHolds(t *testing.T, spec, deletion *int64, current int64, override *int6
 }
 
 func TestForPodHolds(t *testing.T) {
-	for _, spec := range []*int64{nil, new(int64(math.MinInt64)), new(int64(0)), new(int64(30)), new(int64(math.MaxInt64))} {
-		for _, deletion := range []*int64{nil, new(int64(-1)), new(int64(0)), new(int64(7)), new(int64(math.MaxInt64))} {
+	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
+		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
 			for _, current := range []int64{math.MinInt64, 0, 1, 3, math.MaxInt64} {
 				for i, override := range optionalEdges() {
 					podHolds(t, spec, deletion, current, override, edges()[min(i, len(edges())-1)])

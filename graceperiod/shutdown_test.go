@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -19,15 +20,15 @@ func TestForNodeShutdown(t *testing.T) {
 	}{
 		{"nil pod", nil, 20, 20},
 		{"pod without a grace", &v1.Pod{}, 20, 20},
-		{"pod asks less", podWith(new(int64(5)), nil), 20, 5},
-		{"pod asks as much", podWith(new(int64(20)), nil), 20, 20},
-		{"pod asks more", podWith(new(int64(30)), nil), 20, 20},
-		{"pod asks 0", podWith(new(int64(0)), nil), 20, 0},
-		{"negative grace is raw", podWith(new(int64(-1)), nil), 20, -1},
-		{"the deletion's grace is left to ForPod", podWith(nil, new(int64(3))), 20, 20},
-		{"empty bucket", podWith(new(int64(30)), nil), 0, 0},
-		{"bucket overdrawn", podWith(new(int64(30)), nil), -4, -4},
-		{"extremes", podWith(new(int64(math.MinInt64)), nil), math.MaxInt64, math.MinInt64},
+		{"pod asks less", podWith(ptr.To(int64(5)), nil), 20, 5},
+		{"pod asks as much", podWith(ptr.To(int64(20)), nil), 20, 20},
+		{"pod asks more", podWith(ptr.To(int64(30)), nil), 20, 20},
+		{"pod asks 0", podWith(ptr.To(int64(0)), nil), 20, 0},
+		{"negative grace is raw", podWith(ptr.To(int64(-1)), nil), 20, -1},
+		{"the deletion's grace is left to ForPod", podWith(nil, ptr.To(int64(3))), 20, 20},
+		{"empty bucket", podWith(ptr.To(int64(30)), nil), 0, 0},
+		{"bucket overdrawn", podWith(ptr.To(int64(30)), nil), -4, -4},
+		{"extremes", podWith(ptr.To(int64(math.MinInt64)), nil), math.MaxInt64, math.MinInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForNodeShutdown(c.pod, c.bucket))

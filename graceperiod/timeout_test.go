@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -66,11 +67,11 @@ func TestRemaining(t *testing.T) {
 func TestLeftOfDeletion(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	deleted := func(in time.Duration, grace *int64) *v1.Pod {
-		pod := podWith(new(int64(60)), grace)
+		pod := podWith(ptr.To(int64(60)), grace)
 		pod.DeletionTimestamp = &metav1.Time{Time: now.Add(in)}
 		return pod
 	}
-	unset := podWith(new(int64(60)), nil)
+	unset := podWith(ptr.To(int64(60)), nil)
 	unset.DeletionTimestamp = &metav1.Time{}
 	for _, c := range []struct {
 		name string
@@ -79,20 +80,20 @@ func TestLeftOfDeletion(t *testing.T) {
 	}{
 		{"nil pod", nil, 1},
 		{"not deleted, no grace", &v1.Pod{}, 1},
-		{"not deleted", podWith(new(int64(60)), nil), 60},
-		{"no timestamp, but a grace", podWith(new(int64(60)), new(int64(20))), 20},
+		{"not deleted", podWith(ptr.To(int64(60)), nil), 60},
+		{"no timestamp, but a grace", podWith(ptr.To(int64(60)), ptr.To(int64(20))), 20},
 		{"a timestamp that is zero is none", unset, 60},
-		{"all of it", deleted(30*time.Second, new(int64(30))), 30},
-		{"some of it", deleted(10*time.Second, new(int64(30))), 10},
-		{"rounded up", deleted(10*time.Second+time.Nanosecond, new(int64(30))), 11},
-		{"a clock that is behind gains nothing", deleted(time.Hour, new(int64(30))), 30},
-		{"over just now", deleted(0, new(int64(30))), 1},
-		{"over for long", deleted(-time.Hour, new(int64(30))), 1},
-		{"a fraction over", deleted(-time.Nanosecond, new(int64(30))), 1},
-		{"forced", deleted(0, new(int64(0))), 1},
-		{"negative grace", deleted(time.Hour, new(int64(-5))), 1},
+		{"all of it", deleted(30*time.Second, ptr.To(int64(30))), 30},
+		{"some of it", deleted(10*time.Second, ptr.To(int64(30))), 10},
+		{"rounded up", deleted(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
+		{"a clock that is behind gains nothing", deleted(time.Hour, ptr.To(int64(30))), 30},
+		{"over just now", deleted(0, ptr.To(int64(30))), 1},
+		{"over for long", deleted(-time.Hour, ptr.To(int64(30))), 1},
+		{"a fraction over", deleted(-time.Nanosecond, ptr.To(int64(30))), 1},
+		{"forced", deleted(0, ptr.To(int64(0))), 1},
+		{"negative grace", deleted(time.Hour, ptr.To(int64(-5))), 1},
 		{"deletion without a grace", deleted(time.Hour, nil), 1},
-		{"extremes", deleted(longest, new(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
+		{"extremes", deleted(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, now))
@@ -113,7 +114,7 @@ func TestLeftOfDeletionFarAway(t *testing.T) {
 		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
 		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
 	} {
-		pod := podWith(nil, new(int64(600)))
+		pod := podWith(nil, ptr.To(int64(600)))
 		pod.DeletionTimestamp = &metav1.Time{Time: c.then}
 		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.then)
 	}

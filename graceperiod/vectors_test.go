@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -94,7 +95,7 @@ func TestVectorsForDelete(t *testing.T) {
 			require.Equal(t, c.Opt, options.GracePeriodSeconds, "ForDelete writes nothing")
 
 			require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
-			require.Equal(t, new(c.Want), options.GracePeriodSeconds)
+			require.Equal(t, ptr.To(c.Want), options.GracePeriodSeconds)
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestVectorsBeforeDelete(t *testing.T) {
 
 // seconds is a number as YAML gives it.
 func seconds(cell any) *int64 {
-	return new(int64(cell.(float64)))
+	return ptr.To(int64(cell.(float64)))
 }
 
 // podWith is a pod with these two graces, nil being unset.

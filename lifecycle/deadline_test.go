@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -144,9 +145,9 @@ func TestASmallerDeletionGraceShortens(t *testing.T) {
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		deleted := b.pod.DeepCopy()
-		deleted.DeletionGracePeriodSeconds = new(int64(5))
+		deleted.DeletionGracePeriodSeconds = ptr.To(int64(5))
 		b.Terminate(b.Context(), deleted, lifecycle.Request{})
-		b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(300))})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(300))})
 		<-termination.Done()
 		require.Equal(b, 6*time.Second, b.at())
 		require.EqualValues(b, 5, termination.Result().GracePeriodSeconds)
@@ -172,7 +173,7 @@ func TestAGraceBeyondAllTimeIsHarmless(t *testing.T) {
 func TestARestartedAgentGoesOnWithWhatIsLeft(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
-		b.pod.DeletionGracePeriodSeconds = new(int64(30))
+		b.pod.DeletionGracePeriodSeconds = ptr.To(int64(30))
 		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s are gone
 		b.pod.DeletionTimestamp = &deleted
 		left := graceperiod.LeftOfDeletion(b.pod, time.Now())

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -21,9 +22,9 @@ func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "6d1f"},
 		Spec: v1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64(30)),
+			TerminationGracePeriodSeconds: ptr.To(int64(30)),
 			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: exec()}}},
-			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},
+			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
 		},
 		Status: v1.PodStatus{
 			ContainerStatuses:     []v1.ContainerStatus{{Name: "web", ContainerID: "containerd://1", State: running}},
@@ -96,7 +97,7 @@ func ExampleTerminator_KillContainer() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
-	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(5))}
+	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(5))}
 	terminator := exampleTerminator(rt)
 
 	web := lifecycle.ContainersOf(pod)[0]
@@ -155,7 +156,7 @@ func ExampleTerminator_Close() {
 
 func ExampleTerminator_StopSignal() {
 	terminator := exampleTerminator(lifecycletest.NewRuntime())
-	fmt.Println(terminator.StopSignal(&v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}}, "SIGQUIT"))
+	fmt.Println(terminator.StopSignal(&v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1)}}, "SIGQUIT"))
 	fmt.Println(terminator.StopSignal(&v1.Container{}, "SIGQUIT"))
 	fmt.Println(terminator.StopSignal(&v1.Container{}, ""))
 	// Output:

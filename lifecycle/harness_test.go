@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -60,7 +61,7 @@ func (b *bed) main(name string, hook *v1.LifecycleHandler, script lifecycletest.
 // sidecar adds a restartable init container to the pod and runs it.
 func (b *bed) sidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	c := container(name, hook)
-	c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
 	b.run(&b.pod.Status.InitContainerStatuses, name, script)
 }

@@ -62,6 +62,7 @@ func overHTTP(req *http.Request) *http.Request {
 // answered in plain HTTP. It looks at the text, as the kubelet does: a doer need
 // not be of net/http.
 func answeredInHTTP(err error) bool {
-	urlErr, ok := errors.AsType[*url.Error](err)
+	var urlErr *url.Error
+	ok := errors.As(err, &urlErr)
 	return ok && strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -35,8 +36,8 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
 				b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 				b.pod.Spec.RestartPolicy = test.policy
-				b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(7))}
-				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(9))}
+				b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
+				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(9))}
 				result, err := b.KillContainer(b.Context(), b.pod, named("app"), test.reason)
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.GraceExceeded, result.Outcome)
@@ -113,7 +114,7 @@ func TestAKillBecomesAPartOfItsPodsTermination(t *testing.T) {
 			require.NoError(b, err)
 		})
 		<-time.After(10 * time.Second)
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(30))})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(30))})
 		<-termination.Done()
 		wg.Wait()
 		require.Len(b, b.rt.Execs(), 1)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -157,10 +158,10 @@ func (c *crowd) member(i int) *member {
 	name := fmt.Sprint("pod-", i)
 	m := &member{scripts: map[string]lifecycletest.Script{}, pod: &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
-		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: new(int64(c.random.IntN(40)))},
+		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(c.random.IntN(40)))},
 	}}
 	if c.oneIn(4) {
-		m.asked = new(int64(c.random.IntN(30)))
+		m.asked = ptr.To(int64(c.random.IntN(30)))
 	}
 	for n := range 1 + c.random.IntN(8) {
 		c.addContainer(m, fmt.Sprint("c", n))
@@ -179,7 +180,7 @@ func (c *crowd) addContainer(m *member, name string) {
 	spec := container(name, c.hook())
 	switch {
 	case c.oneIn(3):
-		spec.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+		spec.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 		m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, spec)
 		m.pod.Status.InitContainerStatuses = append(m.pod.Status.InitContainerStatuses, status)
 	default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -27,7 +28,7 @@ func TestASilentRuntimeIsBounded(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(10))})
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
 		require.Equal(b, 20*time.Second, b.at())

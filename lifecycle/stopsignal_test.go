@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -21,7 +22,7 @@ type off featuregate.Feature
 func (o off) Enabled(key featuregate.Feature) bool { return key != featuregate.Feature(o) }
 
 func TestStopSignal(t *testing.T) {
-	usr1 := &v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}}
+	usr1 := &v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1)}}
 	on, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
 	require.NoError(t, err)
 	without, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
@@ -54,10 +55,10 @@ func TestCountStopSignals(t *testing.T) {
 	require.NoError(t, err)
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	terminator.CountStopSignals([]*v1.Pod{{
-		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "spec", Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}}}},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "spec", Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1)}}}},
 		Status: v1.PodStatus{
 			ContainerStatuses:          []v1.ContainerStatus{{Name: "spec", State: running}, {Name: "none", State: running}, {Name: "ended"}},
-			InitContainerStatuses:      []v1.ContainerStatus{{Name: "status", State: running, StopSignal: new(v1.SIGQUIT)}},
+			InitContainerStatuses:      []v1.ContainerStatus{{Name: "status", State: running, StopSignal: ptr.To(v1.SIGQUIT)}},
 			EphemeralContainerStatuses: []v1.ContainerStatus{{Name: "none", State: running}},
 		},
 	}})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -31,7 +32,7 @@ func sleepingPods(n int) []*v1.Pod {
 		pods[i] = &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))},
 			Spec: v1.PodSpec{
-				TerminationGracePeriodSeconds: new(int64(7200)),
+				TerminationGracePeriodSeconds: ptr.To(int64(7200)),
 				Containers:                    []v1.Container{container("app", sleep(3600))},
 			},
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -75,13 +76,13 @@ func TestTheGraceOfAPod(t *testing.T) {
 		spec, deletion, override *int64
 		want, stop               int64
 	}{
-		"its spec's":                    {spec: new(int64(30)), want: 30, stop: 30},
-		"its deletion's":                {spec: new(int64(30)), deletion: new(int64(5)), want: 5, stop: 5},
-		"an override":                   {spec: new(int64(30)), override: new(int64(7)), want: 7, stop: 7},
-		"an override of 0 is 1":         {spec: new(int64(30)), override: new(int64(0)), want: 1, stop: 2},
-		"a negative one is 1":           {spec: new(int64(30)), override: new(int64(-9)), want: 1, stop: 2},
+		"its spec's":                    {spec: ptr.To(int64(30)), want: 30, stop: 30},
+		"its deletion's":                {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), want: 5, stop: 5},
+		"an override":                   {spec: ptr.To(int64(30)), override: ptr.To(int64(7)), want: 7, stop: 7},
+		"an override of 0 is 1":         {spec: ptr.To(int64(30)), override: ptr.To(int64(0)), want: 1, stop: 2},
+		"a negative one is 1":           {spec: ptr.To(int64(30)), override: ptr.To(int64(-9)), want: 1, stop: 2},
 		"none at all is 1":              {want: 1, stop: 2},
-		"an override does not lengthen": {spec: new(int64(30)), deletion: new(int64(5)), override: new(int64(60)), want: 5, stop: 5},
+		"an override does not lengthen": {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), override: ptr.To(int64(60)), want: 5, stop: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 0, func(b *bed) {
@@ -102,7 +103,7 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: new(int64(4))})
+		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(4))})
 		require.Same(b, first, second)
 		<-first.Done()
 		require.Equal(b, 4*time.Second, b.at())
@@ -140,7 +141,7 @@ func TestNothingOfTheCallersIsChanged(t *testing.T) {
 		b.main("app", sleep(60), lifecycletest.Script{})
 		pod := b.pod.DeepCopy()
 		containers := []lifecycle.Container{named("app"), named("proxy")}
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: new(int64(5))})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
 		require.Equal(b, pod, b.pod)
 		require.Equal(b, []lifecycle.Container{named("app"), named("proxy")}, containers)

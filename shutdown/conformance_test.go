@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -96,7 +97,7 @@ func described(t *testing.T, name string, description []string) *v1.Pod {
 		require.NoError(t, err)
 		switch what {
 		case "prio":
-			pod.Spec.Priority = new(int32(number))
+			pod.Spec.Priority = ptr.To(int32(number))
 		case "tgps":
 			pod.Spec.TerminationGracePeriodSeconds = &number
 		default:

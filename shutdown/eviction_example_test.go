@@ -33,7 +33,8 @@ func ExampleTimedKiller() {
 	}
 	req := shutdown.SoftEviction(pod, 20, "The node was low on resource: memory.")
 	_, err = killer.KillPod(context.Background(), pod, req)
-	if overdue, ok := errors.AsType[*shutdown.OverdueError](err); ok {
+	var overdue *shutdown.OverdueError
+	if errors.As(err, &overdue) {
 		fmt.Println("the kill goes on after", overdue.Timeout)
 	}
 	// Output:

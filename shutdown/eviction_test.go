@@ -98,7 +98,8 @@ func TestTimedKillerOverdue(t *testing.T) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: seconds})
 				require.Equal(t, want, time.Since(began))
-				overdue, ok := errors.AsType[*shutdown.OverdueError](err)
+				var overdue *shutdown.OverdueError
+				ok := errors.As(err, &overdue)
 				require.True(t, ok)
 				require.Equal(t, &shutdown.OverdueError{Pod: types.NamespacedName{Namespace: "default", Name: "web"}, Timeout: want}, overdue)
 				require.EqualError(t, err, "timeout waiting to kill pod")

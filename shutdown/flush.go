@@ -92,7 +92,8 @@ func (k *kill) final(policy PodPolicy, now metav1.Time) *v1.Pod {
 	}
 	policy.setStatus()(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, new(k.seconds)
+		seconds := k.seconds
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &seconds
 	}
 	return &pod
 }
@@ -102,7 +103,8 @@ func (k *kill) final(policy PodPolicy, now metav1.Time) *v1.Pod {
 func acknowledge(kills []*kill, err error) {
 	failed := map[types.NamespacedName]bool{}
 	if err != nil {
-		unflushed, ok := errors.AsType[*UnflushedError](err)
+		var unflushed *UnflushedError
+		ok := errors.As(err, &unflushed)
 		if !ok {
 			return
 		}

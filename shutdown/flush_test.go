@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -40,7 +41,7 @@ func flushed(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntes
 // daemon is a pod that a DaemonSet controls.
 func daemon(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
 	return pod
 }
 
@@ -96,7 +97,7 @@ func TestFlushUnderLeaveAsIs(t *testing.T) {
 // Deleted as a drain would: static pods and those of a DaemonSet are left.
 func TestFlushUnderDelete(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
-	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: new(true)}, {Kind: "DaemonSet", Name: "owned"}}
+	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
 	web := shutdowntest.Pod("web", 0, 5)
 	final, _ := flushed(t, shutdown.PolicyDelete, nil, web, other, daemon("agent"), mirror("etcd"), deleted("gone"))
 	require.Len(t, final, 3)

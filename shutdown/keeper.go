@@ -190,7 +190,7 @@ func (k *keeper) take(ctx context.Context, session Session) error {
 // ask asks for the delay. That it is capped is no failure.
 func (k *keeper) ask(ctx context.Context, session Session) error {
 	granted, err := session.RequestDelay(ctx, k.wish)
-	if _, capped := errors.AsType[*DelayCappedError](err); err != nil && !capped {
+	if capped := errors.As(err, new(*DelayCappedError)); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
 	k.lock.delay(k.wish, granted)

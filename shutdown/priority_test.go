@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -43,7 +44,7 @@ func TestPriority(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
 	gold := shutdown.PlanOptions{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
-	plain := shutdown.PlanOptions{StaticPods: new(int32(0))}
+	plain := shutdown.PlanOptions{StaticPods: ptr.To(int32(0))}
 	var zero shutdown.PlanOptions
 	for name, c := range map[string]struct {
 		pod  *v1.Pod

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/validation"
@@ -20,7 +21,7 @@ func tenContainers() *v1.PodSpec {
 	for i := range 10 {
 		s.Containers = append(s.Containers, v1.Container{
 			Name:          strconv.Itoa(i),
-			Lifecycle:     &v1.Lifecycle{PreStop: hooks[i%len(hooks)], StopSignal: new(v1.SIGQUIT)},
+			Lifecycle:     &v1.Lifecycle{PreStop: hooks[i%len(hooks)], StopSignal: ptr.To(v1.SIGQUIT)},
 			LivenessProbe: probe(10), StartupProbe: probe(20), ReadinessProbe: &v1.Probe{},
 		})
 	}
@@ -46,7 +47,7 @@ func BenchmarkValidatePodTermination(b *testing.B) {
 	b.Run("invalid", func(b *testing.B) {
 		b.ReportAllocs()
 		none := tenContainers()
-		none.TerminationGracePeriodSeconds, none.OS = new(int64(1)), nil
+		none.TerminationGracePeriodSeconds, none.OS = ptr.To(int64(1)), nil
 		for b.Loop() {
 			if errs := validation.ValidatePodTermination(none, opts, path); len(errs) != 14 {
 				b.Fatal(errs)

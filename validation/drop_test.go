@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -28,8 +29,8 @@ func TestDropFromEveryKindOfContainer(t *testing.T) {
 		"postStart":           {&v1.Lifecycle{PostStart: sleep(0)}, nil},
 		"both":                {&v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, nil},
 		"stop signal":         {signal(v1.SIGINT), nil},
-		"all of it":           {&v1.Lifecycle{PreStop: sleep(1), StopSignal: new(v1.SIGINT)}, nil},
-		"a hook that stays":   {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: new(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
+		"all of it":           {&v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}, nil},
+		"a hook that stays":   {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: ptr.To(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
 		"a sleep beside exec": {preStop(mixed), preStop(exec("true"))},
 		"an empty one stays":  {&v1.Lifecycle{}, &v1.Lifecycle{}},
 		"an empty hook stays": {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
@@ -41,7 +42,7 @@ func TestDropFromEveryKindOfContainer(t *testing.T) {
 }
 
 func TestEachGateDropsItsOwn(t *testing.T) {
-	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: new(v1.SIGINT)}
+	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct {
 		gate validation.FeatureGate
 		want *v1.Lifecycle
@@ -59,7 +60,7 @@ func TestEachGateDropsItsOwn(t *testing.T) {
 
 // A use of the stored spec anywhere keeps all uses, each feature by itself.
 func TestWhatWasUsedStays(t *testing.T) {
-	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: new(v1.SIGINT)}
+	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{
 		"sleep":  {&v1.Lifecycle{PostStart: sleep(9)}, preStop(sleep(1))},
 		"signal": {signal(v1.SIGHUP), signal(v1.SIGINT)},
@@ -77,11 +78,11 @@ func TestWhatWasUsedStays(t *testing.T) {
 // Containers made from one template may share it.
 func TestDropLeavesSharedValuesAlone(t *testing.T) {
 	hook := sleep(3)
-	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: new(v1.SIGINT)}
+	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
 	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
 	validation.DropDisabledFields(gates{}, s, nil)
 	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
-	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: new(v1.SIGINT)}, shared)
+	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
 
 	validation.DropDisabledFields(gates{}, nil, s)
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/validation"
@@ -21,7 +22,7 @@ func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
 			Name: "web",
 			Lifecycle: &v1.Lifecycle{
 				PreStop:    &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: sleepSeconds}},
-				StopSignal: new(v1.SIGQUIT),
+				StopSignal: ptr.To(v1.SIGQUIT),
 			},
 		}},
 	}
@@ -110,7 +111,7 @@ func ExampleWarnNodeShutdown() {
 	}
 	etcd := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-node1"},
-		Spec:       v1.PodSpec{PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: new(int64(30))},
+		Spec:       v1.PodSpec{PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 	}
 	for _, warning := range validation.WarnNodeShutdown(cfg, 45*time.Second, []*v1.Pod{etcd}) {
 		fmt.Println(warning)

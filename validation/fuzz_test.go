@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -30,7 +31,7 @@ func (p picker) grace() *int64 {
 	if p.yes() {
 		return nil
 	}
-	return new(p.seconds())
+	return ptr.To(p.seconds())
 }
 
 func (p picker) hook() *v1.LifecycleHandler {
@@ -60,7 +61,7 @@ func (p picker) lifecycle() *v1.Lifecycle {
 	}
 	l := &v1.Lifecycle{PostStart: p.hook(), PreStop: p.hook()}
 	if p.yes() {
-		l.StopSignal = new([]v1.Signal{v1.SIGTERM, v1.SIGHUP, "TERM", ""}[p.IntN(4)])
+		l.StopSignal = ptr.To([]v1.Signal{v1.SIGTERM, v1.SIGHUP, "TERM", ""}[p.IntN(4)])
 	}
 	return l
 }
@@ -81,7 +82,7 @@ func (p picker) container() v1.Container {
 		StartupProbe:   p.probe(),
 	}
 	if p.yes() {
-		c.RestartPolicy = new([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever}[p.IntN(2)])
+		c.RestartPolicy = ptr.To([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever}[p.IntN(2)])
 	}
 	return c
 }

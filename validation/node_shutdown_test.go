@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/validation"
@@ -78,7 +79,7 @@ func node(name, class string, grace int64) *v1.Pod {
 
 func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := node("admitted", "system-node-critical", 5)
-	admitted.Spec.Priority = new(int32(2_000_001_000))
+	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
 	pods := []*v1.Pod{admitted, node("plain", "", 30), nil}
 	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), 30*time.Second, []*v1.Pod{node("plain", "", 30)}))
 	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), 0, pods))

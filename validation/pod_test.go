@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -18,7 +19,7 @@ func TestPodsThatAreRight(t *testing.T) {
 		"containers":       spec(withContainer(v1.Container{}), withHook(sleep(5)), withHook(exec("true"))),
 		"init, sidecar":    spec(withInit(v1.Container{}), withInit(sidecar(preStop(sleep(1))))),
 		"ephemeral":        spec(withEphemeral(nil)),
-		"a signal, a hook": spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: new(v1.SIGUSR1), PreStop: sleep(3)}})),
+		"a signal, a hook": spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1), PreStop: sleep(3)}})),
 	} {
 		require.Nil(t, validate(s), name)
 	}
@@ -31,7 +32,7 @@ func TestGraceIsRequired(t *testing.T) {
 }
 
 func TestLifecycleByKindOfContainer(t *testing.T) {
-	never := v1.Container{RestartPolicy: new(v1.ContainerRestartPolicyNever), Lifecycle: preStop(sleep(1))}
+	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyNever), Lifecycle: preStop(sleep(1))}
 	requireErrors(t, validate(spec(
 		withInit(v1.Container{Lifecycle: &v1.Lifecycle{}}),
 		withInit(never),
@@ -49,7 +50,7 @@ func TestLifecycleByKindOfContainer(t *testing.T) {
 // Everything that is wrong is said at once, in the order of the spec.
 func TestEverythingIsSaid(t *testing.T) {
 	bad := v1.Container{
-		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: new(v1.Signal("SIGNONE"))},
+		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: ptr.To(v1.Signal("SIGNONE"))},
 		LivenessProbe:  probe(0),
 		ReadinessProbe: probe(1),
 		StartupProbe:   probe(0),

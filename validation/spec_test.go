@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -24,7 +25,7 @@ func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
 
 // spec makes a spec with a grace of 30 s on Linux.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
-	s := &v1.PodSpec{TerminationGracePeriodSeconds: new(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
+	s := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
 	for _, change := range changes {
 		change(s)
 	}
@@ -57,7 +58,7 @@ func withHook(hook *v1.LifecycleHandler) func(*v1.PodSpec) {
 
 // sidecar is an init container that goes on beside the main ones.
 func sidecar(lifecycle *v1.Lifecycle) v1.Container {
-	return v1.Container{RestartPolicy: new(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
+	return v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
 }
 
 func preStop(hook *v1.LifecycleHandler) *v1.Lifecycle { return &v1.Lifecycle{PreStop: hook} }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -89,7 +91,7 @@ func (p *Provider) again(r *record) error {
 // that would start afresh.
 func (p *Provider) retry(r *record) {
 	pod := p.view(r)
-	pod.DeletionGracePeriodSeconds = new(int64(0))
+	pod.DeletionGracePeriodSeconds = ptr.To(int64(0))
 	p.mu.Lock()
 	running := r.runningLocked()
 	p.mu.Unlock()

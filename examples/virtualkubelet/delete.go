@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -47,7 +48,7 @@ func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 // deletion was announced, for then it was hurried by force, else nil: its own.
 func (r *record) forcedLocked() *int64 {
 	if r.announced {
-		return new(graceperiod.MinimumPodSeconds)
+		return ptr.To(graceperiod.MinimumPodSeconds)
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
 	case back:
 		override = r.forcedLocked()
 	case r.adopted:
-		override = new(graceperiod.LeftOfDeletion(pod, time.Now()))
+		override = ptr.To(graceperiod.LeftOfDeletion(pod, time.Now()))
 	}
 	if !back {
 		r.pod = pod.DeepCopy()

@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -97,7 +98,7 @@ func Example() {
 
 	for _, seconds := range []int64{3600, 1, 30} {
 		deletion := pod.DeepCopy()
-		deletion.DeletionTimestamp = new(metav1.NewTime(time.Now().Add(graceperiod.Duration(seconds))))
+		deletion.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now().Add(graceperiod.Duration(seconds))))
 		deletion.DeletionGracePeriodSeconds = &seconds
 		if err := provider.DeletePod(ctx, deletion); err != nil {
 			fmt.Println(err)

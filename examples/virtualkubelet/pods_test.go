@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // deleted is a pod that was deleted at a time.
 func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 	pod = pod.DeepCopy()
-	pod.DeletionTimestamp = new(metav1.NewTime(at.Add(time.Duration(seconds) * second)))
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(at.Add(time.Duration(seconds) * second)))
 	pod.DeletionGracePeriodSeconds = &seconds
 	return pod
 }
@@ -21,14 +22,14 @@ func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
-		Spec:       v1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: new(int64(30)), Containers: containers},
+		Spec:       v1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: containers},
 	}
 }
 
 func plain(name string) v1.Container { return v1.Container{Name: name, Image: "image"} }
 
 func sidecar(name string) v1.Container {
-	return v1.Container{Name: name, RestartPolicy: new(v1.ContainerRestartPolicyAlways)}
+	return v1.Container{Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}
 }
 
 // sleeping is a container with a sleep of seconds as its preStop hook.

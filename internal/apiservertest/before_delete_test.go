@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -66,15 +67,15 @@ func TestVectors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pod := &v1.Pod{Spec: v1.PodSpec{NodeName: c.Node, TerminationGracePeriodSeconds: c.TGPS}, Status: v1.PodStatus{Phase: c.Phase}}
 				got := same(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: c.Opt})
-				require.Equal(t, new(c.Want), got.Options.GracePeriodSeconds)
-				require.Equal(t, new(c.Want), got.Pod.DeletionGracePeriodSeconds)
+				require.Equal(t, ptr.To(c.Want), got.Options.GracePeriodSeconds)
+				require.Equal(t, ptr.To(c.Want), got.Pod.DeletionGracePeriodSeconds)
 			})
 		})
 	}
 	for _, row := range all.RepeatedDelete.Cases {
 		synctest.Test(t, func(t *testing.T) {
 			pod := &v1.Pod{}
-			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), seconds(row[0])
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), seconds(row[0])
 			got := same(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])})
 			require.Equal(t, []*int64{seconds(row[2]), seconds(row[3])}, []*int64{got.Pod.DeletionGracePeriodSeconds, got.Options.GracePeriodSeconds})
 			require.Equal(t, row[4:], []any{got.Graceful, got.Pending})

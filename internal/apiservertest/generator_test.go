@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // generator makes pods and delete options of all kinds, the same ones in every run.
@@ -28,13 +29,13 @@ func (g generator) seconds() *int64 {
 	case 0:
 		return nil
 	case 1:
-		return new([]int64{math.MinInt64, -most, -2, -1}[g.IntN(4)])
+		return ptr.To([]int64{math.MinInt64, -most, -2, -1}[g.IntN(4)])
 	case 2:
-		return new(most - g.Int64N(3))
+		return ptr.To(most - g.Int64N(3))
 	case 3:
-		return new(int64(0))
+		return ptr.To(int64(0))
 	default:
-		return new(g.Int64N(60))
+		return ptr.To(g.Int64N(60))
 	}
 }
 
@@ -54,7 +55,7 @@ func (g generator) pod() *v1.Pod {
 	if g.rarely(2) {
 		forward, back := g.span(), g.span()
 		end := time.Now().Add(forward - back)
-		pod.DeletionTimestamp = new(metav1.NewTime(end.Round(0))) // as it comes from the store, without a monotonic part
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(end.Round(0))) // as it comes from the store, without a monotonic part
 	}
 	if pod.DeletionTimestamp != nil || g.rarely(10) {
 		pod.DeletionGracePeriodSeconds = g.seconds()
@@ -72,13 +73,13 @@ func (g generator) options() *metav1.DeleteOptions {
 		options.PropagationPolicy = &policies[g.IntN(len(policies))]
 	}
 	if g.rarely(10) {
-		options.OrphanDependents = new(g.rarely(2)) //nolint:staticcheck // deprecated, and validated all the same
+		options.OrphanDependents = ptr.To(g.rarely(2)) //nolint:staticcheck // deprecated, and validated all the same
 	}
 	if g.rarely(10) {
 		options.DryRun = [][]string{{}, {metav1.DryRunAll}, {"Some"}, {metav1.DryRunAll, metav1.DryRunAll}}[g.IntN(4)]
 	}
 	if g.rarely(20) {
-		options.IgnoreStoreReadErrorWithClusterBreakingPotential = new(g.rarely(2))
+		options.IgnoreStoreReadErrorWithClusterBreakingPotential = ptr.To(g.rarely(2))
 	}
 	return options
 }
@@ -87,10 +88,10 @@ func (g generator) options() *metav1.DeleteOptions {
 func (g generator) preconditions() *metav1.Preconditions {
 	wanted := &metav1.Preconditions{}
 	if g.rarely(2) {
-		wanted.UID = new([]types.UID{"u-1", "u-2"}[g.IntN(2)])
+		wanted.UID = ptr.To([]types.UID{"u-1", "u-2"}[g.IntN(2)])
 	}
 	if g.rarely(2) {
-		wanted.ResourceVersion = new([]string{"17", "16", ""}[g.IntN(3)])
+		wanted.ResourceVersion = ptr.To([]string{"17", "16", ""}[g.IntN(3)])
 	}
 	return wanted
 }

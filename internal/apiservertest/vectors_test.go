@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,5 +37,5 @@ func readVectors(t *testing.T) vectors {
 
 // seconds is a number as YAML gives it.
 func seconds(cell any) *int64 {
-	return new(int64(cell.(float64)))
+	return ptr.To(int64(cell.(float64)))
 }

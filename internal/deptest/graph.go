@@ -35,7 +35,8 @@ func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
 			return nil, fmt.Errorf("go list failed: %w: %s", err, exit.Stderr)
 		}
 		return nil, fmt.Errorf("failed to run go list: %w", err)

@@ -10,7 +10,7 @@
 //
 //			pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
 //			result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{
-//				GracePeriodSeconds: new(int64(30)),
+//				GracePeriodSeconds: ptr.To(int64(30)),
 //				Containers:         []lifecycle.Container{{Name: "app", ID: "app"}},
 //			})
 //			require.NoError(t, err)

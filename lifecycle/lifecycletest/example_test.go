@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -41,7 +42,7 @@ func TestAgentStopsItsPod(t *testing.T) {
 
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
 		result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{
-			GracePeriodSeconds: new(int64(30)),
+			GracePeriodSeconds: ptr.To(int64(30)),
 			Containers:         []lifecycle.Container{{Name: "app", ID: "app"}},
 		})
 		require.NoError(t, err)

@@ -216,7 +216,8 @@ var errRefused = errors.New("connect: connection refused")
 // names are those of the pods that were not acknowledged.
 func names(t *testing.T, err error) []string {
 	t.Helper()
-	unflushed, ok := errors.AsType[*shutdown.UnflushedError](err)
+	var unflushed *shutdown.UnflushedError
+	ok := errors.As(err, &unflushed)
 	require.True(t, ok, "%v", err)
 	var names []string
 	for _, pod := range unflushed.Pods {

@@ -20,6 +20,9 @@ const (
 	// ReasonNodeShutdown is the reason of GracefulNodeShutdownInProgress, whatever its
 	// status is: a reason of KEP-5683 names a cause and no state.
 	ReasonNodeShutdown = "NodeShutdown"
+	// NodeGracefulNodeShutdownInProgress is v1.NodeGracefulNodeShutdownInProgress of
+	// KEP-5683, which the Kubernetes libraries before v0.37 do not have.
+	NodeGracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
 	// MessageNoShutdown is the message of GracefulNodeShutdownInProgress when it is
 	// False.
 	MessageNoShutdown = "no node shutdown is in progress"
@@ -33,12 +36,12 @@ const (
 func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	ready.Type = v1.NodeReady
 	conditions := []v1.NodeCondition{ready, {
-		Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionFalse,
+		Type: NodeGracefulNodeShutdownInProgress, Status: v1.ConditionFalse,
 		Reason: ReasonNodeShutdown, Message: MessageNoShutdown,
 	}}
 	if state.ShuttingDown {
 		conditions = []v1.NodeCondition{notReady(), {
-			Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue,
+			Type: NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue,
 			Reason: ReasonNodeShutdown, Message: inProgress(state.Kind),
 		}}
 	}

@@ -3,6 +3,7 @@ package apistatus
 import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
@@ -14,9 +15,9 @@ import (
 // still answers those who are there. A nil pod serves nothing.
 func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {
 	return discoveryv1.EndpointConditions{
-		Ready:       new(false),
-		Serving:     new(pod != nil && serves(&pod.Status)),
-		Terminating: new(true),
+		Ready:       ptr.To(false),
+		Serving:     ptr.To(pod != nil && serves(&pod.Status)),
+		Terminating: ptr.To(true),
 	}
 }
 

@@ -73,13 +73,16 @@ func (r *reasons) join() error {
 // or one connection: the URL of a request, the port of a socket, the name in an
 // answer.
 func kindOf(err error) string {
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
 		return fmt.Sprint(status.ErrStatus.Code, status.ErrStatus.Reason)
 	}
-	if socket, ok := errors.AsType[*net.OpError](err); ok {
+	var socket *net.OpError
+	if errors.As(err, &socket) {
 		return fmt.Sprint(socket.Op, socket.Err)
 	}
-	if request, ok := errors.AsType[*url.Error](err); ok {
+	var request *url.Error
+	if errors.As(err, &request) {
 		return request.Err.Error()
 	}
 	return err.Error()

@@ -67,7 +67,8 @@ func ExampleReporter_FlushPods() {
 	server.Die()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	unflushed, _ := errors.AsType[*shutdown.UnflushedError](reporter.FlushPods(ctx, []*v1.Pod{final}))
+	var unflushed *shutdown.UnflushedError
+	errors.As(reporter.FlushPods(ctx, []*v1.Pod{final}), &unflushed)
 	fmt.Println(unflushed.Pods)
 	fmt.Println(server.Close())
 	// Output:

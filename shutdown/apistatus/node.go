@@ -93,7 +93,8 @@ func toUndo(old *v1.NodeCondition) bool {
 		return false
 	}
 	if old.Type == v1.NodeReady {
-		return saysTheSame(old, new(notReady()))
+		said := notReady()
+		return saysTheSame(old, &said)
 	}
 	return old.Status != v1.ConditionFalse
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-const inProgress = v1.NodeGracefulNodeShutdownInProgress
+const inProgress = apistatus.NodeGracefulNodeShutdownInProgress
 
 // said is a node condition without its times.
 type said struct {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
@@ -56,7 +57,7 @@ func TestRemoval(t *testing.T) {
 		require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}))
 		require.Equal(t, []string{"get", "patch status", "delete"}, c.verbs())
 		require.Equal(t, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions("uid-web"),
+			GracePeriodSeconds: ptr.To(int64(0)), Preconditions: metav1.NewUIDPreconditions("uid-web"),
 		}, c.all("delete")[0].Delete)
 		_, err := c.Clientset.CoreV1().Pods(server.Namespace).Get(t.Context(), server.Name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))

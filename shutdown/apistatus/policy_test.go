@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -15,9 +16,9 @@ import (
 // populace is a pod of each sort that a policy tells apart.
 func populace() []*v1.Pod {
 	daemon, static, deleted := workload("daemon", 0, 5), workload("static", 0, 5), workload("deleted", 0, 5)
-	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: new(true)}}
+	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1"}
-	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, new(int64(5))
+	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, ptr.To(int64(5))
 	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
 }
 

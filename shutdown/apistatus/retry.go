@@ -91,7 +91,8 @@ func forGood(err error) bool {
 	if errors.Is(err, errNoUID) {
 		return true
 	}
-	status, answered := errors.AsType[*apierrors.StatusError](err)
+	var status *apierrors.StatusError
+	answered := errors.As(err, &status)
 	if !answered {
 		return false
 	}

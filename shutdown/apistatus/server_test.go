@@ -276,6 +276,6 @@ func TestAPodThatIsRefused(t *testing.T) {
 	err := r.FlushPods(t.Context(), pods)
 	require.Equal(t, []string{"default/web-003"}, names(t, err))
 	require.Equal(t, 19, terminated(server))
-	_, ok := errors.AsType[*shutdown.UnflushedError](err)
+	ok := errors.As(err, new(*shutdown.UnflushedError))
 	require.True(t, ok)
 }

@@ -141,7 +141,8 @@ func TestLimitCapped(t *testing.T) {
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
-		capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+		var capped *shutdown.DelayCappedError
+		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Winner: "/" + winner}, *capped)
 		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
@@ -155,7 +156,8 @@ func TestLimitThatNothingExplains(t *testing.T) {
 	bustest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Zero(t, granted)
-	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	var capped *shutdown.DelayCappedError
+	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Empty(t, capped.Winner)
 }
@@ -172,7 +174,8 @@ func TestReloadThatFails(t *testing.T) {
 			start(t, h)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
-			capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+			var capped *shutdown.DelayCappedError
+			ok := errors.As(err, &capped)
 			require.True(t, ok, "%v", err)
 			require.Empty(t, capped.Winner, "the file that could not be brought into effect is not to blame")
 			require.ErrorContains(t, err, "SIGHUP")
@@ -196,7 +199,7 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	h.write(t, "run", "")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 5*time.Second, granted)
-	_, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	ok := errors.As(err, new(*shutdown.DelayCappedError))
 	require.True(t, ok, "%v", err)
 	require.ErrorContains(t, err, filepath.Join(h.root, "etc"))
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
@@ -208,7 +211,8 @@ func TestDropInOfOursThatWins(t *testing.T) {
 	h.rereads(t, etc+"/zz-kubegrace.conf")
 	h.write(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	var capped *shutdown.DelayCappedError
+	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.Winner)
 }
@@ -284,7 +288,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 			require.NoError(t, err)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
-			_, ok := errors.AsType[*shutdown.DelayCappedError](err)
+			ok := errors.As(err, new(*shutdown.DelayCappedError))
 			require.True(t, ok, "%v", err)
 			require.ErrorContains(t, err, path)
 			after, err := os.Lstat(path)
@@ -306,6 +310,6 @@ func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	h.bus.Stop()
 	_, err := session.RequestDelay(ctx, time.Minute)
 	require.Error(t, err)
-	_, capped := errors.AsType[*shutdown.DelayCappedError](err)
+	capped := errors.As(err, new(*shutdown.DelayCappedError))
 	require.False(t, capped, "a host that is lost grants nothing")
 }

@@ -187,7 +187,8 @@ func (s *session) request() (*os.File, error) {
 }
 
 func isInProgress(err error) bool {
-	refused, ok := errors.AsType[dbus.Error](err)
+	var refused dbus.Error
+	ok := errors.As(err, &refused)
 	return ok && refused.Name == login1+".OperationInProgress"
 }
 

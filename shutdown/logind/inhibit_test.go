@@ -74,7 +74,8 @@ func TestInhibitRefusedThenGranted(t *testing.T) {
 	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.LimitsExceeded"} {
 		lock, err := session.Inhibit(t.Context())
 		require.Nil(t, lock)
-		refused, ok := errors.AsType[dbus.Error](err)
+		var refused dbus.Error
+		ok := errors.As(err, &refused)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, name, refused.Name)
 	}

@@ -22,7 +22,8 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 		return nil, err
 	}
 	s.preparing.Store(true)
-	return new(s.event(ctx, s.conn.pendingKind(ctx))), nil
+	event := s.event(ctx, s.conn.pendingKind(ctx))
+	return &event, nil
 }
 
 // event is a shutdown that is under way. Its deadline is now plus the limit as

@@ -124,7 +124,8 @@ func testRealLimitCapped(t *testing.T, host *bustest.Host) {
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
 	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 30*time.Second, granted)
-	capped, ok := errors.AsType[*shutdown.DelayCappedError](err)
+	var capped *shutdown.DelayCappedError
+	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, winner, capped.Winner)
 }
@@ -187,7 +188,8 @@ func testRealCancelled(t *testing.T, host *bustest.Host) {
 	host.PowerOff()
 	require.False(t, next(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())
-	refused, ok := errors.AsType[dbus.Error](err)
+	var refused dbus.Error
+	ok := errors.As(err, &refused)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "org.freedesktop.login1.OperationInProgress", refused.Name)
 	require.NoError(t, lock.Close())

@@ -31,7 +31,8 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	if err != nil || pending == nil {
 		return nil, err
 	}
-	return new(*pending), nil
+	copied := *pending
+	return &copied, nil
 }
 
 // asked is what is pending, and how long the answer takes.

@@ -47,7 +47,8 @@ func (s *session) Events() <-chan shutdown.Event { return s.events }
 // errors.ErrUnsupported.
 func (s *session) Pending(context.Context) (*shutdown.Event, error) {
 	if event := s.source.under(); event != nil {
-		return new(*event), nil
+		copied := *event
+		return &copied, nil
 	}
 	return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
 }

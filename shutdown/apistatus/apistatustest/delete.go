@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -84,8 +85,8 @@ func markDeleted(k kind, o object, options *metav1.DeleteOptions) error {
 		}
 	}
 	if o.GetDeletionTimestamp() == nil {
-		o.SetDeletionTimestamp(new(metav1.NewTime(now())))
-		o.SetDeletionGracePeriodSeconds(new(int64(0)))
+		o.SetDeletionTimestamp(ptr.To(metav1.NewTime(now())))
+		o.SetDeletionGracePeriodSeconds(ptr.To(int64(0)))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
@@ -19,14 +20,14 @@ func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 
 	got := stored(t, server, "web")
-	require.Equal(t, new(int64(30)), got.DeletionGracePeriodSeconds, "the default of the spec")
+	require.Equal(t, ptr.To(int64(30)), got.DeletionGracePeriodSeconds, "the default of the spec")
 	require.False(t, got.DeletionTimestamp.Time.Before(before.Add(30*time.Second)))
 	require.EqualValues(t, 2, got.Generation)
 
 	require.NoError(t, pods.Delete(t.Context(), "web", *metav1.NewDeleteOptions(60)))
 	require.Equal(t, got, stored(t, server, "web"), "a longer grace changes nothing")
 	require.NoError(t, pods.Delete(t.Context(), "web", *metav1.NewDeleteOptions(5)))
-	require.Equal(t, new(int64(5)), stored(t, server, "web").DeletionGracePeriodSeconds)
+	require.Equal(t, ptr.To(int64(5)), stored(t, server, "web").DeletionGracePeriodSeconds)
 	require.NoError(t, pods.Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
 	require.Empty(t, server.Pods())
 	require.True(t, apierrors.IsNotFound(pods.Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
@@ -55,7 +56,7 @@ func TestDeletePreconditions(t *testing.T) {
 	client := clientFor(t, server)
 	remove := map[string]func(*metav1.Preconditions) error{
 		"pod": func(only *metav1.Preconditions) error {
-			return client.Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: only})
+			return client.Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: only})
 		},
 		"node": func(only *metav1.Preconditions) error {
 			return client.Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{Preconditions: only})
@@ -65,7 +66,7 @@ func TestDeletePreconditions(t *testing.T) {
 	is := map[string]*metav1.ObjectMeta{"pod": &stored(t, server, "web").ObjectMeta, "node": &n.ObjectMeta}
 	for kind, remove := range remove {
 		t.Run(kind, func(t *testing.T) {
-			for _, other := range []*metav1.Preconditions{{UID: new(types.UID("another"))}, {ResourceVersion: new("0")}} {
+			for _, other := range []*metav1.Preconditions{{UID: ptr.To(types.UID("another"))}, {ResourceVersion: ptr.To("0")}} {
 				require.True(t, apierrors.IsConflict(remove(other)))
 			}
 			require.NoError(t, remove(&metav1.Preconditions{UID: &is[kind].UID, ResourceVersion: &is[kind].ResourceVersion}))

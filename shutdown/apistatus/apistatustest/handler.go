@@ -80,7 +80,8 @@ func methods(k kind, verbs map[string]verb) http.Handler {
 
 // fail answers with the metav1.Status of an error.
 func fail(w http.ResponseWriter, err error) {
-	known, ok := errors.AsType[*apierrors.StatusError](err)
+	var known *apierrors.StatusError
+	ok := errors.As(err, &known)
 	if !ok {
 		known = apierrors.NewInternalError(err)
 	}

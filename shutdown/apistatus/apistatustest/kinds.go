@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -83,7 +84,7 @@ func complete(o object) {
 	if pod, ok := o.(*v1.Pod); ok {
 		pod.Generation = max(pod.Generation, 1)
 		if pod.Spec.TerminationGracePeriodSeconds == nil {
-			pod.Spec.TerminationGracePeriodSeconds = new(graceperiod.DefaultSeconds)
+			pod.Spec.TerminationGracePeriodSeconds = ptr.To(graceperiod.DefaultSeconds)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
@@ -23,7 +24,7 @@ func TestStartFillsInWhatTheAPIServerDoes(t *testing.T) {
 	require.NotEmpty(t, got.ResourceVersion)
 	require.False(t, got.CreationTimestamp.IsZero())
 	require.EqualValues(t, 1, got.Generation)
-	require.Equal(t, new(graceperiod.DefaultSeconds), got.Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, ptr.To(graceperiod.DefaultSeconds), got.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, v1.PodRunning, got.Status.Phase)
 
 	n, ok := server.Node("node-1")

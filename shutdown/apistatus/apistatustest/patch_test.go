@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
 )
@@ -85,7 +86,7 @@ func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
 	got, err = patch(t, server, strategic, both)
 	require.NoError(t, err)
 	require.Equal(t, v1.PodRunning, got.Status.Phase)
-	require.Equal(t, new(int64(5)), got.Spec.ActiveDeadlineSeconds)
+	require.Equal(t, ptr.To(int64(5)), got.Spec.ActiveDeadlineSeconds)
 	require.EqualValues(t, 2, got.Generation, "a new spec is a new generation")
 	require.Equal(t, "shop", got.Labels["app"])
 }

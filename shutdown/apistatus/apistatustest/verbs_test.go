@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 func TestGetSaysWhatItIs(t *testing.T) {
@@ -170,12 +171,12 @@ func TestLeases(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	lease, err = leases.Create(t.Context(), lease, metav1.CreateOptions{})
 	require.NoError(t, err)
-	lease.Spec.HolderIdentity = new("node-1")
+	lease.Spec.HolderIdentity = ptr.To("node-1")
 	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	lease, err = leases.Get(t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, new("node-1"), lease.Spec.HolderIdentity)
+	require.Equal(t, ptr.To("node-1"), lease.Spec.HolderIdentity)
 }
 
 func TestPathsAndMethods(t *testing.T) {

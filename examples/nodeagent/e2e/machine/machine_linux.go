@@ -183,7 +183,8 @@ func (m *Machine) AwaitPowerOff(t testing.TB) {
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)
-	status, ok := errors.AsType[*exec.ExitError](m.exit)
+	var status *exec.ExitError
+	ok := errors.As(m.exit, &status)
 	require.Truef(t, ok, "nspawn ended with %v", m.exit)
 	require.Equal(t, rebooting, status.ExitCode())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -56,7 +57,7 @@ func TestShutdownAfter(t *testing.T) {
 func TestHookRunsAndSidecarStopsLast(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		pod := b.pod("web", 0, "exec takes 1s, exits 1s after TERM")
-		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}}
+		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}}
 		b.run()
 		b.signals <- syscall.SIGTERM
@@ -113,7 +114,7 @@ func TestStartIsAbandonedInAShutdown(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		pod := b.pod("slow", 0, "")
 		pod.Annotations["nodeagent.kubegrace.dev/script.init"] = "exits by itself after 1h"
-		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}, {Name: "init"}}
+		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}, {Name: "init"}}
 		b.run()
 		b.pass(time.Second)
 		require.Contains(t, b.output(), "is being started")

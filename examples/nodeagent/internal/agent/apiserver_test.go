@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 )
@@ -45,7 +46,7 @@ func (b *bench) mirrorOf(server *fake.Clientset, name string) *v1.Pod {
 func TestSidecarIsAnInitContainer(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		pod := b.pod("web", 0, "exits 1s after TERM")
-		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", Image: "envoy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}}
+		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", Image: "envoy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 		server := b.withAPIServer()
 		began := metav1.Now()
 		b.run()
@@ -101,7 +102,7 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 // shutdown's: what is missing is not made again.
 func TestMirrorsAreTheShutdownsFromItsBeginning(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("low", 0, "exits 15s after TERM").Spec.TerminationGracePeriodSeconds = new(int64(18))
+		b.pod("low", 0, "exits 15s after TERM").Spec.TerminationGracePeriodSeconds = ptr.To(int64(18))
 		b.pod("high", 1000, "")
 		server := b.withAPIServer()
 		b.run()

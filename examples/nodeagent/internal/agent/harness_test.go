@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
@@ -83,7 +84,7 @@ func (b *bench) pod(name string, priority int32, script string) *v1.Pod {
 		},
 		Spec: v1.PodSpec{
 			Priority:                      &priority,
-			TerminationGracePeriodSeconds: new(int64(5)),
+			TerminationGracePeriodSeconds: ptr.To(int64(5)),
 			Containers:                    []v1.Container{{Name: "app"}},
 		},
 	}

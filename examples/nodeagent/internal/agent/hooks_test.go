@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/ptr"
 )
 
 // withHook gives a pod's container a preStop hook.
@@ -76,7 +77,7 @@ func TestHTTPHookGoesToTheHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		// Nobody listens on port 0: what is asked for is in the error.
 		withHook(b.pod("web", 0, ""), v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt32(1)}})
-		b.opts.Pods[0].Spec.TerminationGracePeriodSeconds = new(int64(3))
+		b.opts.Pods[0].Spec.TerminationGracePeriodSeconds = ptr.To(int64(3))
 		b.run()
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, b.end())

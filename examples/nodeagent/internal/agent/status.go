@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -50,7 +51,7 @@ func addContainer(status *v1.PodStatus, spec *v1.Pod, name string, known v1.Cont
 	}
 	known.Name, known.Image = name, containers[of].Image
 	known.Ready = known.State.Running != nil
-	known.Started = new(known.Ready)
+	known.Started = ptr.To(known.Ready)
 	inSeconds(&known)
 	if started := startOf(&known); !started.IsZero() && (status.StartTime == nil || started.Before(status.StartTime)) {
 		status.StartTime = &started

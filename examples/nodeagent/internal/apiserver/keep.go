@@ -54,7 +54,7 @@ func (c *Client) KeepMirror(ctx context.Context, pod *v1.Pod, observed Observed)
 // is no news with every pod, and that another one has written first is none at all.
 func (k *keeper) complain(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(k.pod))
-	_, answered := errors.AsType[*apierrors.StatusError](err)
+	answered := errors.As(err, new(*apierrors.StatusError))
 	refused := answered && !apierrors.IsConflict(err) || errors.Is(err, errNoMirror)
 	if !refused || k.told == err.Error() {
 		logger.V(1).Info("Failed to keep a mirror pod, trying again", "err", err)

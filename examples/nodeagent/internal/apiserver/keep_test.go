@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func TestMirrorIsCreatedAndThenReady(t *testing.T) {
@@ -26,7 +27,7 @@ func TestMirrorIsCreatedAndThenReady(t *testing.T) {
 		created := mirror(t, server)
 		require.Equal(t, "web-node-1", created.Name)
 		require.Equal(t, created.Annotations["kubernetes.io/config.hash"], created.Annotations[v1.MirrorPodAnnotationKey])
-		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: nodeName, UID: "uid-of-node-1", Controller: new(true)}}, created.OwnerReferences)
+		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: nodeName, UID: "uid-of-node-1", Controller: ptr.To(true)}}, created.OwnerReferences)
 		require.Empty(t, created.Status.Conditions, "it is not ready before it runs")
 
 		p.status.Store(running(time.Now()))
@@ -87,7 +88,7 @@ func TestMirrorsOfAnEarlierTime(t *testing.T) {
 		"another manifest": {func(m *v1.Pod) { m.Annotations[v1.MirrorPodAnnotationKey] = "another" }, false},
 		"failed":           {func(m *v1.Pod) { m.Status.Phase = v1.PodFailed }, false},
 		"succeeded":        {func(m *v1.Pod) { m.Status.Phase = v1.PodSucceeded }, false},
-		"being deleted":    {func(m *v1.Pod) { m.DeletionTimestamp = new(metav1.Now()); m.Finalizers = []string{"x/y"} }, false},
+		"being deleted":    {func(m *v1.Pod) { m.DeletionTimestamp = ptr.To(metav1.Now()); m.Finalizers = []string{"x/y"} }, false},
 		"nobody's mirror":  {func(m *v1.Pod) { delete(m.Annotations, v1.MirrorPodAnnotationKey) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

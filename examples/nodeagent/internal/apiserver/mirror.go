@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // errNoMirror is about a pod of somebody's that has the name of a mirror.
@@ -24,7 +25,7 @@ func mirrorOf(pod *v1.Pod, node *v1.Node) *v1.Pod {
 		Kind:       "Node",
 		Name:       node.Name,
 		UID:        node.UID,
-		Controller: new(true),
+		Controller: ptr.To(true),
 	}}
 	return mirror
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
 func TestPodsAreShownAsMirrorPods(t *testing.T) {
@@ -82,7 +84,7 @@ func TestShutdownIsToldInOrder(t *testing.T) {
 	seen := make(chan func(), 2) // checks, for the test's own goroutine
 	for _, name := range []string{"web", "stubborn"} {
 		c.onHook(name, func() {
-			ready, progress := c.nodeCondition(v1.NodeReady), c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress)
+			ready, progress := c.nodeCondition(v1.NodeReady), c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress)
 			web, stubborn := conditionOf(c.pod("web"), v1.PodReady), conditionOf(c.pod("stubborn"), v1.PodReady)
 			seen <- func() {
 				require.Equal(t, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "node is shutting down"}, ready)
@@ -176,14 +178,14 @@ func TestNextStartMakesAllGoodAgain(t *testing.T) {
 			require.Zero(t, p.exit(), p.stderr.String())
 			ended := c.pod("web")
 			requireTerminated(t, ended, 0)
-			require.Equal(t, v1.ConditionTrue, c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Status)
+			require.Equal(t, v1.ConditionTrue, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status)
 
 			c.run(pods, args...)
 			c.eventually("another mirror", func() bool { return c.pod("web") != nil && c.pod("web").UID != ended.UID })
 			c.ready("web")
 			c.eventually("the node is ready", func() bool { return c.nodeCondition(v1.NodeReady).Status == v1.ConditionTrue })
 			c.eventually("and does not shut down", func() bool {
-				return c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Status == v1.ConditionFalse
+				return c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status == v1.ConditionFalse
 			})
 		})
 	}

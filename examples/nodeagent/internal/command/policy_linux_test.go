@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
 // The kind of the shutdown, as logind names it, has a policy of its own.
@@ -30,7 +32,7 @@ func TestPolicyIsThatOfTheKind(t *testing.T) {
 			host.announceKind(t, test.kind)
 			host.released(t)
 			require.Equal(t, test.want, c.pod("web").Status.Phase, "before the machine goes down")
-			require.Equal(t, "node is shutting down: "+test.kind, c.nodeCondition(v1.NodeGracefulNodeShutdownInProgress).Message)
+			require.Equal(t, "node is shutting down: "+test.kind, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Message)
 		})
 	}
 }

@@ -104,7 +104,8 @@ func (p *process) signal(sig os.Signal) {
 func (p *process) exit() int {
 	p.t.Helper()
 	err := p.command.Wait()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
 		return failed.ExitCode()
 	}
 	require.NoError(p.t, err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
@@ -215,7 +216,7 @@ func (c *containerd) initContainers(t *testing.T) {
 	pod := realPod("inits", v1.Container{Name: "main", Image: "obedient:1"})
 	pod.Spec.InitContainers = []v1.Container{
 		{Name: "plain", Image: "obedient:1", Command: []string{"/bin/sleep", "0.5"}},
-		{Name: "sidecar", Image: "obedient:1", RestartPolicy: new(v1.ContainerRestartPolicyAlways)},
+		{Name: "sidecar", Image: "obedient:1", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)},
 	}
 	containers, err := c.runtime.StartPod(t.Context(), pod)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package cri_test
 import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // webPod is a pod with a plain init container, a sidecar and two main containers.
@@ -16,7 +17,7 @@ func webPod() *v1.Pod {
 		Spec: v1.PodSpec{
 			InitContainers: []v1.Container{
 				{Name: "migrate", Image: "busybox"},
-				{Name: "proxy", Image: "busybox", RestartPolicy: new(v1.ContainerRestartPolicyAlways)},
+				{Name: "proxy", Image: "busybox", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)},
 			},
 			Containers: []v1.Container{
 				{

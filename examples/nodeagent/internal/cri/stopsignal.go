@@ -14,10 +14,10 @@ import (
 // that CRI does not have.
 func stopSignal(container *v1.Container) (runtimeapi.Signal, bool) {
 	if container.Lifecycle == nil || container.Lifecycle.StopSignal == nil {
-		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT, true
+		return runtimeapi.Signal_RUNTIME_DEFAULT, true
 	}
 	name := string(*container.Lifecycle.StopSignal)
-	value, known := runtimeapi.Signal_value["SIGNAL_"+strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(name)]
+	value, known := runtimeapi.Signal_value[strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(name)]
 	return runtimeapi.Signal(value), known && strings.HasPrefix(name, "SIG")
 }
 
@@ -26,7 +26,7 @@ func stopSignal(container *v1.Container) (runtimeapi.Signal, bool) {
 // request and send SIGTERM. It is no error: the container runs and will be stopped.
 func (r *Runtime) warnOfStopSignal(ctx context.Context, pod *v1.Pod, step step, id string) {
 	asked := step.config.GetStopSignal()
-	if asked == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+	if asked == runtimeapi.Signal_RUNTIME_DEFAULT {
 		return
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod), "containerName", step.container.Name, "containerID", id)

@@ -25,12 +25,12 @@ func TestStartPodPassesTheStopSignal(t *testing.T) {
 		gates lifecycle.FeatureGate
 		want  runtimeapi.Signal
 	}{
-		"set":                  {withStopSignal("SIGUSR1"), nil, runtimeapi.Signal_SIGNAL_SIGUSR1},
-		"real-time, from min":  {withStopSignal("SIGRTMIN+3"), nil, runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3},
-		"real-time, from max":  {withStopSignal("SIGRTMAX-14"), nil, runtimeapi.Signal_SIGNAL_SIGRTMAXMINUS14},
-		"no lifecycle":         {nil, nil, runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT},
-		"a lifecycle, without": {func(c *v1.Container) { c.Lifecycle = &v1.Lifecycle{} }, nil, runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT},
-		"gate off":             {withStopSignal("SIGUSR1"), off{}, runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT},
+		"set":                  {withStopSignal("SIGUSR1"), nil, runtimeapi.Signal_SIGUSR1},
+		"real-time, from min":  {withStopSignal("SIGRTMIN+3"), nil, runtimeapi.Signal_SIGRTMINPLUS3},
+		"real-time, from max":  {withStopSignal("SIGRTMAX-14"), nil, runtimeapi.Signal_SIGRTMAXMINUS14},
+		"no lifecycle":         {nil, nil, runtimeapi.Signal_RUNTIME_DEFAULT},
+		"a lifecycle, without": {func(c *v1.Container) { c.Lifecycle = &v1.Lifecycle{} }, nil, runtimeapi.Signal_RUNTIME_DEFAULT},
+		"gate off":             {withStopSignal("SIGUSR1"), off{}, runtimeapi.Signal_RUNTIME_DEFAULT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub()
@@ -71,7 +71,7 @@ func TestStartPodWarnsOfARuntimeThatIgnoresTheStopSignal(t *testing.T) {
 				return
 			}
 			require.Len(t, entries, 1)
-			require.Equal(t, []any{"asked", "SIGNAL_" + string(c.signal), "shown", "SIGNAL_RUNTIME_DEFAULT"}, entries[0].ParameterKVList)
+			require.Equal(t, []any{"asked", string(c.signal), "shown", "RUNTIME_DEFAULT"}, entries[0].ParameterKVList)
 			require.Contains(t, entries[0].WithKVList, "server")
 		})
 	}

@@ -31,7 +31,8 @@ func Decode[T any](doc Document) (*T, error) {
 
 // withValue adds the value to the complaint about an unknown or repeated field.
 func withValue(text []byte, err error) error {
-	at, ok := errors.AsType[kjson.FieldError](err)
+	var at kjson.FieldError
+	ok := errors.As(err, &at)
 	if !ok {
 		return err
 	}
@@ -64,7 +65,8 @@ func locate[T any](text []byte, err error) error {
 
 // wanted says what the decoder expected, in the words of a file's author.
 func wanted(err error) string {
-	mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	var mistyped *json.UnmarshalTypeError
+	ok := errors.As(err, &mistyped)
 	if !ok {
 		return err.Error()
 	}

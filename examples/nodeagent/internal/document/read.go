@@ -97,7 +97,8 @@ func splitJSON(text []byte) ([][]byte, error) {
 // line is where in a text the decoder stumbled, from 1.
 func line(text []byte, decoder *json.Decoder, err error) int {
 	offset := decoder.InputOffset()
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
 		offset = syntax.Offset
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -77,7 +78,7 @@ func podWithInit() *v1.Pod {
 	pod := podWith("")
 	pod.Annotations[embedded.ScriptPrefix+"init"] = "exits by itself after 5s"
 	pod.Spec.InitContainers = []v1.Container{
-		{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)},
+		{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)},
 		{Name: "quick"},
 		{Name: "init"},
 	}

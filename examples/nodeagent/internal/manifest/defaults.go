@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // sourceAnnotation marks a static pod; its value is where the pod comes from
@@ -21,7 +22,7 @@ func setDefaults(pod *v1.Pod) {
 	pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)
 	pod.Spec.RestartPolicy = cmp.Or(pod.Spec.RestartPolicy, v1.RestartPolicyAlways)
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(v1.DefaultTerminationGracePeriodSeconds))
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(v1.DefaultTerminationGracePeriodSeconds))
 	}
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
