@@ -65,27 +65,28 @@ func TestRefuseThenPublishThenKill(t *testing.T) {
 		published := announcements(t, reporter)
 		require.Len(t, published, 1)
 		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
-		require.Equal(t, map[string]int64{"web": 18}, n.granted(), "20 s less publishing and the flush's reserve")
+		require.Equal(t, map[string]int64{"web": 20}, n.granted(), "publishing and final statuses take nothing from the pods")
 	})
 }
 
-// Publishing is bounded: by its timeout, and by a quarter of the first bucket that
-// has pods. The state is published all the same in the end.
+// Publishing is bounded: by its timeout, and by what a short limit leaves of it. The
+// state is published all the same in the end.
 func TestPublishIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		total   time.Duration
+		limit   time.Duration
 		timeout time.Duration
 		want    time.Duration
 	}{
-		{"default", 40 * time.Second, 0, 2 * time.Second},
-		{"its own", 40 * time.Second, 5 * time.Second, 5 * time.Second},
-		{"a quarter", 4 * time.Second, 0, time.Second},
+		{"default", 40 * time.Second, 0, 0, 2 * time.Second},
+		{"its own", 40 * time.Second, 0, 5 * time.Second, 5 * time.Second},
+		{"a short limit", 4 * time.Second, 5 * time.Second, 0, 500 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 				n.opts.Config = config(test.total, 0)
-				n.opts.PublishTimeout = test.timeout
+				n.opts.Plan.PublishTimeout, n.opts.Plan.Limit = test.timeout, test.limit
 				reporter := &shutdowntest.Reporter{PublishTakes: time.Minute}
 				n.opts.Reporter = reporter
 				n.run()

@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strconv"
@@ -112,16 +113,41 @@ func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		t.Run(c.Desc, func(t *testing.T) {
-			bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) { vectors.check(t, n, c) })
+			bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+				n.opts.Plan.NoRollOver = true
+				n.host.Limit = time.Duration(c.After) * time.Second // what the host can be brought to
+				vectors.check(t, n, c)
+			})
 		})
+	}
+}
+
+// The same with all hooks set, in good and in bad health, and with roll-over: where
+// the host grants what it is asked for, they take no second from any pod.
+func TestConformanceManagerWithHooks(t *testing.T) {
+	vectors := loadManagerVectors(t)
+	for _, c := range vectors.Cases {
+		for _, takes := range []time.Duration{0, 300 * time.Millisecond, time.Hour} {
+			t.Run(c.Desc+", hooks take "+takes.String(), func(t *testing.T) {
+				bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+					n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
+					n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error {
+						select {
+						case <-time.After(takes):
+						case <-ctx.Done():
+						}
+						return nil
+					})
+					vectors.check(t, n, c)
+				})
+			})
+		}
 	}
 }
 
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	t.Helper()
 	n.opts.Config = config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second)
-	n.opts.Plan.NoRollOver = true
-	n.host.Limit = time.Duration(c.After) * time.Second // what the host can be brought to
 	n.run()
 	require.Nil(t, v.BeforeEvent.ShutdownStatus)
 	require.NoError(t, n.m.ShutdownStatus())
@@ -133,7 +159,7 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	require.EqualError(t, n.m.ShutdownStatus(), v.AfterEvent.ShutdownStatus)
 	want := shutdown.Admission{Admit: v.AfterEvent.Admit, Reason: v.AfterEvent.Reason, Message: v.AfterEvent.Message}
 	require.Equal(t, want, n.m.Admit(nil))
-	n.pass(time.Minute)
+	n.pass(2 * time.Minute)
 	require.Equal(t, c.Kills, n.granted())
 	for name, phase := range c.Status {
 		kill, _ := n.killer.Kill(name)

@@ -1,7 +1,7 @@
 // Package shutdown drains the pods of a node when its host shuts down: the
 // kubelet's graceful node shutdown (KEP-2000, KEP-2712) for any node agent.
 //
-//	func run(ctx context.Context, config shutdown.Config, pods func() []*v1.Pod, killer shutdown.PodKiller) error {
+//	func run(ctx context.Context, config plan.Config, pods func() []*v1.Pod, killer shutdown.PodKiller) error {
 //		source, err := logind.New(logind.Options{})
 //		if err != nil {
 //			return err
@@ -18,12 +18,13 @@
 //		return manager.Run(ctx) // holds the host, and drains when it shuts down
 //	}
 //
-// A [Config] becomes a [Schedule]: buckets of pods by priority, each with its
+// A [plan.Config] becomes a [plan.Schedule]: buckets of pods by priority, each with its
 // seconds. When the [Source] says that the host shuts down, a [Manager] refuses new
 // pods, has the node's state published, and goes through the buckets from the
 // lowest: kill the pods, wait for them, for their volumes and for their final
 // statuses. Then it stores a [Report] and closes the lock that has delayed the
-// host. [NewPlan] says beforehand what that will do to which pod.
+// host. [Manager.Plan] says beforehand what that will do to which pod; package plan
+// has the arithmetic and works without a manager.
 //
 // The host may be systemd (package logind), anything that can speak on a unix
 // socket (package unixsocket), or nothing at all: [Manager.Trigger] begins a
@@ -31,23 +32,26 @@
 //
 // # Time
 //
-// Bucket i ends at E(i), the start and the seconds of all buckets up to it. It
-// starts when the one before it is done, so that unused time rolls over to later
-// buckets. A host that waits for less than the schedule takes gets a smaller
-// schedule, in which the highest priorities keep their time longest. The lock is
-// never held past the host's own end, whoever hangs.
+// The pods' time is theirs. Publishing, readiness marks, unmounts and final statuses
+// come on top of it, and the host is asked to wait for all of it. Each bucket starts
+// when the one before it is done, and time that its pods leave unused rolls over to
+// later buckets. A host that waits for less than it is asked to first gets a drain
+// with less time beside the kills, and then a smaller schedule, in which the highest
+// priorities keep their time longest. The lock is never held past the host's own end,
+// whoever hangs, nor for longer than the drain could need.
 //
 // # What the cluster hears
 //
 // A [Reporter] (package apistatus is one, over client-go) is told of the node's state
-// before the first pod is stopped, and then of each pod's end: with its bucket, in a
-// reserve that is kept for it, and once more before the host is let go. What becomes
+// before the first pod is stopped, and then of each pod's end: with its bucket, in
+// time that is kept for it, and once more before the host is let go. What becomes
 // of the pods is a [PodPolicy] per kind of shutdown: Failed with the kubelet's reason,
 // left for a reboot that brings them back, or deleted as a drain would. A
-// [ReadinessMarker] takes them out of their services before they are stopped, in that
-// same reserve: an API server that is slow, or dead, costs a bucket the reserve and
-// nothing more. [HardEviction] and [SoftEviction] ask the same [PodKiller] for an
-// eviction, and a [TimedKiller] waits for it as the kubelet does.
+// [ReadinessMarker] takes them out of their services before they are stopped. Each of
+// these has a reserve in every bucket: an API server that is slow, or dead, costs a
+// bucket its reserves, and its pods nothing. [HardEviction] and [SoftEviction] ask the
+// same [PodKiller] for an eviction, and a [TimedKiller] waits for it as the kubelet
+// does.
 //
 // # Concurrency properties
 //

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 var (
@@ -28,10 +30,9 @@ type drain struct {
 	received time.Time // the event
 	began    time.Time // the same, or when a former agent received it
 	hosted   bool      // the host announced it
-	limit    time.Duration
-	limited  bool   // whether the host has a limit
-	epoch    uint64 // of the lock; 0: none is concerned
-	local    bool   // the node does not shut down: nothing is stored or published
+	hostEnd  time.Time // when the host goes on; zero: it has no limit
+	epoch    uint64    // of the lock; 0: none is concerned
+	local    bool      // the node does not shut down: nothing is stored or published
 	policy   PodPolicy
 	said     *announcement // nil: nothing is published
 	earlier  []*drain      // with pods that still end, the latest first
@@ -41,7 +42,8 @@ type drain struct {
 	work     sync.WaitGroup          // the calls of the killer and of the hooks
 	over     chan struct{}           // closed when all have ended
 
-	timing  timing
+	table   plan.Timetable
+	left    time.Duration // of the pods' time, by the buckets that are done
 	batches []*batch
 	roster  roster
 	errs    []error   // what went wrong beside the pods
@@ -65,22 +67,14 @@ func (m *Manager) newDrain(ctx context.Context, event Event, received time.Time)
 		began:    received,
 		over:     make(chan struct{}),
 	}
-	d.limit, d.limited = m.limitOf(event, received)
+	d.hostEnd, _ = m.opts.Plan.HostEnd(d.announcement())
 	d.stopped, d.stop = context.WithCancelCause(ctx)
 	return d
 }
 
-// limitOf is how long there is for the drain of an event: until its deadline, and
-// no longer than the plan allows.
-func (m *Manager) limitOf(event Event, received time.Time) (limit time.Duration, limited bool) {
-	limit, limited = m.opts.Plan.Limit, m.opts.Plan.Limit != 0
-	if event.Deadline.IsZero() {
-		return limit, limited
-	}
-	if left := event.Deadline.Sub(received); !limited || left < limit {
-		limit = left
-	}
-	return limit, true
+// announcement is what the timetable begins with.
+func (d *drain) announcement() plan.Announcement {
+	return plan.Announcement{Received: d.received, HostEnd: d.event.Deadline}
 }
 
 // state is what the node says while this drain goes on.
@@ -94,7 +88,7 @@ func (d *drain) outlasts(event Event) bool {
 	if event.Deadline.IsZero() {
 		return false
 	}
-	return !d.limited || event.Deadline.Before(d.received.Add(d.limit))
+	return d.hostEnd.IsZero() || event.Deadline.Before(d.hostEnd)
 }
 
 // run is the drain, from the event until every pod that was signalled has ended.
@@ -104,9 +98,9 @@ func (d *drain) run() {
 	pods := d.m.opts.Pods()
 	d.plan(pods)
 	var release context.CancelFunc
-	d.kills, release = context.WithDeadlineCause(d.ctx, d.timing.end, errHostsEnd)
+	d.kills, release = context.WithDeadlineCause(d.ctx, d.table.Release(), errHostsEnd)
 	defer release()
-	d.prepare(pods)
+	d.prepare()
 	d.startLate()
 	d.buckets()
 	ended := d.finish()
@@ -118,7 +112,7 @@ func (d *drain) run() {
 // buckets goes through the buckets that are not done. One that is halted in its
 // middle is not done: the next agent takes it up.
 func (d *drain) buckets() {
-	for d.done < len(d.timing.schedule) && !d.halted() {
+	for d.done < len(d.table.Schedule()) && !d.halted() {
 		d.bucket(d.done)
 		if !d.halted() {
 			d.done++
@@ -132,43 +126,49 @@ func (d *drain) buckets() {
 // without pods is skipped; one without time is signalled and not waited for.
 func (d *drain) bucket(i int) {
 	began := time.Now()
-	share := d.timing.share(i, began)
 	pods := d.due(i)
 	if len(pods) == 0 {
+		d.left = d.table.Skip(i, d.left)
 		return
 	}
-	d.reserve = share.reserve()
-	if share = d.markNotReady(pods, share, began); d.halted() {
+	window := d.table.Window(i, began, d.left)
+	d.reserve = d.table.Budget().Reserves[i].Statuses
+	if d.markNotReady(pods, window.Ready); d.halted() {
 		d.spare(pods)
 		return
 	}
-	kills := d.enter(pods, i, share)
+	killed, bucket := time.Now(), d.table.Schedule()[i]
+	kills := d.enter(pods, bucket, window, killed)
 	b := d.signal(kills)
 	d.batches = append(d.batches, b)
-	if d.timing.schedule[i].Seconds <= 0 {
+	if bucket.Seconds == 0 {
 		return
 	}
-	if !d.await(b.done, share.pods) {
-		klog.FromContext(d.ctx).V(1).Info("Shutdown manager pod killing time out", "priority", d.timing.schedule[i].Priority)
+	if !d.await(b.done, window.Killed(killed)) {
+		klog.FromContext(d.ctx).V(1).Info("Shutdown manager pod killing time out", "priority", bucket.Priority)
 	}
-	d.unmount(kills, share.unmount)
-	d.await(b.done, share.latecomers())
-	d.flush(kills, share.flush)
+	d.left = window.Left(time.Since(killed))
+	unmounted := window.Unmounted(killed)
+	d.unmount(kills, unmounted)
+	// Pods that use all of their grace end a moment after it, and their final statuses
+	// belong into this bucket's flush.
+	d.await(b.done, unmounted.Add(d.reserve/2))
+	d.flush(kills, window.End)
 	d.m.opts.Metrics.Bucket(time.Since(began))
 }
 
 // due gives the pods that bucket i has to kill: those that are not above it and
 // have not been signalled.
 func (d *drain) due(i int) []*v1.Pod {
-	plan, schedule := &d.timing.plan, d.timing.schedule
-	return d.roster.pick(d.m.opts.Pods(), func(pod *v1.Pod) bool { return schedule.Index(plan.Priority(pod)) <= i })
+	schedule := d.table.Schedule()
+	return d.roster.pick(d.m.opts.Pods(), func(pod *v1.Pod) bool { return schedule.Index(d.m.opts.Plan.Priority(pod)) <= i })
 }
 
-// enter works out what each pod of bucket i is granted, and makes the kills known.
-func (d *drain) enter(pods []*v1.Pod, i int, s share) []*kill {
-	kills, now := make([]kill, len(pods)), time.Now()
+// enter works out what each pod of a bucket is granted, and makes the kills known.
+func (d *drain) enter(pods []*v1.Pod, bucket plan.Bucket, window plan.Window, now time.Time) []*kill {
+	kills := make([]kill, len(pods))
 	for n, pod := range pods {
-		kills[n].init(PlannedPod{Pod: pod, Priority: d.timing.plan.Priority(pod)}, d.timing.schedule[i], s, &d.received, now)
+		kills[n].init(pod, d.m.opts.Plan.Priority(pod), bucket, window, &d.received, now)
 	}
 	return d.roster.add(kills)
 }

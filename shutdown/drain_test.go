@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -78,7 +79,7 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 		n.run()
 		inhibitor := n.m.Inhibitor()
 		require.True(t, inhibitor.Held)
-		require.Equal(t, 32*time.Second, inhibitor.Requested)
+		require.Equal(t, 32500*time.Millisecond, inhibitor.Requested)
 		require.Equal(t, 15*time.Second, inhibitor.Granted)
 		var capped *shutdown.DelayCappedError
 		require.ErrorAs(t, inhibitor.Err, &capped)
@@ -134,7 +135,7 @@ func TestHangingKiller(t *testing.T) {
 		n.pass(20 * time.Second)
 		require.Equal(t, 20*time.Second, n.startedAt("etcd", began), "the next bucket begins all the same")
 		n.pass(time.Minute)
-		require.Equal(t, 31*time.Second+500*time.Millisecond, n.releasedAfter(began), "the limit less the margin")
+		require.Equal(t, 32*time.Second, n.releasedAfter(began), "the limit less the margin")
 
 		report := n.report()
 		require.Len(t, report.Pods, 3)
@@ -155,13 +156,14 @@ func TestReleaseMargin(t *testing.T) {
 		name                    string
 		limit, margin, released time.Duration
 	}{
-		{"default", 40 * time.Second, 0, 39500 * time.Millisecond},
-		{"its own", 40 * time.Second, 2 * time.Second, 38 * time.Second},
+		{"default", 30 * time.Second, 0, 29500 * time.Millisecond},
+		{"its own", 30 * time.Second, 2 * time.Second, 28 * time.Second},
+		{"not held for longer than needed", 30 * time.Minute, 0, 32500 * time.Millisecond},
 		{"a tenth", 2 * time.Second, 0, 1800 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-				n.opts.ReleaseMargin = test.margin
+				n.opts.Plan.ReleaseMargin = test.margin
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 				n.run()
 				began := time.Now()
@@ -254,7 +256,7 @@ func TestBucketOfNoTime(t *testing.T) {
 		require.Zero(t, n.startedAt("etcd", began), "it does not wait for web")
 		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.granted())
 		n.pass(time.Minute)
-		require.Equal(t, 31500*time.Millisecond, n.releasedAfter(began), "stragglers of it are waited for at the end")
+		require.Equal(t, 32*time.Second, n.releasedAfter(began), "stragglers of it are waited for at the end")
 	})
 }
 
@@ -315,7 +317,7 @@ func TestAllAtOnce(t *testing.T) {
 func TestNoSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1)}
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = shutdown.Config{}
+		n.opts.Config = plan.Config{}
 		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{}, 1500*time.Millisecond
 		n.run()
 		require.Empty(t, n.host.Calls(), "nothing is watched")

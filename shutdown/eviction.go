@@ -4,6 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // EvictedReason is the reason of a pod that its node has evicted: the Reason of
@@ -42,5 +44,5 @@ func eviction(seconds int64, message string) KillRequest {
 // mirrors that stand for them, and those with a priority of system-cluster-critical
 // or more (the kubelet's IsCriticalPod); a nil pod is none to evict.
 func Evictable(pod *v1.Pod) bool {
-	return pod != nil && !isStatic(pod) && (pod.Spec.Priority == nil || *pod.Spec.Priority < clusterCriticalPriority)
+	return pod != nil && !staticpod.IsOrMirrors(pod) && (pod.Spec.Priority == nil || *pod.Spec.Priority < plan.SystemCriticalPriority)
 }

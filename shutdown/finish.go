@@ -8,9 +8,9 @@ import (
 // then it reports and lets the host go on. A drain that the end of Run has
 // interrupted has no end, so that the next agent resumes it.
 func (d *drain) finish() (ended time.Time) {
-	_, flush := d.timing.plan.reserves(time.Until(d.timing.end))
+	until := d.table.Release().Add(-d.statusReserve())
 	for _, b := range d.batches {
-		d.straggled = !d.await(b.done, d.timing.end.Add(-flush)) || d.straggled
+		d.straggled = !d.await(b.done, until) || d.straggled
 	}
 	d.flushLast()
 	if d.interrupted() {
@@ -42,7 +42,7 @@ func (d *drain) store(ended time.Time, report func() Report) {
 		report = func() Report { return outline }
 	}
 	stored := d.save(0, report)
-	d.settled(stored.done, &stored.err, d.timing.end, "store the report")
+	d.settled(stored.done, &stored.err, d.table.Release(), "store the report")
 }
 
 // conclude makes the report of a drain whose pods have all ended, and stores it

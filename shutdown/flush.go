@@ -28,7 +28,9 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 	}
 	if d.keeps() {
 		began := time.Now()
-		until = earlier(until, began.Add(d.reserve))
+		if reserved := began.Add(d.reserve); reserved.Before(until) {
+			until = reserved
+		}
 		defer func() { d.reserve -= time.Since(began) }()
 	}
 	pods := d.finals(ended)
@@ -46,14 +48,23 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 func (d *drain) flushLast() {
 	d.ending = !d.local && !d.retired()
 	if _, fresh := d.unflushed(d.roster.all()); fresh {
-		d.reserve = max(d.reserve, d.timing.plan.FlushReserve)
+		d.reserve = max(d.reserve, d.statusReserve())
 	}
-	d.flush(d.roster.all(), d.timing.end)
+	d.flush(d.roster.all(), d.table.Release())
 }
 
 // keeps tells whether a reserve is kept; if none is wished, a flush has what the pods
 // leave.
-func (d *drain) keeps() bool { return d.timing.plan.FlushReserve > 0 }
+func (d *drain) keeps() bool { return d.statusReserve() > 0 }
+
+// statusReserve is the most that a bucket of the drain keeps for final statuses.
+func (d *drain) statusReserve() time.Duration {
+	var most time.Duration
+	for _, reserve := range d.table.Budget().Reserves {
+		most = max(most, reserve.Statuses)
+	}
+	return most
+}
 
 // unflushed are the pods that have ended and whose final status is not accepted, and
 // whether some were never handed in. One that is left as it is has no final status,

@@ -31,19 +31,15 @@ func (d *drain) within(ctx context.Context, until time.Time, hook func(context.C
 	}
 }
 
-// hold gives an external actor its time before the first kill, which shifts the
-// buckets as far as the host's end allows. The end of the shutdown ends it.
+// hold gives an external actor its time before the first kill. The end of the
+// shutdown ends it.
 func (d *drain) hold() {
 	if d.m.opts.Hold == nil || d.resumed != nil {
 		return
 	}
-	until := earlier(d.received.Add(d.m.opts.HoldTimeout), d.latestStart())
+	until := d.received.Add(d.table.Budget().Hold)
 	if err := d.within(d.stopped, until, d.m.opts.Hold); err != nil && !d.halted() {
 		d.note(fmt.Errorf("failed to hold the shutdown: %w", err))
-	}
-	d.startNotBefore(time.Now())
-	if !d.limited {
-		d.timing.end = d.timing.start.Add(d.timing.schedule.Total())
 	}
 }
 
@@ -52,7 +48,7 @@ func (d *drain) releasing() {
 	if d.m.opts.OnRelease == nil || d.retired() {
 		return
 	}
-	err := d.within(d.ctx, d.timing.end, func(ctx context.Context) error {
+	err := d.within(d.ctx, d.table.Release(), func(ctx context.Context) error {
 		d.m.opts.OnRelease(ctx)
 		return nil
 	})

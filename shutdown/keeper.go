@@ -11,10 +11,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// containerFloor is the grace that every container gets beyond its pod's, 2 s;
-// the host is asked to wait for it beside the schedule.
-const containerFloor = 2 * time.Second
-
 // firstAttempt is how long an agent waits for a host that does not answer at all.
 const firstAttempt = 30 * time.Second
 
@@ -30,7 +26,8 @@ var errSessionLost = errors.New("the host's session was lost")
 // ever, the first attempt included.
 type keeper struct {
 	source Source
-	wish   time.Duration // what the host is asked for
+	wish   time.Duration                    // what the host is asked for
+	short  func(granted time.Duration) bool // a bucket has to be fitted to less than its own
 	lock   *inhibitor
 	post   func(message) bool
 	settle func()        // the first attempt is settled
@@ -187,13 +184,18 @@ func (k *keeper) take(ctx context.Context, session Session) error {
 	return k.inhibit(ctx, session)
 }
 
-// ask asks for the delay. That it is capped is no failure.
+// ask asks for the delay. That it is capped is no failure, and no trouble either as
+// long as every bucket has its own time within it.
 func (k *keeper) ask(ctx context.Context, session Session) error {
 	granted, err := session.RequestDelay(ctx, k.wish)
 	if capped := errors.As(err, new(*DelayCappedError)); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
 	k.lock.delay(k.wish, granted)
+	if err != nil && !k.short(granted) {
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.wish)
+		err = nil
+	}
 	k.cap(err)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -18,8 +19,8 @@ func TestWatchBeforeHolding(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		require.Equal(t, []string{"connect", "pending", "delay", "inhibit"}, n.host.Calls())
-		require.Equal(t, []time.Duration{32 * time.Second}, n.host.Wishes(), "the total and the containers' floor")
-		require.Equal(t, shutdown.Inhibitor{Held: true, Requested: 32 * time.Second, Granted: 32 * time.Second}, n.m.Inhibitor())
+		require.Equal(t, []time.Duration{32500 * time.Millisecond}, n.host.Wishes(), "the total, the containers' floor and the margin")
+		require.Equal(t, shutdown.Inhibitor{Held: true, Requested: 32500 * time.Millisecond, Granted: 32500 * time.Millisecond}, n.m.Inhibitor())
 		n.end()
 		require.ElementsMatch(t, []string{"release", "close"}, n.host.Calls()[4:])
 	})
@@ -192,7 +193,7 @@ func TestCappedDelayIsAskedForAgain(t *testing.T) {
 		require.Len(t, n.events.all(), 1, "said once")
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
 		n.pass(time.Minute)
-		require.Equal(t, 32*time.Second, n.m.Inhibitor().Granted)
+		require.Equal(t, 32500*time.Millisecond, n.m.Inhibitor().Granted)
 		require.NoError(t, n.m.Inhibitor().Err)
 		require.Equal(t, 1, n.host.Held())
 		asked := len(n.host.Wishes())
@@ -209,7 +210,7 @@ func TestCappedDelayKeepsItsReasons(t *testing.T) {
 		n.run()
 		require.True(t, n.m.Inhibitor().Held)
 		require.ErrorIs(t, n.m.Inhibitor().Err, readOnly)
-		require.ErrorContains(t, n.m.Inhibitor().Err, "10s at most, 32s was asked for")
+		require.ErrorContains(t, n.m.Inhibitor().Err, "10s at most, 32.5s was asked for")
 	})
 }
 
@@ -231,7 +232,7 @@ func TestSilentHost(t *testing.T) {
 // Nothing is watched and nothing held without a schedule, or with the gate off.
 func TestNothingToWatch(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.Config = shutdown.Config{}
+		n.opts.Config = plan.Config{}
 		n.run()
 		require.Empty(t, n.host.Calls())
 		require.Equal(t, shutdown.Inhibitor{}, n.m.Inhibitor())

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // podKey tells pods apart, also those that return with the name of a former one.
@@ -46,10 +47,11 @@ type kill struct {
 	over           chan struct{} // closed at the end; nil: nobody has asked
 }
 
-// init works out what a pod is granted in a share of a bucket that starts now.
-func (k *kill) init(pod PlannedPod, bucket Bucket, s share, event *time.Time, now time.Time) {
-	k.pod, k.event, k.priority, k.bucket = pod.Pod, event, pod.Priority, bucket.Priority
-	k.seconds = grant(pod.Pod, s.left, s.own)
+// init works out what a pod of this priority is granted in the window of a bucket if
+// it is killed now.
+func (k *kill) init(pod *v1.Pod, priority int32, bucket plan.Bucket, w plan.Window, event *time.Time, now time.Time) {
+	k.pod, k.event, k.priority, k.bucket = pod, event, priority, bucket.Priority
+	k.seconds = w.Seconds(pod)
 	k.until = saturatingAdd(max(now.Sub(*event), 0), graceperiod.Duration(k.seconds))
 }
 

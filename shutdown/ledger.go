@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"math"
 	"time"
 )
 
@@ -42,6 +43,14 @@ func (l *ledger) sinceBoot(t time.Time) time.Duration {
 		return l.before + since
 	}
 	return saturatingAdd(l.before, since)
+}
+
+// saturatingAdd adds two spans that are not negative.
+func saturatingAdd(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // moment is the inverse of sinceBoot.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 var (
@@ -24,8 +26,8 @@ var (
 // TerminateAll waits for pods or for the host.
 type Manager struct {
 	opts       Options
-	schedule   Schedule // nil: the feature is off
-	byPriority bool     // GracefulNodeShutdownBasedOnPodPriority
+	schedule   plan.Schedule // nil: the feature is off
+	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
 
 	inbox        chan message  // read by the event loop alone
 	ready        chan struct{} // closed once, see Ready
@@ -118,22 +120,10 @@ func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
 
 // Plan is what a shutdown would do if it began now: the pods of now, and the
 // host's limit as it was found last.
-func (m *Manager) Plan() Plan {
-	now := time.Now()
-	var event Event
-	if delay, asked := m.lock.limit(); asked {
-		event.Deadline = now.Add(delay)
+func (m *Manager) Plan() plan.Plan {
+	opts := m.opts.Plan
+	if delay, asked := m.lock.limit(); asked && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
+		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would be no limit
 	}
-	opts := m.planOptions()
-	opts.Limit = 0
-	if limit, limited := m.limitOf(event, now); limited && limit < m.schedule.Total() {
-		_, margin := m.schedule.fitInto(limit, m.opts.ReleaseMargin)
-		opts.Limit = cmp.Or(max(limit-margin, 0), -1) // 0 would be no limit
-	}
-	return NewPlan(m.schedule, m.opts.Pods(), opts)
-}
-
-// planOptions has the reserves of the hooks that are set.
-func (m *Manager) planOptions() PlanOptions {
-	return m.opts.Plan.forHooks(m.opts.Volumes != nil, m.opts.Reporter != nil)
+	return plan.New(m.schedule, m.opts.Pods(), opts)
 }

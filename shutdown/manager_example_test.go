@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -20,7 +21,7 @@ func printing(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdow
 
 func exampleOptions() shutdown.Options {
 	return shutdown.Options{
-		Config: shutdown.Config{
+		Config: plan.Config{
 			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},
@@ -98,10 +99,10 @@ func ExampleManager_Plan() {
 
 // All that is wrong with the options is said at once.
 func ExampleNewManager() {
-	_, err := shutdown.NewManager(shutdown.Options{PublishTimeout: -time.Second})
+	_, err := shutdown.NewManager(shutdown.Options{Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Millisecond}}})
 	fmt.Println(err)
 	// Output:
 	// invalid shutdown options: Options.Pods is required
 	// Options.Killer is required
-	// Options.PublishTimeout must not be negative: -1s
+	// invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec
 }

@@ -19,20 +19,16 @@ func noPods() []*v1.Pod { return nil }
 // All that is wrong with the options is said at once, by the fields' names.
 func TestNewManagerRefuses(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
-		Config:         config(10*time.Second, 20*time.Second),
-		Events:         &recorder{},
-		PublishTimeout: -1,
-		ReleaseMargin:  -2,
-		HoldTimeout:    -3,
+		Config: config(10*time.Second, 20*time.Second),
+		Events: &recorder{},
+		Gates:  gates{},
 	})
 	for _, text := range []string{
 		"Options.Pods is required",
 		"Options.Killer is required",
 		"Options.Node is required with Options.Events",
-		"Options.PublishTimeout must not be negative: -1ns",
-		"Options.ReleaseMargin must not be negative: -2ns",
-		"Options.HoldTimeout must not be negative: -3ns",
 		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}",
+		"specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown",
 	} {
 		require.ErrorContains(t, err, text)
 	}

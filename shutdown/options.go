@@ -3,24 +3,13 @@ package shutdown
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/metrics"
-)
-
-const (
-	// DefaultPublishTimeout bounds the wait for the node's state to be published
-	// before the first pod is touched, when [Options.PublishTimeout] is 0.
-	DefaultPublishTimeout = 2 * time.Second
-	// DefaultReleaseMargin is how long before the host's own end the lock is
-	// released, when [Options.ReleaseMargin] is 0.
-	DefaultReleaseMargin = 500 * time.Millisecond
-	// DefaultHoldTimeout bounds [Options.Hold] when [Options.HoldTimeout] is 0.
-	DefaultHoldTimeout = 10 * time.Second
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // Options says what a [Manager] drains, how, and for which host. Config, Pods
@@ -29,7 +18,7 @@ type Options struct {
 	// Config is the kubelet's configuration of the node shutdown. The zero value
 	// switches the watching off: only Trigger and TerminateAll drain then, in one
 	// bucket that lasts as long as the longest grace period of a pod.
-	Config Config
+	Config plan.Config
 	// Pods gives the pods that run now, each once; terminated ones are left out. It
 	// is asked when a shutdown begins and again before each bucket, and must be safe
 	// to be called from any goroutine. The pods are never written to, and the list is
@@ -41,11 +30,11 @@ type Options struct {
 	// Source is the host that announces its shutdown. Nil: Trigger is the only way.
 	Source Source
 	// Volumes is waited for after the pods of a bucket have ended. Nil: no wait,
-	// and no reserve for it.
+	// and no time for it.
 	Volumes VolumeWaiter
 	// Reporter publishes the node's state and flushes the pods' final statuses; one
 	// that is a [ReadinessMarker] also takes pods out of their services first. Nil:
-	// nothing is published, and no reserve is kept.
+	// nothing is published, and no time is kept for it.
 	Reporter Reporter
 	// Events takes the kubelet's events about the node. Nil: none is recorded.
 	Events EventRecorder
@@ -61,28 +50,21 @@ type Options struct {
 	// the kubelet does, which also stands for a policy that is not known: the report
 	// says so.
 	Policy func(Kind) PodPolicy
-	// Plan shapes the plan: reserves, roll-over, priorities. Its Limit is an upper
-	// bound that counts beside that of the host.
-	Plan PlanOptions
-	// PublishTimeout bounds the wait for PublishNode; 0 means
-	// [DefaultPublishTimeout]. A quarter of the first bucket with pods bounds it too.
-	PublishTimeout time.Duration
-	// ReleaseMargin is how long before the host's end the lock is released; 0 means
-	// [DefaultReleaseMargin]. It is never more than a tenth of the host's limit.
-	ReleaseMargin time.Duration
+	// Plan shapes the plan: time for what is done beside the kills, roll-over,
+	// priorities, and what the platform leaves at most. Its Hooks are set from these
+	// options: Hold, a Reporter, a [ReadinessMarker], Volumes.
+	Plan plan.Options
 
 	// LateStart tells whether the drain for an event with a deadline begins as late
 	// as the schedule allows, not at once: a cloud's notice two minutes ahead need
 	// not cost the pods two minutes of work. Admission is refused and the node's
 	// state published at once all the same. Nil: always at once.
 	LateStart func(Event) bool
-	// Hold is called before the first pod is killed, and the kills wait for it: an
-	// external actor may move its work away. An error is reported and the drain
-	// goes on. Nil: no hold.
+	// Hold is called before the first pod is killed, and the kills wait for it, for
+	// Plan.HoldTimeout at most: an external actor may move its work away. An error is
+	// reported and the drain goes on. A host that waits for less than it is asked to
+	// shortens the hold first. Nil: no hold.
 	Hold func(context.Context) error
-	// HoldTimeout bounds Hold; 0 means [DefaultHoldTimeout]. It is asked of the
-	// host beside the schedule; a host that grants less shortens the hold first.
-	HoldTimeout time.Duration
 	// OnRelease is called when the lock is about to be released, within the host's
 	// limit: the last moment to end a lease. Nil: nothing is called.
 	OnRelease func(context.Context)
@@ -104,32 +86,22 @@ func (o *Options) validate() error {
 	if o.Events != nil && o.Node == nil {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
-	errs = append(errs,
-		notNegative("Options.PublishTimeout", o.PublishTimeout),
-		notNegative("Options.ReleaseMargin", o.ReleaseMargin),
-		notNegative("Options.HoldTimeout", o.HoldTimeout),
-		o.Config.Validate(o.Gates))
-	return errors.Join(errs...)
-}
-
-// notNegative names the field of a span that is below zero.
-func notNegative(field string, d time.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("%s must not be negative: %v", field, d)
+	errs = append(errs, o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)))
+	if !features.Enabled(o.Gates, GracefulNodeShutdown) {
+		errs = append(errs, o.Config.ValidateWithoutGate())
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // withDefaults is o with every default filled in.
 func (o Options) withDefaults() Options {
-	if o.PublishTimeout == 0 {
-		o.PublishTimeout = DefaultPublishTimeout
-	}
-	if o.ReleaseMargin == 0 {
-		o.ReleaseMargin = DefaultReleaseMargin
-	}
-	if o.HoldTimeout == 0 {
-		o.HoldTimeout = DefaultHoldTimeout
+	_, marks := o.Reporter.(ReadinessMarker)
+	o.Plan.Hooks = plan.Hooks{
+		Hold:      o.Hold != nil,
+		Publish:   o.Reporter != nil,
+		Readiness: marks,
+		Unmount:   o.Volumes != nil,
+		Statuses:  o.Reporter != nil,
 	}
 	if o.Policy == nil {
 		o.Policy = func(Kind) PodPolicy { return PolicySetTerminal }

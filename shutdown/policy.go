@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 const (
@@ -55,7 +56,7 @@ func (d *drain) choosePolicy() {
 // of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods
 // nor those of a DaemonSet, which would be made again for the same node.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
-	if p == PolicyDelete && (isStatic(pod) || ofDaemonSet(pod)) {
+	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
 		return PolicyLeaveAsIs
 	}
 	return p

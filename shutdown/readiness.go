@@ -13,24 +13,20 @@ import (
 const spareTimeout = 30 * time.Second
 
 // markNotReady takes the pods of a bucket out of their services before any of them
-// is stopped. It has half of the reserve for the flush and gives what it took to
-// the pods, so that an API server that is slow, or dead, costs a bucket no more
-// than that reserve in all.
-func (d *drain) markNotReady(pods []*v1.Pod, s share, began time.Time) share {
+// is stopped. It has a reserve of its own, so that an API server that is slow, or
+// dead, takes no time from the pods.
+func (d *drain) markNotReady(pods []*v1.Pod, until time.Time) {
 	marker, ok := d.m.opts.Reporter.(ReadinessMarker)
 	pods = undeleted(pods)
-	if !ok || len(pods) == 0 || d.reserve <= 0 {
-		return s
+	if !ok || len(pods) == 0 || !time.Now().Before(until) {
+		return
 	}
-	err := d.within(d.stopped, began.Add(d.reserve/2), func(ctx context.Context) error {
+	err := d.within(d.stopped, until, func(ctx context.Context) error {
 		return marker.MarkReady(ctx, pods, false)
 	})
 	if err != nil && !d.halted() {
 		d.note(fmt.Errorf("failed to mark %d pods not ready: %w", len(pods), err))
 	}
-	took := time.Since(began)
-	d.reserve -= took
-	return s.later(took)
 }
 
 // undeleted are the pods that only the node ends. Those that were deleted are out

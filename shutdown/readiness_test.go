@@ -38,14 +38,14 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 			require.False(t, marked[i].Ready)
 			require.Equal(t, marked[i].At.Sub(began), n.startedAt(name, began), "right before the kill")
 		}
-		require.Equal(t, map[string]int64{"web": 18, "gone": 5, "etcd": 9}, n.granted(), "the reserve pays for it")
+		require.Equal(t, map[string]int64{"web": 20, "gone": 5, "etcd": 10}, n.granted(), "the pods do not pay for it")
 		require.Empty(t, n.report().Errors)
 	})
 }
 
-// Marking and flushing together never cost a bucket more than its reserve: with an
-// API server that is dead the pods have all of their time, and no more.
-func TestMarkingCostsTheReserve(t *testing.T) {
+// Marking and flushing cost a bucket what is kept for each and no more, and its pods
+// nothing: with an API server that is dead they have all of their time.
+func TestADeadServerTakesNothingFromThePods(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		mark, flush time.Duration
@@ -64,9 +64,9 @@ func TestMarkingCostsTheReserve(t *testing.T) {
 				n.pass(time.Minute)
 				took := min(test.mark, time.Second)
 				require.Equal(t, took, n.startedAt("web", began))
-				require.Equal(t, 20*time.Second+took, n.startedAt("etcd", began))
-				require.Equal(t, map[string]int64{"web": 18, "etcd": 8}, n.granted())
-				require.Equal(t, 30*time.Second, n.releasedAfter(began))
+				require.Equal(t, 22*time.Second+2*took, n.startedAt("etcd", began))
+				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+				require.Equal(t, 34*time.Second+2*took, n.releasedAfter(began))
 			})
 		})
 	}
@@ -82,9 +82,9 @@ func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.pass(time.Minute)
-		require.Equal(t, 500*time.Millisecond, n.startedAt("web", began))
-		require.Equal(t, 1500*time.Millisecond, n.startedAt("etcd", began))
-		require.Equal(t, 2*time.Second, n.releasedAfter(began))
+		require.Equal(t, time.Second, n.startedAt("web", began))
+		require.Equal(t, 3*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 4*time.Second, n.releasedAfter(began))
 		require.Len(t, reporter.Flushed(), 2)
 		report := n.report()
 		require.Len(t, report.Errors, 4)
@@ -117,15 +117,14 @@ func TestAServerThatComesBack(t *testing.T) {
 	})
 }
 
-// Pods that outlive their bucket are flushed in the end, in a reserve of their own:
-// that of the bucket may be spent.
+// Pods that outlive their bucket are flushed in the end, in a reserve of their own.
 func TestStragglersAreFlushed(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("late", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Config = config(20*time.Second, 0)
 		began := time.Now()
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "late" {
-				<-time.After(20500 * time.Millisecond)
+				<-time.After(22 * time.Second)
 			}
 			return shutdown.KillResult{}, nil
 		})
@@ -136,18 +135,19 @@ func TestStragglersAreFlushed(t *testing.T) {
 		n.pass(time.Minute)
 		flushed := reporter.Flushed()
 		require.Len(t, flushed, 2)
-		require.Error(t, flushed[0].Err, "late has used most of the reserve")
-		require.Equal(t, []string{"web", "late"}, flushed[1].Pods)
+		require.Equal(t, []string{"web"}, flushed[0].Pods)
+		require.NoError(t, flushed[0].Err)
+		require.Equal(t, []string{"late"}, flushed[1].Pods)
 		require.NoError(t, flushed[1].Err)
-		require.Equal(t, 21200*time.Millisecond, n.releasedAfter(began))
+		require.Equal(t, 22700*time.Millisecond, n.releasedAfter(began))
 	})
 }
 
-// Without a reserve nobody is marked, and the flush has what the pods leave.
-func TestMarkingNeedsAReserve(t *testing.T) {
+// Without time for it nobody is marked, and the flush has what the pods leave.
+func TestNoTimeForMarking(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushTakes: 5 * time.Second}
-		n.opts.Reporter, n.opts.Plan.FlushReserve = reporter, -1
+		n.opts.Reporter, n.opts.Plan.ReadinessReserve, n.opts.Plan.FlushReserve = reporter, -1, -1
 		n.run()
 		n.announce()
 		require.Empty(t, reporter.Marked())

@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 		n.run()
 		const held = "kubelet_graceful_shutdown_inhibitor_held"
 		require.Equal(t, 1.0, sample(t, reg, held))
-		require.Equal(t, map[string]float64{"requested": 32, "granted": 31}, labelled(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
+		require.Equal(t, map[string]float64{"requested": 32.5, "granted": 31}, labelled(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
 		began := time.Now()
 		n.announce()
 		require.Equal(t, float64(began.Unix()), sample(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))

@@ -2,9 +2,12 @@ package shutdown
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // remembered is what a manager finds in its state files.
@@ -116,6 +119,7 @@ func (l *loop) forgo() {
 // ends, and none of the buckets that are done.
 func (d *drain) resume(p *progress) {
 	d.began = p.Report.Started
+	d.left = math.MaxInt64 // it is not stored: the ends of the buckets bound it
 	d.done = p.Done
 	d.resumed = p
 	if d.event.Kind == KindUnknown {
@@ -124,8 +128,8 @@ func (d *drain) resume(p *progress) {
 	d.event.Origin = p.Report.Origin
 }
 
-// resumedTiming is the arithmetic of the former agent, on this one's clock.
-func (d *drain) resumedTiming(plan PlanOptions) timing {
+// resumedTable is the timetable of the former agent, on this one's clock.
+func (d *drain) resumedTable() plan.Timetable {
 	p, ledger := d.resumed, d.m.ledger
-	return timing{start: ledger.moment(p.Start), end: ledger.moment(p.HostEnd), schedule: p.Schedule, plan: plan}
+	return plan.ResumeTimetable(p.Schedule, d.m.opts.Plan, ledger.moment(p.Start), ledger.moment(p.HostEnd))
 }

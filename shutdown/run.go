@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // runLoop starts the keeper and the announcer, reads the inbox until ctx ends,
@@ -19,6 +22,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	var keeping error
 	if m.watches() {
 		l.keeper = m.newKeeper()
+		m.logWish(ctx)
 	}
 	l.recall()
 	if l.keeper != nil {
@@ -50,6 +54,7 @@ func (m *Manager) newKeeper() *keeper {
 	return &keeper{
 		source: m.opts.Source,
 		wish:   m.wish(),
+		short:  m.cuts,
 		lock:   &m.lock,
 		post:   m.post,
 		settle: m.settle,
@@ -57,13 +62,27 @@ func (m *Manager) newKeeper() *keeper {
 	}
 }
 
-// wish is what the host is asked to wait for.
+// wish is what the host is asked to wait for: all that a drain needs, or the limit
+// that an operator has set.
 func (m *Manager) wish() time.Duration {
-	wish := saturatingAdd(m.schedule.Total(), containerFloor)
-	if m.opts.Hold != nil {
-		wish = saturatingAdd(wish, m.opts.HoldTimeout)
+	total := plan.NewBudget(m.schedule, m.opts.Plan).Total()
+	if m.opts.Plan.Limit != 0 {
+		return min(total, max(m.opts.Plan.Limit, 0))
 	}
-	return wish
+	return total
+}
+
+// logWish says once what the host is asked to wait for, part by part.
+func (m *Manager) logWish(ctx context.Context) {
+	b := plan.NewBudget(m.schedule, m.opts.Plan)
+	klog.FromContext(ctx).V(1).Info("Asking the host to delay its shutdown", "delay", m.wish(),
+		"pods", b.Schedule.Total(), "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
+		"containersFloor", b.Floor, "releaseMargin", b.Margin)
+}
+
+// cuts tells whether a host that waits for limit leaves a bucket less than its own.
+func (m *Manager) cuts(limit time.Duration) bool {
+	return plan.NewBudget(m.schedule, m.opts.Plan).Fit(limit).Schedule.Total() < m.schedule.Total()
 }
 
 // post hands a message to the loop; false: it reads no more.

@@ -20,8 +20,8 @@ func (d *drain) save(lag time.Duration, report func() Report) *entry {
 	if d.local {
 		return noEntry()
 	}
-	start, end := d.m.ledger.sinceBoot(d.timing.start), d.m.ledger.sinceBoot(d.timing.end)
-	schedule, done := d.timing.schedule, d.done
+	start, end := d.m.ledger.sinceBoot(d.table.First()), d.m.ledger.sinceBoot(d.table.Release())
+	schedule, done := d.table.Schedule(), d.done
 	return d.m.ledger.writeProgress(d.writing(lag), func() progress {
 		return progress{Start: start, HostEnd: end, Schedule: schedule, Done: done, Report: report()}
 	})

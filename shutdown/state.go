@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 	// progressFile is ours, beside it.
 	progressFile = "graceful_node_shutdown_progress"
 	// progressVersion is the form of progress; another one is not read.
-	progressVersion = 1
+	progressVersion = 2
 )
 
 // times is when the last shutdown began and ended by the wall clock, as the
@@ -60,12 +61,12 @@ type progress struct {
 	// BootID is that of the boot that the shutdown ends; the two spans below mean
 	// nothing in another one. Never empty.
 	BootID string `json:"bootID"`
-	// Start and HostEnd are T0, the moment of the event, and H, when the host goes
-	// on, on CLOCK_MONOTONIC, in nanoseconds since the boot.
+	// Start and HostEnd are when the first bucket was to start at the latest, and
+	// when the host is let go, on CLOCK_MONOTONIC, in nanoseconds since the boot.
 	Start   time.Duration `json:"startMonotonicNanoseconds"`
 	HostEnd time.Duration `json:"hostEndMonotonicNanoseconds"`
 	// Schedule is the schedule as fitted, ascending by priority.
-	Schedule Schedule `json:"schedule"`
+	Schedule plan.Schedule `json:"schedule"`
 	// Done is how many buckets, from the first, need not be gone through again.
 	Done int `json:"done"`
 	// Refused is how many admissions were refused so far, over all shutdowns.
@@ -80,7 +81,7 @@ func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
 
 // check finds what a file of progress cannot be resumed with.
 func (p *progress) check() error {
-	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
+	byPriority := func(a, b plan.Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
 	switch {
 	case p.Version != progressVersion:
 		return fmt.Errorf("version %d is not known, only %d", p.Version, progressVersion)

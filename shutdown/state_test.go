@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 func at(second int) time.Time { return time.Date(2026, 9, 30, 12, 0, second, 123456789, time.UTC) }
@@ -19,7 +21,7 @@ func storedProgress() progress {
 		BootID:   "6b0b0a4e-6a0e-4a4b-9d6f-1f7f6f9d0a11",
 		Start:    100*time.Second + 1,
 		HostEnd:  130 * time.Second,
-		Schedule: Schedule{{0, 20}, {2_000_000_000, 10}},
+		Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}},
 		Done:     1,
 		Report:   Report{Kind: KindReboot, Started: at(0), Pods: []PodReport{{Namespace: "test", Name: "p", GrantedSeconds: 20}}},
 	}
@@ -106,7 +108,7 @@ func TestUnusableStateIsSurvived(t *testing.T) {
 
 func TestProgressThatCannotBeResumed(t *testing.T) {
 	for want, change := range map[string]func(*progress){
-		"version 2 is not known, only 1":         func(p *progress) { p.Version = 2 },
+		"version 1 is not known, only 2":         func(p *progress) { p.Version = 1 },
 		"bootID is empty":                        func(p *progress) { p.BootID = "" },
 		"done is 3, the schedule has 2 buckets":  func(p *progress) { p.Done = 3 },
 		"done is -1, the schedule has 2 buckets": func(p *progress) { p.Done = -1 },

@@ -9,7 +9,7 @@ import (
 
 // TerminateAll is the drain without a shutdown of the node: for an agent that
 // stops its pods when it is stopped itself. It goes through the same buckets with
-// the same reserves, kills with the same policy (that of [KindUnknown]), and gives
+// the same time beside the kills, kills with the same policy (that of [KindUnknown]), and gives
 // the report, with what went wrong beside the pods as its error. No pod is
 // admitted from its call on, for good.
 //

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
@@ -29,7 +29,7 @@ func tenContainers() *v1.PodSpec {
 }
 
 func BenchmarkValidatePodTermination(b *testing.B) {
-	valid, path, opts := tenContainers(), field.NewPath("spec"), everything()
+	valid, path, opts := tenContainers(), field.NewPath("spec"), validation.Options{}
 	b.Run("valid", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -78,11 +78,19 @@ func buildPaths(s *v1.PodSpec, path *field.Path, use func(*field.Path)) {
 }
 
 func BenchmarkDropDisabledFields(b *testing.B) {
-	s := tenContainers()
-	b.ReportAllocs()
-	for b.Loop() {
-		validation.DropDisabledFields(nil, s, s)
-	}
+	s, off := tenContainers(), gates{}.options()
+	b.Run("nothing is off", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			validation.DropDisabledFields(s, nil, validation.Options{})
+		}
+	})
+	b.Run("all is off and was used before", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			validation.DropDisabledFields(s, s, off)
+		}
+	})
 }
 
 func BenchmarkWarnPodTermination(b *testing.B) {
@@ -94,14 +102,14 @@ func BenchmarkWarnPodTermination(b *testing.B) {
 }
 
 func BenchmarkValidateNodeShutdown(b *testing.B) {
-	var cfg shutdown.Config
+	var cfg plan.Config
 	for i := range 8 {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
-			shutdown.PodPriorityGracePeriod{Priority: int32(i) * 1000, ShutdownGracePeriodSeconds: 10})
+			plan.PodPriorityGracePeriod{Priority: int32(i) * 1000, ShutdownGracePeriodSeconds: 10})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := validation.ValidateNodeShutdown(cfg, nil); err != nil {
+		if err := validation.ValidateNodeShutdown(cfg, validation.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

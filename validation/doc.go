@@ -2,20 +2,28 @@
 // that decide how pods end: in a pod's spec as the API server says it, and in the
 // shutdown settings of a node as the kubelet does.
 //
-//	func admit(gate featuregate.FeatureGate, pod, stored *v1.Pod) error {
+//	func admit(pod, stored *v1.Pod, opts validation.Options) error {
 //		var old *v1.PodSpec // nil: a new pod
 //		if stored != nil {
 //			old = &stored.Spec
 //		}
-//		validation.DropDisabledFields(gate, &pod.Spec, old)
-//		opts := validation.OptionsFor(gate, old)
+//		validation.DropDisabledFields(&pod.Spec, old, opts)
 //		return validation.ValidatePodTerminationUpdate(&pod.Spec, old, opts, field.NewPath("spec")).ToAggregate()
 //	}
+//
+// The zero [Options] have every feature on, as Kubernetes has them by default. A
+// program with feature gates makes its options of them once, not for each pod:
+//
+//	opts := featuregates.Options(gate) // package validation/featuregates
 //
 // A spec is expected with the API server's defaults filled in: without them a
 // grace period, an HTTP path or a scheme that is not set is an error, as it is
 // there. Only the fields of the termination are looked at, not what else a pod or
 // a probe consists of.
+//
+// This package imports no feature gate and registers no metric: besides the standard
+// library it reaches k8s.io/api and k8s.io/apimachinery, what these need, and pure
+// packages of kubegrace.
 //
 // # What is checked
 //
@@ -27,16 +35,17 @@
 //   - Hooks of containers and sidecars: exactly one handler, of which exec, httpGet,
 //     tcpSocket and sleep come in this order. Other init containers and ephemeral
 //     ones have no lifecycle at all.
-//   - sleep: from 1, or from 0 with its gate, up to and with the grace period, in
-//     spite of the message (KEP-3960, KEP-4818).
+//   - sleep: from 0, or from 1 without its feature, up to and with the grace period,
+//     in spite of the message (KEP-3960, KEP-4818).
 //   - stopSignal: only with spec.os.name; 65 names for linux, SIGKILL and SIGTERM
 //     for windows (KEP-4960).
 //   - Probes: a grace period above 0, for liveness and startup only (KEP-2238).
 //   - The node: the kubelet's six messages, then what it forgets.
 //
-// Feature gates act twice: [DropDisabledFields] takes out what is off,
-// [OptionsFor] allows what is on, and both leave a stored object what it has. To
-// validate without dropping refuses a field whose gate is off.
+// A feature that is off acts twice: [DropDisabledFields] takes its fields out, and
+// what validates refuses them. Both leave a stored object what it has
+// ([Options.ForUpdate]). To validate without dropping refuses a field whose feature
+// is off.
 //
 // # Concurrency properties
 //

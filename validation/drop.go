@@ -4,30 +4,22 @@ import (
 	"iter"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-base/featuregate"
-
-	"github.com/kubegrace/kubegrace/internal/features"
 )
 
 // DropDisabledFields removes from spec, in place, the sleep hooks and the stop
-// signals whose gate is off, from containers of every kind, as the API server does
+// signals that opts has off, from containers of every kind, as the API server does
 // before it validates. If old, the stored spec, uses such a field anywhere, all of
 // them stay; nil means that there is none. A hook that has nothing left becomes
-// nil, and so does a lifecycle. The gate for zero seconds drops nothing. A nil
-// spec is left alone.
-func DropDisabledFields(gate FeatureGate, spec, old *v1.PodSpec) {
-	if drops(gate, features.PodLifecycleSleepAction, spec, old, hasSleep) {
+// nil, and so does a lifecycle. Sleeps of zero seconds are not dropped for being
+// that. A nil spec is left alone.
+func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
+	opts = opts.ForUpdate(old)
+	if opts.NoSleepAction {
 		drop(spec, dropSleep)
 	}
-	if drops(gate, features.ContainerStopSignals, spec, old, hasStopSignal) {
+	if opts.NoStopSignals {
 		drop(spec, func(lifecycle *v1.Lifecycle) { lifecycle.StopSignal = nil })
 	}
-}
-
-// drops tells whether a feature has to go: it is used, it was not before, and its
-// gate is off. The gate, which may be slow, is asked last.
-func drops(gate FeatureGate, key featuregate.Feature, spec, old *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
-	return uses(spec, has) && !uses(old, has) && !features.Enabled(gate, key)
 }
 
 // drop puts in the place of each lifecycle what remove leaves of it. What the

@@ -36,24 +36,24 @@ func TestDropFromEveryKindOfContainer(t *testing.T) {
 		"an empty hook stays": {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
 	} {
 		dropped := everyKind(c.before)
-		validation.DropDisabledFields(gates{}, dropped, nil)
+		validation.DropDisabledFields(dropped, nil, gates{}.options())
 		require.Equal(t, everyKind(c.after), dropped, name)
 	}
 }
 
-func TestEachGateDropsItsOwn(t *testing.T) {
+func TestEachFeatureDropsItsOwn(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct {
-		gate validation.FeatureGate
+		off  validation.Options
 		want *v1.Lifecycle
 	}{
-		"nil":            {nil, all},
-		"sleep":          {gates{"PodLifecycleSleepAction": true}, preStop(sleep(0))},
-		"stop signal":    {gates{"ContainerStopSignals": true}, signal(v1.SIGINT)},
-		"zero is no use": {gates{"PodLifecycleSleepActionAllowZero": true}, nil},
+		"none":        {validation.Options{}, all},
+		"sleep":       {validation.Options{NoSleepAction: true}, signal(v1.SIGINT)},
+		"stop signal": {validation.Options{NoStopSignals: true}, preStop(sleep(0))},
+		"zero":        {validation.Options{NoZeroSleep: true}, all},
 	} {
 		dropped := everyKind(all)
-		validation.DropDisabledFields(c.gate, dropped, nil)
+		validation.DropDisabledFields(dropped, nil, c.off)
 		require.Equal(t, everyKind(c.want), dropped, name)
 	}
 }
@@ -69,7 +69,7 @@ func TestWhatWasUsedStays(t *testing.T) {
 	} {
 		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
 		before, dropped := old.DeepCopy(), everyKind(all)
-		validation.DropDisabledFields(gates{}, dropped, old)
+		validation.DropDisabledFields(dropped, old, gates{}.options())
 		require.Equal(t, everyKind(c.want), dropped, name)
 		require.Equal(t, before, old, "the stored spec is not written")
 	}
@@ -80,9 +80,9 @@ func TestDropLeavesSharedValuesAlone(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
 	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
-	validation.DropDisabledFields(gates{}, s, nil)
+	validation.DropDisabledFields(s, nil, gates{}.options())
 	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
 	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
 
-	validation.DropDisabledFields(gates{}, nil, s)
+	validation.DropDisabledFields(nil, s, gates{}.options())
 }

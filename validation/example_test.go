@@ -7,10 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
@@ -29,8 +28,7 @@ func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
 }
 
 func ExampleValidatePodTermination() {
-	opts := validation.OptionsFor(nil, nil)
-	for _, err := range validation.ValidatePodTermination(web(10, 15), opts, field.NewPath("spec")) {
+	for _, err := range validation.ValidatePodTermination(web(10, 15), validation.Options{}, field.NewPath("spec")) {
 		fmt.Println(err)
 	}
 	// Output:
@@ -39,10 +37,9 @@ func ExampleValidatePodTermination() {
 }
 
 func ExampleValidatePodTerminationUpdate() {
-	opts := validation.OptionsFor(nil, web(10, 5))
 	changed := web(20, 5)
 	changed.Containers[0].Lifecycle.StopSignal = nil
-	for _, err := range validation.ValidatePodTerminationUpdate(changed, web(10, 5), opts, field.NewPath("spec")) {
+	for _, err := range validation.ValidatePodTerminationUpdate(changed, web(10, 5), validation.Options{}, field.NewPath("spec")) {
 		fmt.Println(err)
 	}
 	// Output:
@@ -50,29 +47,28 @@ func ExampleValidatePodTerminationUpdate() {
 	// spec.containers[0].lifecycle: Forbidden: may not be changed
 }
 
-// A stored pod that has a zero sleep stays valid when zero sleeps are switched off.
-func ExampleOptionsFor() {
-	gate := featuregate.NewFeatureGate()
-	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"PodLifecycleSleepActionAllowZero": {Default: false}}); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(validation.OptionsFor(gate, nil).AllowZeroSleep, validation.OptionsFor(gate, web(10, 0)).AllowZeroSleep)
+// The template of a stored Deployment that has a zero sleep stays valid when zero
+// sleeps are switched off. A new one with a zero sleep does not get in.
+func ExampleOptions_ForUpdate() {
+	opts := validation.Options{NoZeroSleep: true}
+	stored, changed := web(10, 0), web(20, 0)
+	changed.OS = &v1.PodOS{Name: v1.Linux}
+	fmt.Println(validation.ValidatePodTermination(changed, opts.ForUpdate(stored), field.NewPath("template", "spec")).ToAggregate())
+	fmt.Println(validation.ValidatePodTermination(changed, opts, field.NewPath("template", "spec")).ToAggregate())
 	// Output:
-	// false true
+	// <nil>
+	// template.spec.containers[0].lifecycle.preStop.sleep: Invalid value: 0: must be greater than 0 and less than terminationGracePeriodSeconds (20). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep.
 }
 
-// With a gate off the field is not refused but taken out, as by the API server.
+// With a feature off its field is not refused but taken out, as by the API server.
 func ExampleDropDisabledFields() {
-	gate := featuregate.NewFeatureGate()
-	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"PodLifecycleSleepAction": {Default: false}}); err != nil {
-		fmt.Println(err)
-	}
+	opts := validation.Options{NoSleepAction: true}
 	spec := web(10, 5)
-	validation.DropDisabledFields(gate, spec, nil)
+	validation.DropDisabledFields(spec, nil, opts)
 	fmt.Println(spec.Containers[0].Lifecycle.PreStop, *spec.Containers[0].Lifecycle.StopSignal)
 
 	spec = web(10, 5)
-	validation.DropDisabledFields(gate, spec, web(10, 3)) // the stored pod sleeps already
+	validation.DropDisabledFields(spec, web(10, 3), opts) // the stored pod sleeps already
 	fmt.Println(spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds)
 	// Output:
 	// nil SIGQUIT
@@ -88,24 +84,25 @@ func ExampleWarnPodTermination() {
 }
 
 func ExampleValidateNodeShutdown() {
-	cfg := shutdown.Config{
+	cfg := plan.Config{
 		ShutdownGracePeriod: metav1.Duration{Duration: time.Minute},
-		ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+		ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 			{Priority: 0, ShutdownGracePeriodSeconds: 30},
 			{Priority: 100000, ShutdownGracePeriodSeconds: -10},
 			{Priority: 0, ShutdownGracePeriodSeconds: 20},
 		},
 	}
-	fmt.Println(validation.ValidateNodeShutdown(cfg, nil))
+	fmt.Println(validation.ValidateNodeShutdown(cfg, validation.Options{}))
 	// Output:
 	// invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time
 	// invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds -10 must not be negative
 	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
 }
 
-// A host that waits for 45 s cuts the schedule, and a static pod has no priority.
+// A host that waits for 45 s cuts the schedule, of a manager that also tells the API
+// server; and a static pod has no priority.
 func ExampleWarnNodeShutdown() {
-	cfg := shutdown.Config{
+	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 20 * time.Second},
 	}
@@ -113,11 +110,13 @@ func ExampleWarnNodeShutdown() {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-node1"},
 		Spec:       v1.PodSpec{PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 	}
-	for _, warning := range validation.WarnNodeShutdown(cfg, 45*time.Second, []*v1.Pod{etcd}) {
+	opts := plan.Options{Limit: 45 * time.Second, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}}
+	for _, warning := range validation.WarnNodeShutdown(cfg, []*v1.Pod{etcd}, opts) {
 		fmt.Println(warning)
 	}
 	// Output:
-	// the schedule takes 1m0s but is cut to 45s
-	// bucket 0 is cut from 40s to 25s
+	// the schedule takes 1m0s but is cut to 40s
+	// publishing, readiness, unmounts and final statuses have 4.5s of the 6s that they ask for
+	// bucket 0 is cut from 40s to 20s
 	// pod kube-system/etcd-node1 has priority class "system-node-critical" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
@@ -104,34 +105,32 @@ func (p picker) spec() *v1.PodSpec {
 	return s
 }
 
-// options gives the gates as bits of n.
+// options gives the features that are off as bits of n.
 func options(n uint8) validation.Options {
-	return validation.Options{AllowSleepAction: n&1 != 0, AllowZeroSleep: n&2 != 0, AllowStopSignals: n&4 != 0}
-}
-
-func gatesOf(n uint8) gates {
-	return gates{"PodLifecycleSleepAction": n&1 != 0, "PodLifecycleSleepActionAllowZero": n&2 != 0, "ContainerStopSignals": n&4 != 0}
+	return validation.Options{NoSleepAction: n&1 != 0, NoZeroSleep: n&2 != 0, NoStopSignals: n&4 != 0}
 }
 
 // Validation changes nothing, says each thing once per field and value, and with
-// more allowed never says more.
+// more features on never says more.
 func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
-	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, allowed uint8) {
+	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, off uint8) {
 		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		before, path := s.DeepCopy(), field.NewPath("spec")
-		errs := validation.ValidatePodTermination(s, options(allowed), path)
-		all := validation.ValidatePodTermination(s, everything(), path)
-		require.LessOrEqual(t, len(all), len(errs), "%v\n%v", all, errs)
+		errs := validation.ValidatePodTermination(s, options(off), path)
+		inherent := validation.ValidatePodTermination(s, validation.Options{}, path)
+		require.LessOrEqual(t, len(inherent), len(errs), "%v\n%v", inherent, errs)
 		requireOnce(t, errs)
 
-		updated := validation.ValidatePodTerminationUpdate(s, old, options(allowed), path)
-		require.GreaterOrEqual(t, len(updated), len(errs))
-		for i := range errs {
-			require.Equal(t, errs[i], updated[i], "an update has what a new pod has, first")
+		template := validation.ValidatePodTermination(s, options(off).ForUpdate(old), path)
+		require.LessOrEqual(t, len(template), len(errs))
+		updated := validation.ValidatePodTerminationUpdate(s, old, options(off), path)
+		require.GreaterOrEqual(t, len(updated), len(template))
+		for i := range template {
+			require.Equal(t, template[i], updated[i], "an update has what its template has, first")
 		}
-		require.Len(t, validation.ValidatePodTerminationUpdate(s, s.DeepCopy(), options(allowed), path), len(errs), "nothing was changed")
+		require.Len(t, validation.ValidatePodTerminationUpdate(s, s.DeepCopy(), options(off), path), len(inherent), "nothing was changed")
 		validation.WarnPodTermination(s, path)
 		require.Equal(t, before, s)
 	})
@@ -151,29 +150,28 @@ func requireOnce(t *testing.T, errs field.ErrorList) {
 func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
-	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, on uint8) {
+	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, off uint8) {
 		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		if oldSeed%3 == 0 {
 			old = nil
 		}
-		given, before, gate := s.DeepCopy(), old.DeepCopy(), gatesOf(on)
-		validation.DropDisabledFields(gate, s, old)
+		given, before, opts := s.DeepCopy(), old.DeepCopy(), options(off)
+		validation.DropDisabledFields(s, old, opts)
 		require.Equal(t, before, old, "the stored spec is not written")
 
 		once := s.DeepCopy()
-		validation.DropDisabledFields(gate, s, old)
+		validation.DropDisabledFields(s, old, opts)
 		require.Equal(t, once, s)
 
-		for _, err := range validation.ValidatePodTermination(s, validation.OptionsFor(gate, old), nil) {
+		for _, err := range validation.ValidatePodTermination(s, opts.ForUpdate(old), nil) {
 			require.NotContains(t, err.Detail, "feature gate PodLifecycleSleepAction is")
 			require.NotContains(t, err.Detail, "feature gate ContainerStopSignals is")
 		}
-		if on&5 == 5 {
-			require.Equal(t, given, s, "both gates are on")
+		if off&5 == 0 {
+			require.Equal(t, given, s, "both features are on")
 		}
-		validation.DropDisabledFields(gates{}, s, nil)
-		require.False(t, validation.OptionsFor(gates{}, s).AllowSleepAction, "a sleep is left")
-		require.False(t, validation.OptionsFor(gates{}, s).AllowStopSignals, "a stop signal is left")
+		validation.DropDisabledFields(s, nil, gates{}.options())
+		require.Equal(t, gates{}.options(), gates{}.options().ForUpdate(s), "a sleep or a stop signal is left")
 	})
 }
 
@@ -191,8 +189,8 @@ func FuzzDecodedSpec(f *testing.F) {
 		errs := validation.ValidatePodTerminationUpdate(s, s, validation.Options{}, nil)
 		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil)
 		validation.WarnPodTermination(s, nil)
-		validation.DropDisabledFields(gates{}, s, nil)
-		require.Equal(t, validation.Options{}, validation.OptionsFor(gates{}, s))
+		validation.DropDisabledFields(s, nil, gates{}.options())
+		require.Equal(t, gates{}.options(), gates{}.options().ForUpdate(s))
 	})
 }
 
@@ -204,7 +202,7 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), most, int32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
 		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
-		err := validation.ValidateNodeShutdown(cfg, nil)
+		err := validation.ValidateNodeShutdown(cfg, validation.Options{})
 		right := secondsA >= 0 && secondsB >= 0 && priorityA != priorityB && secondsA <= most && secondsB <= most-secondsA
 		require.Equal(t, right, err == nil, "%v", err)
 		require.Equal(t, !right, err != nil && err.Error() != "")
@@ -212,6 +210,6 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(true).Total()/time.Second))
 		}
 		pods := []*v1.Pod{node("a", "system-node-critical", secondsA), node("b", "", grace), nil}
-		validation.WarnNodeShutdown(cfg, time.Duration(grace), pods)
+		validation.WarnNodeShutdown(cfg, pods, plan.Options{Limit: time.Duration(grace)})
 	})
 }

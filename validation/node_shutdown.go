@@ -6,31 +6,50 @@ import (
 	"math"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // byPriorityField is the list that the kubelet hardly looks at.
 const byPriorityField = "shutdownGracePeriodByPodPriority"
 
 // ValidateNodeShutdown finds what is wrong with the shutdown settings of a node:
-// what [shutdown.Config.Validate] finds, with the kubelet's texts, and then what
-// the kubelet lets pass and drains wrongly for. Those are negative seconds, a
-// priority that is listed twice, and seconds that together are more than a
-// duration can hold. All problems are in the error, joined, in a stable order,
-// and each names its field and value. A nil gate has every gate on.
-func ValidateNodeShutdown(cfg shutdown.Config, gate FeatureGate) error {
+// the six problems that the kubelet refuses, with its texts and in its order, and
+// then what the kubelet lets pass and drains wrongly for. Those are negative
+// seconds, a priority that is listed twice, and seconds that together are more than
+// a duration can hold. All problems are in the error, joined, in a stable order,
+// and each names its field and value.
+func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
 	list := cfg.ShutdownGracePeriodByPodPriority
 	return errors.Join(
-		cfg.Validate(gate),
+		refusedByKubelet(cfg, opts),
 		negativeSeconds(list),
 		duplicatePriorities(list),
 		overflow(list),
 	)
 }
 
+// refusedByKubelet are the kubelet's own errors. Where GracefulNodeShutdown is off,
+// its error stands between those of the two fields and that of the list, so each
+// form is checked by itself; the list beside two fields that are right.
+func refusedByKubelet(cfg plan.Config, opts Options) error {
+	priorityGate := !opts.NoShutdownByPodPriority
+	if !opts.NoGracefulNodeShutdown {
+		return cfg.Validate(priorityGate)
+	}
+	off := cfg.ValidateWithoutGate()
+	fields, list := cfg, plan.Config{ShutdownGracePeriodByPodPriority: cfg.ShutdownGracePeriodByPodPriority}
+	fields.ShutdownGracePeriodByPodPriority = nil
+	if off != nil { // the two fields are used
+		list.ShutdownGracePeriod = metav1.Duration{Duration: time.Second}
+	}
+	return errors.Join(fields.Validate(priorityGate), off, list.Validate(priorityGate))
+}
+
 // negativeSeconds: the kubelet's timer for such a bucket fires at once, and the
 // sum that it asks the host for is too small for the other buckets.
-func negativeSeconds(list []shutdown.PodPriorityGracePeriod) error {
+func negativeSeconds(list []plan.PodPriorityGracePeriod) error {
 	var errs []error
 	for i, p := range list {
 		if p.ShutdownGracePeriodSeconds < 0 {
@@ -43,7 +62,7 @@ func negativeSeconds(list []shutdown.PodPriorityGracePeriod) error {
 
 // duplicatePriorities: only one of two such buckets would ever have pods, and the
 // time of the other one would be waited for by nobody.
-func duplicatePriorities(list []shutdown.PodPriorityGracePeriod) error {
+func duplicatePriorities(list []plan.PodPriorityGracePeriod) error {
 	var errs []error
 	seen := make(map[int32]int, len(list))
 	for i, p := range list {
@@ -60,7 +79,7 @@ func duplicatePriorities(list []shutdown.PodPriorityGracePeriod) error {
 
 // overflow: the host would be asked for a delay that is not the sum. The entry
 // that goes beyond the limit is named, and no later one; negative ones count as 0.
-func overflow(list []shutdown.PodPriorityGracePeriod) error {
+func overflow(list []plan.PodPriorityGracePeriod) error {
 	const most = int64(math.MaxInt64 / time.Second)
 	var sum int64
 	for i, p := range list {

@@ -2,6 +2,7 @@ package validation_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,39 +11,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
 // byPriority makes a configuration of pairs of a priority and seconds.
-func byPriority(pairs ...[2]int64) (cfg shutdown.Config) {
+func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	for _, pair := range pairs {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
-			shutdown.PodPriorityGracePeriod{Priority: int32(pair[0]), ShutdownGracePeriodSeconds: pair[1]})
+			plan.PodPriorityGracePeriod{Priority: int32(pair[0]), ShutdownGracePeriodSeconds: pair[1]})
 	}
 	return cfg
 }
 
-func total(period time.Duration) shutdown.Config {
-	return shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
+func total(period time.Duration) plan.Config {
+	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
 const most = math.MaxInt64 / int64(time.Second)
 
 func TestNodeShutdownThatIsRight(t *testing.T) {
-	for name, cfg := range map[string]shutdown.Config{
+	for name, cfg := range map[string]plan.Config{
 		"off":              {},
 		"total":            total(30 * time.Second),
 		"list":             byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
 		"as much as holds": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
 	} {
-		require.NoError(t, validation.ValidateNodeShutdown(cfg, nil), name)
+		require.NoError(t, validation.ValidateNodeShutdown(cfg, validation.Options{}), name)
 	}
 }
 
 func TestWhatTheKubeletForgets(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
-	for want, cfg := range map[string]shutdown.Config{
+	for want, cfg := range map[string]plan.Config{
 		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority([2]int64{0, 3}, [2]int64{1, -3}),
 		list + "[2].priority 7 is that of shutdownGracePeriodByPodPriority[0] already\n" +
 			list + "[3].priority 7 is that of shutdownGracePeriodByPodPriority[0] already": byPriority([2]int64{7, 3}, [2]int64{1, 3}, [2]int64{7, 4}, [2]int64{7, 5}),
@@ -50,8 +51,8 @@ func TestWhatTheKubeletForgets(t *testing.T) {
 		list + "[1].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds": byPriority([2]int64{0, 1}, [2]int64{1, math.MaxInt64}),
 		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds": byPriority([2]int64{0, math.MaxInt64}),
 	} {
-		require.NoError(t, cfg.Validate(nil), "the kubelet lets it pass")
-		require.EqualError(t, validation.ValidateNodeShutdown(cfg, nil), want)
+		require.NoError(t, cfg.Validate(true), "the kubelet lets it pass")
+		require.EqualError(t, validation.ValidateNodeShutdown(cfg, validation.Options{}), want)
 	}
 }
 
@@ -59,7 +60,7 @@ func TestEverythingAboutTheNodeIsSaid(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
 	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
-	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gates{}), ""+
+	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gates{}.options()), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {1s} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
 		"invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown\n"+
@@ -67,6 +68,41 @@ func TestEverythingAboutTheNodeIsSaid(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -9223372036854775808 must not be negative\n"+
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 is that of shutdownGracePeriodByPodPriority[0] already\n"+
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds")
+}
+
+// A kubelet with GracefulNodeShutdown off says so between the two fields and the list.
+func TestOrderOfTheKubeletsErrors(t *testing.T) {
+	const (
+		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
+		off      = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
+		both     = "invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"
+		noList   = "invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"
+	)
+	list := byPriority([2]int64{0, 10})
+	listAndTotal := list
+	listAndTotal.ShutdownGracePeriod.Duration = time.Millisecond
+	noDrain, noBuckets := validation.Options{NoGracefulNodeShutdown: true}, validation.Options{NoShutdownByPodPriority: true}
+	for name, c := range map[string]struct {
+		cfg  plan.Config
+		opts validation.Options
+		want []string
+	}{
+		"a total, all on":       {listAndTotal, validation.Options{}, []string{tooShort, both}},
+		"a total, no drain":     {listAndTotal, noDrain, []string{tooShort, off, both}},
+		"a total, all off":      {listAndTotal, gates{}.options(), []string{tooShort, off, noList}},
+		"a total, no buckets":   {listAndTotal, noBuckets, []string{tooShort, noList}},
+		"a total alone":         {total(time.Millisecond), gates{}.options(), []string{tooShort, off}},
+		"a right total alone":   {total(time.Second), noDrain, []string{off}},
+		"a list alone":          {list, gates{}.options(), []string{noList}},
+		"a list alone, allowed": {list, noDrain, nil},
+		"nothing":               {plan.Config{}, gates{}.options(), nil},
+	} {
+		var got []string
+		if err := validation.ValidateNodeShutdown(c.cfg, c.opts); err != nil {
+			got = strings.Split(err.Error(), "\n")
+		}
+		require.Equal(t, c.want, got, name)
+	}
 }
 
 // node makes a pod of the namespace test with this grace and class.
@@ -81,10 +117,41 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := node("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
 	pods := []*v1.Pod{admitted, node("plain", "", 30), nil}
-	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), 30*time.Second, []*v1.Pod{node("plain", "", 30)}))
-	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), 0, pods))
-	require.Empty(t, validation.WarnNodeShutdown(byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5}), -time.Second, pods), "a limit that is not known")
-	require.Empty(t, validation.WarnNodeShutdown(shutdown.Config{}, time.Second, pods), "nothing is drained")
+	buckets := byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5})
+	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{node("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
+	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "no limit")
+	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "nothing is drained")
+}
+
+// What a manager does beside the kills takes its time of the host's limit.
+func TestWarningsOfANodeWithHooks(t *testing.T) {
+	cfg := total(30 * time.Second)
+	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
+	pods := []*v1.Pod{node("web", "", 20)}
+	opts := plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}}
+	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "no limit")
+
+	opts.Limit = 34 * time.Second
+	p := plan.New(cfg.Schedule(true), pods, opts)
+	require.Len(t, p.Warnings, 1, "the schedule fits, the rest is shorter")
+	require.Equal(t, p.Warnings, validation.WarnNodeShutdown(cfg, pods, opts))
+
+	opts.Limit = 30 * time.Second
+	require.Subset(t, validation.WarnNodeShutdown(cfg, pods, opts), []string{
+		"the schedule takes 30s but is cut to 25s",
+		"bucket 0 is too short for 1 of its 1 pods: test/web asks for 20s and gets 15s",
+	})
+}
+
+// A manager that takes static pods for what a kubelet does has nothing to add.
+func TestWarningsOfANodeGoByTheManagersPriorities(t *testing.T) {
+	static := node("etcd", "gold", 5)
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	buckets := byPriority([2]int64{0, 30})
+	require.Empty(t, validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, plan.Options{StaticPods: ptr.To(int32(0))}))
+	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "gold" }}
+	require.Equal(t, []string{`pod test/etcd has priority class "gold" but no priority: it counts as 7 here and as 0 for a kubelet, which kills it first`},
+		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
 }
 
 func TestWarningsOfANode(t *testing.T) {
@@ -98,7 +165,7 @@ func TestWarningsOfANode(t *testing.T) {
 		`priority class "lead": value not known, counts as 0; pods: 1, among them test/job`,
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
 		`pod test/etcd has priority class "gold" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first`,
-	}, validation.WarnNodeShutdown(cfg, 30500*time.Millisecond, []*v1.Pod{
+	}, validation.WarnNodeShutdown(cfg, []*v1.Pod{
 		node("dns", "system-cluster-critical", 5), node("web", "", 60), node("job", "lead", 1), static,
-	}))
+	}, plan.Options{Limit: 30500 * time.Millisecond}))
 }

@@ -1,41 +1,42 @@
 package validation
 
-import (
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-base/featuregate"
+import v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/features"
-)
-
-// FeatureGate answers whether a feature is on; a fork's DefaultFeatureGate is
-// one. Where one is taken, nil and a gate that lacks the feature mean its default,
-// which is on.
-type FeatureGate interface {
-	Enabled(key featuregate.Feature) bool
-}
-
-// Options says which features a pod may use. The zero value allows none.
+// Options says which features are off. The zero value has all of them on, as
+// Kubernetes has them by default. It is a plain value: a program that has feature
+// gates resolves them once (package validation/featuregates does it) and hands the
+// result to every call.
 type Options struct {
-	// AllowSleepAction allows hooks that sleep (PodLifecycleSleepAction, KEP-3960).
-	// Without it one is refused rather than left to a kubelet that does not sleep.
-	AllowSleepAction bool
-	// AllowZeroSleep allows sleeps of zero seconds (PodLifecycleSleepActionAllowZero,
-	// KEP-4818). It means nothing without AllowSleepAction.
-	AllowZeroSleep bool
-	// AllowStopSignals allows stop signals (ContainerStopSignals, KEP-4960).
-	AllowStopSignals bool
+	// NoSleepAction has hooks that sleep dropped and refused (the gate
+	// PodLifecycleSleepAction is off, KEP-3960): a kubelet without the gate would not
+	// sleep, and say nothing.
+	NoSleepAction bool
+	// NoZeroSleep has sleeps of zero seconds refused (the gate
+	// PodLifecycleSleepActionAllowZero is off, KEP-4818). None is dropped for it.
+	NoZeroSleep bool
+	// NoStopSignals has stop signals dropped and refused (the gate
+	// ContainerStopSignals is off, KEP-4960).
+	NoStopSignals bool
+	// NoGracefulNodeShutdown has a shutdown grace period of a node refused (the gate
+	// GracefulNodeShutdown is off, KEP-2000).
+	NoGracefulNodeShutdown bool
+	// NoShutdownByPodPriority has the list of shutdown grace periods by priority
+	// refused (the gate GracefulNodeShutdownBasedOnPodPriority is off, KEP-2712).
+	NoShutdownByPodPriority bool
 }
 
-// OptionsFor gives the options for a pod that replaces old; nil means a new pod.
-// What the stored pod uses already stays allowed whatever the gate says, so that
-// switching a feature off makes no stored object invalid. For new pods the answer
-// is always the same: to ask once is enough, and the gate may be slow.
-func OptionsFor(gate FeatureGate, old *v1.PodSpec) Options {
-	return Options{
-		AllowSleepAction: uses(old, hasSleep) || features.Enabled(gate, features.PodLifecycleSleepAction),
-		AllowZeroSleep:   uses(old, hasZeroSleep) || features.Enabled(gate, features.PodLifecycleSleepActionAllowZero),
-		AllowStopSignals: uses(old, hasStopSignal) || features.Enabled(gate, features.ContainerStopSignals),
-	}
+// ForUpdate gives the options for a spec that replaces old, the stored one: what
+// old uses already is allowed, whatever o says, so that switching a feature off
+// makes no stored object invalid. A nil old allows nothing more.
+//
+// [DropDisabledFields] and [ValidatePodTerminationUpdate] do this by themselves. It
+// is for objects whose pod template may change, as a Deployment's: their template is
+// checked by [ValidatePodTermination] on every update.
+func (o Options) ForUpdate(old *v1.PodSpec) Options {
+	o.NoSleepAction = o.NoSleepAction && !uses(old, hasSleep)
+	o.NoZeroSleep = o.NoZeroSleep && !uses(old, hasZeroSleep)
+	o.NoStopSignals = o.NoStopSignals && !uses(old, hasStopSignal)
+	return o
 }
 
 // uses tells whether any container of a spec has a lifecycle like that.

@@ -5,37 +5,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-func TestOptionsForANewPod(t *testing.T) {
-	require.Equal(t, everything(), validation.OptionsFor(nil, nil))
-	require.Equal(t, everything(), validation.OptionsFor(featuregate.NewFeatureGate(), nil), "a gate that never heard of them")
-	require.Equal(t, validation.Options{}, validation.OptionsFor(gates{}, nil))
-	require.Equal(t, validation.Options{AllowZeroSleep: true}, validation.OptionsFor(gates{"PodLifecycleSleepActionAllowZero": true}, nil))
-	require.Equal(t, validation.Options{AllowSleepAction: true}, validation.OptionsFor(gates{"PodLifecycleSleepAction": true}, spec()))
-	require.Equal(t, validation.Options{AllowStopSignals: true}, validation.OptionsFor(gates{"ContainerStopSignals": true}, spec()))
+func TestTheZeroOptionsAllowEverything(t *testing.T) {
+	require.Nil(t, validation.ValidatePodTermination(tenContainers(), validation.Options{}, nil))
+	s := tenContainers()
+	validation.DropDisabledFields(s, nil, validation.Options{})
+	require.Equal(t, tenContainers(), s)
 }
 
-// What a stored pod uses stays allowed with every gate off.
-func TestOptionsForAStoredPod(t *testing.T) {
-	zeroSleep := validation.Options{AllowSleepAction: true, AllowZeroSleep: true}
+func TestForUpdateOfANewPod(t *testing.T) {
+	off := gates{}.options()
+	require.Equal(t, off, off.ForUpdate(nil))
+	require.Zero(t, validation.Options{}.ForUpdate(nil))
+	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
+}
+
+// What a stored pod uses stays allowed with every feature off, and nothing else does.
+func TestForUpdateOfAStoredPod(t *testing.T) {
+	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {
 		old  *v1.PodSpec
-		want validation.Options
+		want gates
 	}{
-		"nothing":                  {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), validation.Options{}},
-		"another hook":             {spec(withHook(exec("true"))), validation.Options{}},
-		"a sleep":                  {spec(withHook(sleep(5))), validation.Options{AllowSleepAction: true}},
-		"a sleep of 0":             {spec(withHook(exec("true")), withHook(sleep(0))), zeroSleep},
-		"one in a postStart":       {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), zeroSleep},
-		"one in a sidecar":         {spec(withInit(sidecar(preStop(sleep(0))))), zeroSleep},
-		"one where it is no use":   {spec(withEphemeral(preStop(sleep(0)))), zeroSleep},
-		"a stop signal":            {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), validation.Options{AllowStopSignals: true}},
-		"a stop signal, a sidecar": {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), validation.Options{AllowStopSignals: true}},
+		"nothing":                  {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gates{}},
+		"another hook":             {spec(withHook(exec("true"))), gates{}},
+		"a sleep":                  {spec(withHook(sleep(5))), gates{sleepAction: true}},
+		"a sleep of 0":             {spec(withHook(exec("true")), withHook(sleep(0))), gates{sleepAction: true, zeroSleep: true}},
+		"one in a postStart":       {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gates{sleepAction: true, zeroSleep: true}},
+		"one in a sidecar":         {spec(withInit(sidecar(preStop(sleep(0))))), gates{sleepAction: true, zeroSleep: true}},
+		"one where it is no use":   {spec(withEphemeral(preStop(sleep(0)))), gates{sleepAction: true, zeroSleep: true}},
+		"a stop signal":            {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gates{stopSignals: true}},
+		"a stop signal, a sidecar": {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gates{stopSignals: true}},
 	} {
-		require.Equal(t, c.want, validation.OptionsFor(gates{}, c.old), name)
+		require.Equal(t, c.want.options(), gates{}.options().ForUpdate(c.old), name)
 	}
+}
+
+// The ratchet is applied for every pod that is admitted.
+func TestForUpdateAllocatesNothing(t *testing.T) {
+	old, off := tenContainers(), gates{}.options()
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))
 }

@@ -27,7 +27,7 @@ func TestPodsThatAreRight(t *testing.T) {
 
 func TestGraceIsRequired(t *testing.T) {
 	requireErrors(t, validate(&v1.PodSpec{}), "spec.terminationGracePeriodSeconds: Required value")
-	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, everything(), nil), "terminationGracePeriodSeconds: Required value")
+	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, validation.Options{}, nil), "terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validate(nil), "spec: Required value")
 }
 
@@ -79,6 +79,6 @@ func TestEverythingIsSaid(t *testing.T) {
 
 func TestPathOfTheSpecIsTheCallers(t *testing.T) {
 	path := field.NewPath("items").Index(3).Child("template", "spec")
-	errs := validation.ValidatePodTermination(spec(withHook(exec())), everything(), path)
+	errs := validation.ValidatePodTermination(spec(withHook(exec())), validation.Options{}, path)
 	requireErrors(t, errs, "items[3].template.spec.containers[0].lifecycle.preStop.exec.command: Required value")
 }

@@ -31,7 +31,7 @@ func TestSleep(t *testing.T) {
 		{0, false, []string{hookPath + ".sleep: Invalid value: 0" + off}},
 		{math.MaxInt64, false, []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
 	} {
-		opts := validation.Options{AllowSleepAction: true, AllowZeroSleep: c.zero}
+		opts := validation.Options{NoZeroSleep: !c.zero}
 		requireErrors(t, validation.ValidatePodTermination(spec(withHook(sleep(c.seconds))), opts, field.NewPath("spec")), c.want...)
 	}
 }
@@ -45,10 +45,8 @@ func TestSleepByAnOddGrace(t *testing.T) {
 }
 
 func TestSleepThatIsNotAllowed(t *testing.T) {
-	opts := everything()
-	opts.AllowSleepAction = false
-	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), opts, nil)
+	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), validation.Options{NoSleepAction: true}, nil)
 	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")
-	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), validation.Options{}, nil))
+	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), gates{}.options(), nil))
 	require.Nil(t, validate(spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}}))))
 }

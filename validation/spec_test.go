@@ -7,21 +7,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// everything allows all that a gate can forbid.
-func everything() validation.Options {
-	return validation.Options{AllowSleepAction: true, AllowZeroSleep: true, AllowStopSignals: true}
+// gates are the feature gates that are on, by name.
+type gates map[string]bool
+
+func (g gates) options() validation.Options {
+	return validation.Options{
+		NoSleepAction:           !g["PodLifecycleSleepAction"],
+		NoZeroSleep:             !g["PodLifecycleSleepActionAllowZero"],
+		NoStopSignals:           !g["ContainerStopSignals"],
+		NoGracefulNodeShutdown:  !g["GracefulNodeShutdown"],
+		NoShutdownByPodPriority: !g["GracefulNodeShutdownBasedOnPodPriority"],
+	}
 }
-
-// gates is a feature gate of one method with these features on.
-type gates map[featuregate.Feature]bool
-
-func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
 
 // spec makes a spec with a grace of 30 s on Linux.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
@@ -90,7 +92,7 @@ func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	require.Equal(t, want, texts)
 }
 
-// validate checks with everything allowed, under the path spec.
+// validate checks with every feature on, under the path spec.
 func validate(s *v1.PodSpec) field.ErrorList {
-	return validation.ValidatePodTermination(s, everything(), field.NewPath("spec"))
+	return validation.ValidatePodTermination(s, validation.Options{}, field.NewPath("spec"))
 }

@@ -11,7 +11,7 @@ import (
 // it may be depends on the operating system, which therefore has to be named; a
 // name that is not one is an error of spec.os, not of the signal.
 func (c *checker) stopSignal(signal v1.Signal, at place) {
-	if !c.opts.AllowStopSignals {
+	if c.opts.NoStopSignals {
 		c.forbidden(at, "may not be set when feature gate ContainerStopSignals is disabled")
 		return
 	}

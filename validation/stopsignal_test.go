@@ -64,8 +64,7 @@ func TestStopSignalNeedsAnOS(t *testing.T) {
 }
 
 func TestStopSignalThatIsNotAllowed(t *testing.T) {
-	opts := everything()
-	opts.AllowStopSignals = false
+	opts := validation.Options{NoStopSignals: true}
 	errs := validation.ValidatePodTermination(spec(withContainer(v1.Container{Lifecycle: signal("nonsense")})), opts, field.NewPath("spec"))
 	requireErrors(t, errs, "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set when feature gate ContainerStopSignals is disabled")
 }

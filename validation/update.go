@@ -16,9 +16,10 @@ import (
 // is a negative grace period, which may become 1 and nothing else (ValidatePodUpdate).
 // The API server says once for the spec that it was changed; here each field says
 // so, as a forbidden value. Containers are compared by their names; those that are
-// new are not compared. A nil old is a new pod.
+// new are not compared. What old uses already is allowed, as by [Options.ForUpdate].
+// A nil old is a new pod.
 func ValidatePodTerminationUpdate(spec, old *v1.PodSpec, opts Options, path *field.Path) field.ErrorList {
-	errs := ValidatePodTermination(spec, opts, path)
+	errs := ValidatePodTermination(spec, opts.ForUpdate(old), path)
 	if spec == nil || old == nil {
 		return errs
 	}

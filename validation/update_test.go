@@ -6,12 +6,23 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/validation"
 )
 
 func update(s, old *v1.PodSpec) field.ErrorList {
-	return validation.ValidatePodTerminationUpdate(s, old, everything(), field.NewPath("spec"))
+	return validation.ValidatePodTerminationUpdate(s, old, validation.Options{}, field.NewPath("spec"))
+}
+
+// What a stored pod uses is no error of its update, also when its feature is off.
+func TestUpdateOfAStoredPodWithItsFeaturesOff(t *testing.T) {
+	stored := spec(withContainer(v1.Container{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}}))
+	path, off := field.NewPath("spec"), gates{}.options()
+	require.Nil(t, validation.ValidatePodTerminationUpdate(stored.DeepCopy(), stored, off, path))
+	requireErrors(t, validation.ValidatePodTerminationUpdate(stored, nil, off, path),
+		hookPath+".sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled",
+		"spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set when feature gate ContainerStopSignals is disabled")
 }
 
 func TestUpdateOfTheGrace(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
@@ -70,7 +70,7 @@ func TestConformanceSleepAction(t *testing.T) {
 	group := loadVectors(t).ValidateSleepAction
 	for _, c := range group.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			opts := validation.Options{AllowSleepAction: true, AllowZeroSleep: c.ZeroEnabled}
+			opts := validation.Options{NoZeroSleep: !c.ZeroEnabled}
 			errs := validation.ValidatePodTermination(spec(withGrace(c.Grace), withHook(sleep(c.Seconds))), opts, nil)
 			message, wrong := map[string]string{"msg_off": group.MsgOff, "msg_on": group.MsgOn}[c.Want]
 			if !wrong {
@@ -99,7 +99,7 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 	for _, c := range loadVectors(t).DropSleepAction.Cases {
 		on, old, is, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
-		validation.DropDisabledFields(gates{"PodLifecycleSleepAction": on}, is, old)
+		validation.DropDisabledFields(is, old, validation.Options{NoSleepAction: !on})
 		require.Equal(t, want, is, c)
 	}
 }
@@ -108,7 +108,7 @@ func TestConformanceDropSleepAction(t *testing.T) {
 // overrides what it names of a valid base, which may bring other problems with it.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
-	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates))
+	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.options()))
 	for _, c := range group.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			total, critical, gate := group.Base.Total, group.Base.Critical, gates{}
@@ -122,13 +122,12 @@ func TestConformanceKubeletConfig(t *testing.T) {
 				critical = *c.Critical
 			}
 			cfg := config(total, critical, c.ByPriority)
-			require.ErrorContains(t, cfg.Validate(gate), c.Err)
-			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate), c.Err)
+			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate.options()), c.Err)
 		})
 	}
 }
 
-func config(total, critical metav1.Duration, list [][2]int64) shutdown.Config {
+func config(total, critical metav1.Duration, list [][2]int64) plan.Config {
 	cfg := byPriority(list...)
 	cfg.ShutdownGracePeriod, cfg.ShutdownGracePeriodCriticalPods = total, critical
 	return cfg

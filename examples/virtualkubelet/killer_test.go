@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 func TestAKillIsTheSameTermination(t *testing.T) {
@@ -79,7 +80,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 		b.create(one)
 		b.create(two)
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Config: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
+			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
 			Pods:   b.Pods, Killer: b,
 		})
 		require.NoError(b, err)

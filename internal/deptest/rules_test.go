@@ -29,20 +29,23 @@ func allowed() map[string][]string {
 		"metrics":                 {prom},
 		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
 		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle"},
-		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan"},
+		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
 		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":     {module + "/shutdown"},
 		"shutdown/apistatus":      {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
-		"shutdown/apistatus/apistatustest": {api, machine, module + "/graceperiod"},
+		"shutdown/apistatus/apistatustest": {api, machine, "k8s.io/utils/ptr", module + "/graceperiod"},
 
 		"internal/readme":     {},
-		"validation":          {api, machine, gates, module + "/graceperiod", module + "/shutdown", module + "/internal/features"},
+		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
 		"internal/features":   {gates},
 		"internal/atomicfile": {},
 		"internal/deptest":    {},
 		"internal/need":       {},
+
+		"validation/featuregates": {gates, module + "/validation", module + "/internal/features"},
 
 		"internal/podcondition": {api, machine},
 		"internal/staticpod":    {api},
@@ -88,6 +91,11 @@ func TestNobodyReaches(t *testing.T) {
 	}
 	for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {
 		require.Empty(t, graph.Reaches(module+"/"+core, dbus, systemd), "%s speaks no D-Bus", core)
+	}
+	// Whoever imports these finds no metric registered, neither ours nor Kubernetes' own.
+	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
+		require.NotEmpty(t, graph.Reaches(module+"/"+pure, machine), "%s is in the graph", pure)
+		require.Empty(t, graph.Reaches(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
 	}
 	require.Empty(t, graph.Reaches(module+"/lifecycle", module+"/shutdown"))
 	require.Empty(t, graph.Reaches(module+"/shutdown", module+"/lifecycle"))

@@ -23,6 +23,9 @@ func Is(pod *v1.Pod) bool {
 	return known && source != sourceAPI
 }
 
+// IsOrMirrors tells whether a pod is static, or is the mirror of one.
+func IsOrMirrors(pod *v1.Pod) bool { return Is(pod) || IsMirror(pod) }
+
 // IsMirror tells whether a pod of the API only shows a static one.
 func IsMirror(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -32,7 +33,7 @@ type agent struct {
 func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent {
 	a := &agent{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, pods: pods, tick: time.Millisecond}
 	a.opts = shutdown.Options{
-		Config: shutdown.Config{
+		Config: plan.Config{
 			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},

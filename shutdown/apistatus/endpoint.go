@@ -3,7 +3,6 @@ package apistatus
 import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
@@ -14,11 +13,8 @@ import (
 // long as its containers are ready: it was taken out so that nobody new comes, and
 // still answers those who are there. A nil pod serves nothing.
 func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {
-	return discoveryv1.EndpointConditions{
-		Ready:       ptr.To(false),
-		Serving:     ptr.To(pod != nil && serves(&pod.Status)),
-		Terminating: ptr.To(true),
-	}
+	ready, serving, terminating := false, pod != nil && serves(&pod.Status), true
+	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
 // serves tells whether the containers of a pod are said to answer.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // crowd is n pods of a node that run, and the same with their final status.
@@ -146,7 +147,7 @@ func TestAStuckConnectionDoesNotCostTheReserve(t *testing.T) {
 			}
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), shutdown.DefaultFlushReserve/2)
+		ctx, cancel := context.WithTimeout(t.Context(), plan.DefaultFlushReserve/2)
 		defer cancel()
 		require.NoError(t, c.reporter(t).FlushPods(ctx, pods))
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -34,7 +35,7 @@ func TestRealManager(t *testing.T) {
 }
 
 // buckets are three seconds, in two buckets.
-var buckets = shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
 
@@ -80,8 +81,8 @@ func testManagerDrained(t *testing.T, host *bustest.Host) {
 	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
 	holds(t, host, manager)
 	inhibitor := manager.Inhibitor()
-	require.Equal(t, 5*time.Second, inhibitor.Requested)
-	require.Equal(t, 5*time.Second, inhibitor.Granted)
+	require.Equal(t, 5500*time.Millisecond, inhibitor.Requested)
+	require.Equal(t, 6*time.Second, inhibitor.Granted, "logind is asked for whole seconds")
 
 	before := time.Now()
 	host.PowerOff()

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
@@ -243,7 +244,7 @@ func TestManager(t *testing.T) {
 	source, path := newSource(t)
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
+		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
 		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} },
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			killed <- pod.Name

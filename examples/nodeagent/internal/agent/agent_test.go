@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 func TestDrainInOrder(t *testing.T) {
@@ -127,7 +127,7 @@ func TestStartIsAbandonedInAShutdown(t *testing.T) {
 func TestWithoutConfigurationPodsHaveTheirOwnGrace(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.pod("stubborn", 0, "ignores TERM")
-		b.opts.Config = shutdown.Config{}
+		b.opts.Config = plan.Config{}
 		b.run()
 		began := time.Now()
 		b.signals <- syscall.SIGTERM

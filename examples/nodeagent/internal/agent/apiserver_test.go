@@ -161,7 +161,21 @@ func TestMirrorOfAPodThatCannotStartIsPending(t *testing.T) {
 	})
 }
 
-// A server that refuses everything costs the reserve, and the pods nothing.
+// A service manager waits for what is told to the API server, too.
+func TestServiceManagerIsToldOfAllThatTakesTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("web", 0, "")
+		b.withAPIServer()
+		b.run()
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		require.Contains(t, b.told, "STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=41000000",
+			"30 s for the pods, 2 s for the node, 2 s for readiness and statuses in each bucket, 5 s to end")
+		require.Contains(t, b.output(), "it may take up to 36.0 s")
+	})
+}
+
+// A server that refuses everything costs its reserves, and the pods nothing.
 func TestRefusedReportIsAnError(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.pod("web", 0, "exits 1s after TERM")
@@ -176,7 +190,7 @@ func TestRefusedReportIsAnError(t *testing.T) {
 		err := b.end()
 		require.ErrorContains(t, err, "failed to publish the node state")
 		require.ErrorContains(t, err, "and 2 more errors like that (-v=1 logs all)")
-		require.LessOrEqual(t, time.Since(began), 5*time.Second, "2 s for the node, 1 s for the pod, the reserve of 1 s and a tick")
+		require.LessOrEqual(t, time.Since(began), 5*time.Second, "2 s for the node, and 1 s each for readiness, the pod and its status")
 		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 		require.Contains(t, b.output(), "has not accepted the final status of 1 pod: ns/web-node")
 		require.Regexp(t, "does not know that this node shut down: .*no route to host", b.output())

@@ -23,6 +23,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // bench is one agent in a bubble, with what surrounds it.
@@ -48,7 +49,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		require.NoError(t, shutdown.AddFeatureGates(gate))
 		b := &bench{t: t, gate: gate, runtime: embedded.New(), signals: make(chan os.Signal), ended: make(chan error, 1)}
 		b.opts = agent.Options{
-			Config: shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+			Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 				{Priority: 0, ShutdownGracePeriodSeconds: 20},
 				{Priority: 1000, ShutdownGracePeriodSeconds: 10},
 			}},

@@ -13,13 +13,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // Options says what an [Agent] runs and how it shuts down. Pods, Runtime, Gates
 // and View are required.
 type Options struct {
 	// Config is how long pods have when the host shuts down.
-	Config shutdown.Config
+	Config plan.Config
 	// Pods are to be started. Each needs a UID.
 	Pods []*v1.Pod
 	// Runtime starts and stops them; the agent closes it.

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // pods are all pods of the node, in the order in which they stop. The list does
@@ -16,8 +16,8 @@ import (
 type pods struct{ all []*pod }
 
 // newPods sorts the pods by bucket and priority, lowest first.
-func newPods(specs []*v1.Pod, schedule shutdown.Schedule) *pods {
-	var order shutdown.PlanOptions
+func newPods(specs []*v1.Pod, schedule plan.Schedule) *pods {
+	var order plan.Options
 	list := &pods{}
 	for _, spec := range specs {
 		p := &pod{spec: spec, priority: order.Priority(spec), admitted: make(chan struct{}), settled: make(chan struct{})}

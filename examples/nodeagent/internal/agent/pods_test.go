@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 func specOf(name string, priority int32) *v1.Pod {
@@ -17,7 +18,7 @@ func specOf(name string, priority int32) *v1.Pod {
 }
 
 func TestPodsAreInTheOrderOfTheirStop(t *testing.T) {
-	schedule := shutdown.Schedule{{Priority: 0, Seconds: 1}, {Priority: 1000, Seconds: 1}}
+	schedule := plan.Schedule{{Priority: 0, Seconds: 1}, {Priority: 1000, Seconds: 1}}
 	list := newPods([]*v1.Pod{specOf("high", 1000), specOf("negative", -5), specOf("low", 7), specOf("also", 7)}, schedule)
 	var names []string
 	for _, p := range list.all {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -132,7 +133,7 @@ func TestCancelledShutdown(t *testing.T) {
 // Without a schedule nothing is held back, as in a kubelet, and that is said.
 func TestHostWithoutASchedule(t *testing.T) {
 	for name, change := range map[string]func(*bench){
-		"not configured": func(b *bench) { b.opts.Config = shutdown.Config{} },
+		"not configured": func(b *bench) { b.opts.Config = plan.Config{} },
 		"gate off":       func(b *bench) { require.NoError(b.t, b.gate.Set("GracefulNodeShutdown=false")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +158,8 @@ func TestCappedDelayIsTold(t *testing.T) {
 		b.pod("web", 0, "")
 		b.run()
 		b.pass(time.Second)
-		require.Contains(t, b.output(), "Warning: the host delays its shutdown by 5s at most, 32s was asked for; the limit is set by /etc/systemd/logind.conf.d/zzz.conf")
-		require.Contains(t, b.output(), "This machine's shutdown is held back for up to 5s (asked for: 32s).")
+		require.Contains(t, b.output(), "Warning: the host delays its shutdown by 5s at most, 32.5s was asked for; the limit is set by /etc/systemd/logind.conf.d/zzz.conf")
+		require.Contains(t, b.output(), "This machine's shutdown is held back for up to 5s (asked for: 32.5s).")
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, b.end())
 	})

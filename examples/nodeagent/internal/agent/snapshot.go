@@ -22,12 +22,12 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 	return s
 }
 
-// allowed is how long a shutdown may take: what the schedule says, less where the
-// host does not wait for so long. Without a schedule it is the longest grace
-// period of a pod.
+// allowed is how long a shutdown may take: the pods' time by the schedule, and what is
+// done beside the kills; less where the host does not wait for so long. Without a
+// schedule it is the longest grace period of a pod.
 func (l *loop) allowed() time.Duration {
-	if schedule := l.manager.Plan().Schedule; len(schedule) > 0 {
-		return schedule.Total()
+	if fitted := l.manager.Plan().Fitted; len(fitted.Schedule) > 0 {
+		return fitted.Total() - fitted.Floor - fitted.Margin
 	}
 	longest := graceperiod.DefaultSeconds
 	for _, p := range l.pods.all {

@@ -6,6 +6,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // newTerminator wires what stops one pod.
@@ -78,7 +79,7 @@ func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
 }
 
 // schedule is what the configuration comes to; nil: it switches the feature off.
-func (a *Agent) schedule() shutdown.Schedule {
+func (a *Agent) schedule() plan.Schedule {
 	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
 		return nil
 	}

@@ -11,30 +11,31 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
+	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
 // shutdownConfig reads and checks the configuration file, and sets its feature
 // gates.
-func (s *setup) shutdownConfig() (shutdown.Config, error) {
+func (s *setup) shutdownConfig() (plan.Config, error) {
 	if s.config == "" {
 		s.warn("no --config is given: without shutdownGracePeriod a kubelet stops no pods in order, and nor does this agent unless it is told to by hand")
-		return shutdown.Config{}, nil
+		return plan.Config{}, nil
 	}
 	cfg, err := config.Load(s.config)
 	if err != nil {
-		return shutdown.Config{}, err
+		return plan.Config{}, err
 	}
 	unknown, err := config.SetFeatureGates(s.gate, cfg.FeatureGates)
 	if err != nil {
-		return shutdown.Config{}, fmt.Errorf("%s: %w", s.config, err)
+		return plan.Config{}, fmt.Errorf("%s: %w", s.config, err)
 	}
 	if len(unknown) > 0 {
 		s.warn(fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", s.config, unknown))
 	}
-	if err := validation.ValidateNodeShutdown(cfg.Shutdown, s.gate); err != nil {
-		return shutdown.Config{}, fmt.Errorf("%s: %w; it has %s", s.config, err, config.Describe(cfg.Shutdown))
+	if err := validation.ValidateNodeShutdown(cfg.Shutdown, featuregates.Options(s.gate)); err != nil {
+		return plan.Config{}, fmt.Errorf("%s: %w; it has %s", s.config, err, config.Describe(cfg.Shutdown))
 	}
 	return cfg.Shutdown, nil
 }
@@ -45,7 +46,7 @@ func (s *setup) pods() ([]*v1.Pod, error) {
 	if s.runtime == runtimeEmbedded {
 		check = embedded.ValidateScripts
 	}
-	pods, warnings, err := manifest.Load(s.manifests, s.gate, check)
+	pods, warnings, err := manifest.Load(s.manifests, featuregates.Options(s.gate), check)
 	s.warnings = append(s.warnings, warnings...)
 	return pods, err
 }

@@ -124,7 +124,7 @@ func TestLogindIsFoundAndLeft(t *testing.T) {
 		host := startLogin1(t)
 		p := onBus(t, host.address, "--source=auto")
 		p.says("1 of 1 pods run. They are stopped in order when this machine shuts down")
-		p.says("This machine's shutdown is held back for up to 1m0s (asked for: 32s).")
+		p.says("This machine's shutdown is held back for up to 1m0s (asked for: 32.5s).")
 		p.signal(signal)
 		require.Zero(t, p.exit())
 		require.NotContains(t, p.out.String(), "stopped in time")

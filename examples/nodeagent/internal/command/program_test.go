@@ -249,6 +249,18 @@ func TestGatesOfTheFlagWin(t *testing.T) {
 	require.Zero(t, start(t, append(args, "--feature-gates=GracefulNodeShutdown=true")...).exit())
 }
 
+// A hook that sleeps for longer than the pod's grace is an error, and dropped where
+// hooks do not sleep.
+func TestGatesReachTheManifests(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"pod.yaml": strings.ReplaceAll(scripted("web", ""), "image: local/busybox", "image: local/busybox, lifecycle: {preStop: {sleep: {seconds: 61}}}"),
+	})
+	args := []string{"--manifests=" + dir, "--shutdown-after=1ms"}
+	require.Equal(t, 1, start(t, args...).exit())
+	require.Zero(t, start(t, append(args, "--feature-gates=PodLifecycleSleepAction=false")...).exit())
+}
+
 func TestSignalsWithoutAHost(t *testing.T) {
 	t.Parallel()
 	quick := folder(t, map[string]string{"pod.yaml": scripted("web", "exits 10ms after TERM")})

@@ -11,13 +11,13 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // Config is the part of a KubeletConfiguration that the agent obeys. The zero
 // value is the kubelet's default: no graceful shutdown.
 type Config struct {
-	Shutdown shutdown.Config
+	Shutdown plan.Config
 	// FeatureGates are those of the file, of other components too.
 	FeatureGates map[string]bool
 }
@@ -47,7 +47,7 @@ func Load(file string) (Config, error) {
 
 // Describe gives the shutdown fields that are set, for the end of a complaint
 // about them.
-func Describe(c shutdown.Config) string {
+func Describe(c plan.Config) string {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Sprintf("%+v", c)
@@ -86,13 +86,13 @@ func checkKind(kubelet *kubeletconfig.KubeletConfiguration) error {
 }
 
 // shutdownOf carries the three fields over to the library's own type.
-func shutdownOf(kubelet *kubeletconfig.KubeletConfiguration) shutdown.Config {
-	c := shutdown.Config{
+func shutdownOf(kubelet *kubeletconfig.KubeletConfiguration) plan.Config {
+	c := plan.Config{
 		ShutdownGracePeriod:             kubelet.ShutdownGracePeriod,
 		ShutdownGracePeriodCriticalPods: kubelet.ShutdownGracePeriodCriticalPods,
 	}
 	for _, bucket := range kubelet.ShutdownGracePeriodByPodPriority {
-		c.ShutdownGracePeriodByPodPriority = append(c.ShutdownGracePeriodByPodPriority, shutdown.PodPriorityGracePeriod(bucket))
+		c.ShutdownGracePeriodByPodPriority = append(c.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(bucket))
 	}
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -31,14 +31,14 @@ func TestLoad(t *testing.T) {
 		"nothing set": {header, config.Config{}},
 		"two fields": {
 			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n",
-			config.Config{Shutdown: shutdown.Config{
+			config.Config{Shutdown: plan.Config{
 				ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 				ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 			}},
 		},
 		"by priority": {
 			header + "shutdownGracePeriodByPodPriority:\n- {priority: 0, shutdownGracePeriodSeconds: 20}\n- {priority: 1000, shutdownGracePeriodSeconds: 5}\n",
-			config.Config{Shutdown: shutdown.Config{ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{
+			config.Config{Shutdown: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 				{Priority: 0, ShutdownGracePeriodSeconds: 20},
 				{Priority: 1000, ShutdownGracePeriodSeconds: 5},
 			}}},
@@ -49,11 +49,11 @@ func TestLoad(t *testing.T) {
 		},
 		"other fields, whatever they are": {
 			header + "failSwapOn: false\nmaxPods: many\nofANewerKubelet: {a: 1}\nshutdownGracePeriod: 1m\n",
-			config.Config{Shutdown: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Minute}}},
+			config.Config{Shutdown: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Minute}}},
 		},
 		"JSON": {
 			`{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "shutdownGracePeriod": "2s"}`,
-			config.Config{Shutdown: shutdown.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}},
+			config.Config{Shutdown: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestLoadMissingFile(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	require.Equal(t, `{"shutdownGracePeriod":"30s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":1}]}`,
-		config.Describe(shutdown.Config{
+		config.Describe(plan.Config{
 			ShutdownGracePeriod:              metav1.Duration{Duration: 30 * time.Second},
-			ShutdownGracePeriodByPodPriority: []shutdown.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 1}},
+			ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 1}},
 		}))
 }

@@ -3,7 +3,7 @@
 //
 //	cfg, err := config.Load("/var/lib/kubelet/config.yaml")
 //	unknown, err := config.SetFeatureGates(gate, cfg.FeatureGates)
-//	err = validation.ValidateNodeShutdown(cfg.Shutdown, gate)
+//	err = validation.ValidateNodeShutdown(cfg.Shutdown, featuregates.Options(gate))
 //
 // Four fields of KubeletConfiguration are read: shutdownGracePeriod,
 // shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and

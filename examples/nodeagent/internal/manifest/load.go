@@ -25,15 +25,15 @@ const (
 // Check finds what is wrong with a pod beyond what every agent needs.
 type Check func(*v1.Pod) field.ErrorList
 
-// Load reads all pods of a folder, by the rules of gate; nil means that every
-// feature is on. warnings are for people, a line each.
-func Load(dir string, gate validation.FeatureGate, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
+// Load reads all pods of a folder, with the features that opts leaves on. warnings are
+// for people, a line each.
+func Load(dir string, opts validation.Options, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
 	files, warnings, err := filesOf(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	var errs []error
-	decode := decoder(gate, checks)
+	decode := decoder(opts, checks)
 	sources := map[string]string{} // namespace/name to where it was read
 	for _, file := range files {
 		docs, err := document.Read(file)
@@ -84,10 +84,9 @@ func filesOf(dir string) (files, warnings []string, err error) {
 
 // decoder makes a pod of a document, fills in what is missing, drops fields whose
 // feature is off, as the API server does, and checks the rest.
-func decoder(gate validation.FeatureGate, checks []Check) func(document.Document, string) (*v1.Pod, error) {
-	options := validation.OptionsFor(gate, nil)
+func decoder(opts validation.Options, checks []Check) func(document.Document, string) (*v1.Pod, error) {
 	termination := func(pod *v1.Pod) field.ErrorList {
-		return validation.ValidatePodTermination(&pod.Spec, options, field.NewPath("spec"))
+		return validation.ValidatePodTermination(&pod.Spec, opts, field.NewPath("spec"))
 	}
 	checks = append([]Check{validate, termination}, checks...)
 	return func(doc document.Document, file string) (*v1.Pod, error) {
@@ -96,7 +95,7 @@ func decoder(gate validation.FeatureGate, checks []Check) func(document.Document
 			return nil, err
 		}
 		setDefaults(pod)
-		validation.DropDisabledFields(gate, &pod.Spec, nil)
+		validation.DropDisabledFields(&pod.Spec, nil, opts)
 		if err := setIdentity(pod, file); err != nil {
 			return nil, fmt.Errorf("%s: %w", doc.Source, err)
 		}

@@ -9,10 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
-	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/validation"
 )
 
 // folder makes a folder of files, name to text.
@@ -49,7 +48,7 @@ func TestLoadOrderAndFormats(t *testing.T) {
 		"a.yaml.bak":   "not read",
 		"old/x.yaml":   "not read",
 	})
-	pods, warnings, err := manifest.Load(dir, nil)
+	pods, warnings, err := manifest.Load(dir, validation.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"default/first", "default/second", "default/third", "shop/fourth"}, names(pods))
 	require.Equal(t, []string{
@@ -76,7 +75,7 @@ spec:
       postStart: {httpGet: {port: http, path: /up, scheme: HTTPS}}
       preStop: {sleep: {seconds: 3}}
 `})
-	pods, warnings, err := manifest.Load(dir, nil)
+	pods, warnings, err := manifest.Load(dir, validation.Options{})
 	require.NoError(t, err)
 	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0], "pod.yaml: spec.initContainers[0].lifecycle.preStop: runs when the pod begins to terminate")
@@ -106,7 +105,7 @@ spec:
   restartPolicy: Never
   containers: [{name: app, image: i}]
 `})
-	pods, _, err := manifest.Load(dir, nil)
+	pods, _, err := manifest.Load(dir, validation.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "shop", pods[0].Namespace)
 	require.EqualValues(t, "abc", pods[0].UID)
@@ -116,18 +115,18 @@ spec:
 
 func TestUIDDependsOnFileAndNameOnly(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": manifestOf("web") + "---\n" + manifestOf("db")})
-	before, _, err := manifest.Load(dir, nil)
+	before, _, err := manifest.Load(dir, validation.Options{})
 	require.NoError(t, err)
 	require.NotEqual(t, before[0].UID, before[1].UID)
 
 	edited := manifestOf("web") + "  terminationGracePeriodSeconds: 7\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(edited), 0o600))
 	t.Chdir(dir)
-	after, _, err := manifest.Load(".", nil)
+	after, _, err := manifest.Load(".", validation.Options{})
 	require.NoError(t, err)
 	require.Equal(t, before[0].UID, after[0].UID, "edited, and read by another path")
 
-	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}), nil)
+	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}), validation.Options{})
 	require.NoError(t, err)
 	require.NotEqual(t, before[0].UID, elsewhere[0].UID)
 }
@@ -158,14 +157,14 @@ func TestLoadNamesFileFieldAndValue(t *testing.T) {
 		"nothing":        {"# nothing\n", "has no pod manifests"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}), nil)
+			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}), validation.Options{})
 			require.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
 func TestLoadSaysAllAtOnce(t *testing.T) {
-	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}), nil)
+	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}), validation.Options{})
 	require.ErrorContains(t, err, "a.yaml: apiVersion")
 	require.ErrorContains(t, err, "a.yaml: spec.containers")
 	require.ErrorContains(t, err, "b.yaml: not valid YAML")
@@ -173,11 +172,8 @@ func TestLoadSaysAllAtOnce(t *testing.T) {
 }
 
 func TestLoadDropsWhatIsOff(t *testing.T) {
-	gate := featuregate.NewFeatureGate()
-	require.NoError(t, lifecycle.AddFeatureGates(gate))
-	require.NoError(t, gate.Set("PodLifecycleSleepAction=false"))
 	dir := folder(t, map[string]string{"a.yaml": strings.ReplaceAll(manifestOf("web"), "image: local/busybox", "image: i, lifecycle: {preStop: {sleep: {seconds: 31}}}")})
-	pods, _, err := manifest.Load(dir, gate)
+	pods, _, err := manifest.Load(dir, validation.Options{NoSleepAction: true})
 	require.NoError(t, err)
 	require.Nil(t, pods[0].Spec.Containers[0].Lifecycle)
 }
@@ -187,12 +183,12 @@ func TestLoadChecks(t *testing.T) {
 	refuse := func(pod *v1.Pod) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), pod.Name, "not this one")}
 	}
-	_, _, err := manifest.Load(dir, nil, refuse)
+	_, _, err := manifest.Load(dir, validation.Options{}, refuse)
 	require.EqualError(t, err, dir+`/a.yaml: metadata.name: Invalid value: "web": not this one`)
 }
 
 func TestLoadMissingFolder(t *testing.T) {
-	_, _, err := manifest.Load("/nonexistent/pods", nil)
+	_, _, err := manifest.Load("/nonexistent/pods", validation.Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "/nonexistent/pods")
 }
@@ -202,7 +198,7 @@ func TestLoadWarnsOfAnUnknownClass(t *testing.T) {
 	_, warnings, err := manifest.Load(folder(t, map[string]string{"a.yaml": of("a", "  priorityClassName: batch\n") +
 		"---\n" + of("b", "  priorityClassName: batch\n  priority: 5\n") +
 		"---\n" + of("c", "  priorityClassName: system-node-critical\n") +
-		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}), nil)
+		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}), validation.Options{})
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], `a.yaml (document 1): spec.priorityClassName: "batch" is not known`)

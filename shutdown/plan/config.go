@@ -1,4 +1,4 @@
-package shutdown
+package plan
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubegrace/kubegrace/internal/features"
 )
 
 // Config says how long the pods of a node have when its host shuts down. It is
@@ -38,16 +36,26 @@ type PodPriorityGracePeriod struct {
 }
 
 // Validate finds what the kubelet refuses in a configuration (its
-// ValidateKubeletConfiguration), with its texts and in its order; several
-// problems are joined. It asks gate for the two gates of this package; nil means
-// that both are on.
-func (c Config) Validate(gate FeatureGate) error {
-	return errors.Join(c.validateTotal(gate), c.validateByPriority(gate))
+// ValidateKubeletConfiguration), with its texts and in its order; several problems
+// are joined. priorityGate tells whether GracefulNodeShutdownBasedOnPodPriority is
+// on. What the kubelet says where GracefulNodeShutdown is off has a method of its
+// own, [Config.ValidateWithoutGate].
+func (c Config) Validate(priorityGate bool) error {
+	return errors.Join(c.validateTotal(), c.validateByPriority(priorityGate))
+}
+
+// ValidateWithoutGate is the error of a configuration in the form of two fields
+// where the gate GracefulNodeShutdown is off; nil: it does not use that form.
+func (c Config) ValidateWithoutGate() error {
+	if !c.hasTotal() {
+		return nil
+	}
+	return errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
 }
 
 // validateTotal checks the form of two fields. A duration stands in braces, as
 // the kubelet prints it.
-func (c Config) validateTotal(gate FeatureGate) error {
+func (c Config) validateTotal() error {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	var errs []error
 	if critical > total {
@@ -59,19 +67,16 @@ func (c Config) validateTotal(gate FeatureGate) error {
 	if critical != 0 && critical < time.Second {
 		errs = append(errs, fmt.Errorf("invalid configuration: shutdownGracePeriodCriticalPods {%v} must be either zero or otherwise >= 1 sec", critical))
 	}
-	if c.hasTotal() && !features.Enabled(gate, GracefulNodeShutdown) {
-		errs = append(errs, fmt.Errorf("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate %s", GracefulNodeShutdown))
-	}
 	return errors.Join(errs...)
 }
 
 // validateByPriority checks that the list is allowed and that it stands alone.
-func (c Config) validateByPriority(gate FeatureGate) error {
+func (c Config) validateByPriority(gate bool) error {
 	if len(c.ShutdownGracePeriodByPodPriority) == 0 {
 		return nil
 	}
-	if !features.Enabled(gate, GracefulNodeShutdownBasedOnPodPriority) {
-		return fmt.Errorf("invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate %s", GracefulNodeShutdownBasedOnPodPriority)
+	if !gate {
+		return errors.New("invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	}
 	if c.hasTotal() {
 		return errors.New("invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time")

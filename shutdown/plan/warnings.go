@@ -1,4 +1,4 @@
-package shutdown
+package plan
 
 import (
 	"fmt"
@@ -23,10 +23,13 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // warnings says what is worth knowing about a plan, from the schedule as a whole
 // down to its pods. However many pods there are, it is a few sentences per bucket:
 // each names the pod that is hit worst and counts the others.
-func (p *Plan) warnings(wanted Schedule, unknown unknownClasses) []string {
+func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	if total, fitted := wanted.Total(), p.Schedule.Total(); fitted < total {
+	if total, fitted := p.Wanted.Schedule.Total(), p.Schedule.Total(); fitted < total {
 		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", total, fitted))
+	}
+	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
+		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
 	}
 	for i := range p.Buckets {
 		texts = append(texts, p.Buckets[i].warnings()...)
@@ -40,7 +43,7 @@ func (p *Plan) warnings(wanted Schedule, unknown unknownClasses) []string {
 
 // warnings of a bucket without time says nothing of the single pods: all of them
 // get nothing.
-func (b *PlannedBucket) warnings() []string {
+func (b *BucketPlan) warnings() []string {
 	var texts []string
 	if b.Seconds < b.WantedSeconds {
 		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %ds", b.Priority, b.WantedSeconds, b.Seconds))
@@ -57,7 +60,7 @@ func (b *PlannedBucket) warnings() []string {
 
 // truncated gives the number of pods that get less than they ask for, and the
 // first of those that ask for most.
-func (b *PlannedBucket) truncated() (worst PlannedPod, n int) {
+func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 	for _, p := range b.Pods {
 		if !p.Truncated() {
 			continue

@@ -1,6 +1,7 @@
-package shutdown_test
+package plan_test
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,28 +10,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 func TestScheduleSortsACopy(t *testing.T) {
 	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
-	require.Equal(t, shutdown.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(true), "equal priorities keep their order")
+	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(true), "equal priorities keep their order")
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
 func TestScheduleChoosesTheForm(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
-	require.Equal(t, shutdown.Schedule{{0, 99}}, both.Schedule(true))
-	require.Equal(t, shutdown.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
+	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(true))
+	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
 	require.Nil(t, config(0, 0, entry(0, 99)).Schedule(false), "the list alone, with its gate off")
-	require.Nil(t, shutdown.Config{}.Schedule(true))
+	require.Nil(t, plan.Config{}.Schedule(true))
 }
 
 func TestScheduleOfOddValues(t *testing.T) {
-	require.Equal(t, shutdown.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "a bucket has no less than no time")
-	require.Equal(t, shutdown.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
-	for _, odd := range []shutdown.Config{
+	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "a bucket has no less than no time")
+	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
+	for _, odd := range []plan.Config{
 		config(-time.Second, 0),
 		config(-time.Second, -2*time.Second),
 		config(time.Second, -time.Second),
@@ -41,30 +42,22 @@ func TestScheduleOfOddValues(t *testing.T) {
 	}
 }
 
-func TestTotalAndEnd(t *testing.T) {
-	s := shutdown.Schedule{{0, 10}, {5, -3}, {7, 20}}
-	require.Equal(t, 30*time.Second, s.Total(), "less than no time counts as none")
-	for i, want := range map[int]time.Duration{
-		math.MinInt: 0, -1: 0, 0: 10 * time.Second, 1: 10 * time.Second,
-		2: 30 * time.Second, 3: 30 * time.Second, math.MaxInt: 30 * time.Second,
-	} {
-		require.Equal(t, want, s.End(i), i)
-	}
-	require.Zero(t, shutdown.Schedule(nil).Total())
-	require.Zero(t, shutdown.Schedule{}.End(0))
+func TestTotal(t *testing.T) {
+	require.Equal(t, 30*time.Second, plan.Schedule{{0, 10}, {5, -3}, {7, 20}}.Total(), "less than no time counts as none")
+	require.Zero(t, plan.Schedule(nil).Total())
 }
 
 func TestTotalSaturates(t *testing.T) {
 	const most = time.Duration(math.MaxInt64)
-	require.Equal(t, most, shutdown.Schedule{{0, math.MaxInt64}}.Total())
-	require.Equal(t, most, shutdown.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}, {2, 1}}.Total())
+	require.Equal(t, most, plan.Schedule{{0, math.MaxInt64}}.Total())
+	require.Equal(t, most, plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}, {2, 1}}.Total())
 	edge := int64(most / time.Second)
-	require.Equal(t, most, shutdown.Schedule{{0, edge}, {1, 1}}.Total())
-	require.Equal(t, time.Duration(edge)*time.Second, shutdown.Schedule{{0, edge}, {1, 0}}.Total())
+	require.Equal(t, most, plan.Schedule{{0, edge}, {1, 1}}.Total())
+	require.Equal(t, time.Duration(edge)*time.Second, plan.Schedule{{0, edge}, {1, 0}}.Total())
 }
 
 func TestIndex(t *testing.T) {
-	s := shutdown.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
+	s := plan.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
 	for priority, want := range map[int32]int{
 		math.MinInt32: 0, -11: 0, -10: 0, -1: 0,
 		0: 1, // of two alike the kubelet takes the first
@@ -72,11 +65,11 @@ func TestIndex(t *testing.T) {
 	} {
 		require.Equal(t, want, s.Index(priority), priority)
 	}
-	require.Equal(t, -1, shutdown.Schedule{}.Index(0))
+	require.Equal(t, -1, plan.Schedule{}.Index(0))
 }
 
 // checkIndex compares Index with its definition, bucket by bucket.
-func checkIndex(t *testing.T, s shutdown.Schedule, priority int32) {
+func checkIndex(t *testing.T, s plan.Schedule, priority int32) {
 	t.Helper()
 	i := s.Index(priority)
 	if len(s) == 0 {
@@ -110,8 +103,8 @@ func pick(r *rand.Rand) int64 {
 }
 
 // pickSchedule draws a schedule of up to 6 buckets.
-func pickSchedule(r *rand.Rand) shutdown.Schedule {
-	var list []shutdown.PodPriorityGracePeriod
+func pickSchedule(r *rand.Rand) plan.Schedule {
+	var list []plan.PodPriorityGracePeriod
 	for range r.IntN(7) {
 		list = append(list, entry(int32(pick(r)), pick(r)))
 	}
@@ -125,20 +118,17 @@ func FuzzSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, total, critical int64, byPriority bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
 		cfg := config(time.Duration(total), time.Duration(critical), entry(priorityA, secondsA), entry(priorityB, secondsB))
 		s := cfg.Schedule(byPriority)
-		sum := time.Duration(0)
 		for i, b := range s {
 			require.GreaterOrEqual(t, b.Seconds, int64(0))
 			require.True(t, i == 0 || s[i-1].Priority <= b.Priority, "ascending")
-			require.GreaterOrEqual(t, s.End(i), sum, "the ends never go back")
-			sum = s.End(i)
+			require.GreaterOrEqual(t, s[:i+1].Total(), s[:i].Total(), "a sum never overflows")
 		}
-		require.Equal(t, sum, s.Total())
 		if !byPriority {
 			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the migrated form adds nothing")
 		}
 		checkIndex(t, s, priorityA)
 		checkIndex(t, s, priorityB-1)
-		_ = cfg.Validate(nil) // it has an answer for everything
+		_ = errors.Join(cfg.Validate(byPriority), cfg.ValidateWithoutGate()) // they have an answer for everything
 	})
 }
 

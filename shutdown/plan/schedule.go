@@ -1,21 +1,22 @@
-package shutdown
+package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The two built-in priority classes and their values (KEP-2000 calls pods of
-// either one critical).
+// SystemCriticalPriority is the value of the priority class
+// system-cluster-critical, and the lowest priority of a critical pod (KEP-2000).
+const SystemCriticalPriority int32 = 2_000_000_000
+
+// The names of the two built-in priority classes, and the value of the higher one.
 const (
-	clusterCriticalClass          = "system-cluster-critical"
-	clusterCriticalPriority int32 = 2_000_000_000
-	nodeCriticalClass             = "system-node-critical"
-	nodeCriticalPriority    int32 = 2_000_001_000
+	clusterCriticalClass       = "system-cluster-critical"
+	nodeCriticalClass          = "system-node-critical"
+	nodeCriticalPriority int32 = 2_000_001_000
 )
 
 // Bucket is the time of the pods from one priority up to the next one of the
@@ -59,37 +60,23 @@ func (c Config) migrate() Schedule {
 	}
 	return Schedule{
 		{Priority: 0, Seconds: int64((total - critical) / time.Second)},
-		{Priority: clusterCriticalPriority, Seconds: int64(critical / time.Second)},
+		{Priority: SystemCriticalPriority, Seconds: int64(critical / time.Second)},
 	}
 }
 
-// Total is the time of all buckets. It saturates at the longest duration.
+// Total is the pods' time of all buckets, those with less than 0 counted as 0. It
+// saturates at the longest duration.
 func (s Schedule) Total() time.Duration {
-	return s.End(len(s) - 1)
-}
-
-// End is how long after the start of the drain bucket i ends at the latest: the
-// time of all buckets up to and with it. It saturates; -1 and below give 0, an
-// index past the last bucket the total.
-func (s Schedule) End(i int) time.Duration {
-	var end time.Duration
-	for _, b := range s[:max(0, min(i, len(s)-1)+1)] {
-		end = saturatingAdd(end, b.time())
+	var sum time.Duration
+	for _, b := range s {
+		sum = saturatingAdd(sum, b.time())
 	}
-	return end
+	return sum
 }
 
 // time is the bucket's seconds as a span, 0 or more.
 func (b Bucket) time() time.Duration {
 	return graceperiod.Duration(max(b.Seconds, 0))
-}
-
-// saturatingAdd adds two spans that are not negative.
-func saturatingAdd(a, b time.Duration) time.Duration {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // Index gives the bucket of a pod of this priority: the last one whose priority

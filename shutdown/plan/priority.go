@@ -1,4 +1,4 @@
-package shutdown
+package plan
 
 import (
 	v1 "k8s.io/api/core/v1"
@@ -13,14 +13,14 @@ import (
 // The kubelet stops after the explicit value. Admission fills it in for pods of
 // the API server but for no static pod, whose class name therefore counts for
 // nothing there (k/k#133442).
-func (o PlanOptions) Priority(pod *v1.Pod) int32 {
+func (o Options) Priority(pod *v1.Pod) int32 {
 	priority, _ := o.priority(pod)
 	return priority
 }
 
 // priority also tells whether the priority was found, rather than fallen back
 // to 0 for want of an answer.
-func (o PlanOptions) priority(pod *v1.Pod) (priority int32, found bool) {
+func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if pod == nil {
 		return 0, true
 	}
@@ -30,7 +30,7 @@ func (o PlanOptions) priority(pod *v1.Pod) (priority int32, found bool) {
 	if p, ok := o.classPriority(pod.Spec.PriorityClassName); ok {
 		return p, true
 	}
-	if !isStatic(pod) {
+	if !staticpod.IsOrMirrors(pod) {
 		return 0, pod.Spec.PriorityClassName == ""
 	}
 	if o.StaticPods != nil {
@@ -40,21 +40,17 @@ func (o PlanOptions) priority(pod *v1.Pod) (priority int32, found bool) {
 }
 
 // classPriority resolves the name of a priority class.
-func (o PlanOptions) classPriority(name string) (int32, bool) {
+func (o Options) classPriority(name string) (int32, bool) {
 	switch {
 	case name == "":
 		return 0, false
 	case name == nodeCriticalClass:
 		return nodeCriticalPriority, true
 	case name == clusterCriticalClass:
-		return clusterCriticalPriority, true
+		return SystemCriticalPriority, true
 	case o.PriorityOf == nil:
 		return 0, false
 	default:
 		return o.PriorityOf(name)
 	}
 }
-
-// isStatic tells whether a pod comes from a manifest of the node, or is the mirror
-// that stands for one in the API.
-func isStatic(pod *v1.Pod) bool { return staticpod.Is(pod) || staticpod.IsMirror(pod) }

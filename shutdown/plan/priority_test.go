@@ -1,4 +1,4 @@
-package shutdown_test
+package plan_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const source = "kubernetes.io/config.source"
@@ -43,12 +43,12 @@ func withAnnotation(key, value string) func(*v1.Pod) {
 func TestPriority(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
-	gold := shutdown.PlanOptions{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
-	plain := shutdown.PlanOptions{StaticPods: ptr.To(int32(0))}
-	var zero shutdown.PlanOptions
+	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
+	plain := plan.Options{StaticPods: ptr.To(int32(0))}
+	var zero plan.Options
 	for name, c := range map[string]struct {
 		pod  *v1.Pod
-		opts shutdown.PlanOptions
+		opts plan.Options
 		want int32
 	}{
 		"nil pod":                        {nil, zero, 0},
@@ -57,7 +57,7 @@ func TestPriority(t *testing.T) {
 		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
 		"node critical by name":          {pod("p", withClass("system-node-critical")), zero, 2_000_001_000},
 		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), plain, 2_000_000_000},
-		"built in is not asked for": {pod("p", withClass("system-node-critical")), shutdown.PlanOptions{
+		"built in is not asked for": {pod("p", withClass("system-node-critical")), plan.Options{
 			PriorityOf: func(string) (int32, bool) { return 1, true },
 		}, 2_000_001_000},
 		"a class that is known":          {pod("p", withClass("gold"), static), gold, 500},
@@ -77,7 +77,7 @@ func TestPriority(t *testing.T) {
 
 func BenchmarkPriority(b *testing.B) {
 	p := pod("p", withClass("system-node-critical"))
-	var opts shutdown.PlanOptions
+	var opts plan.Options
 	for b.Loop() {
 		opts.Priority(p)
 	}

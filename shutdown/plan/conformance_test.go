@@ -1,4 +1,4 @@
-package shutdown_test
+package plan_test
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // scheduleVectors is testdata/schedule.yaml. A pair is a priority and seconds.
@@ -58,9 +58,9 @@ func dropBasis(t *testing.T, data []byte) []byte {
 	return data
 }
 
-func schedule(pairs [][2]int64) (s shutdown.Schedule) {
+func schedule(pairs [][2]int64) (s plan.Schedule) {
 	for _, pair := range pairs {
-		s = append(s, shutdown.Bucket{Priority: int32(pair[0]), Seconds: pair[1]})
+		s = append(s, plan.Bucket{Priority: int32(pair[0]), Seconds: pair[1]})
 	}
 	return s
 }
@@ -69,7 +69,7 @@ func schedule(pairs [][2]int64) (s shutdown.Schedule) {
 func TestConformanceMigrateConfig(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).MigrateConfig.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			cfg := shutdown.Config{
+			cfg := plan.Config{
 				ShutdownGracePeriod:             metav1.Duration{Duration: time.Duration(c.Total) * time.Second},
 				ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: time.Duration(c.Critical) * time.Second},
 			}
@@ -91,7 +91,7 @@ func TestConformanceGroupByPriority(t *testing.T) {
 				indexed[i] = append(indexed[i], name)
 				pods = append(pods, pod(name, withPriority(c.Pods[name])))
 			}
-			for i, b := range shutdown.NewPlan(s, pods, shutdown.PlanOptions{}).Buckets {
+			for i, b := range plan.New(s, pods, plan.Options{}).Buckets {
 				for _, p := range b.Pods {
 					planned[i] = append(planned[i], p.Pod.Name)
 				}

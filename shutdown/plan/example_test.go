@@ -1,0 +1,135 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// The settings are those of a KubeletConfiguration file.
+func ExampleConfig_Schedule() {
+	var cfg plan.Config
+	if err := yaml.Unmarshal([]byte(`
+shutdownGracePeriod: 30s
+shutdownGracePeriodCriticalPods: 10s
+`), &cfg); err != nil {
+		fmt.Println(err)
+	}
+	for _, bucket := range cfg.Schedule(true) {
+		fmt.Printf("pods of priority %d and above: %d s\n", bucket.Priority, bucket.Seconds)
+	}
+	// Output:
+	// pods of priority 0 and above: 20 s
+	// pods of priority 2000000000 and above: 10 s
+}
+
+func ExampleConfig_Validate() {
+	cfg := plan.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: time.Second},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 2 * time.Second},
+	}
+	fmt.Println(cfg.Validate(true))
+	// Output:
+	// invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}
+}
+
+func ExampleSchedule_Index() {
+	s := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
+	fmt.Println(s.Index(-5), s.Index(0), s.Index(999), s.Index(1000), s.Index(2_000_000_000))
+	// Output:
+	// 0 0 0 1 1
+}
+
+// A host that waits for 30 s takes the time from the least important pods.
+func ExampleBudget_Fit() {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 60}, {Priority: 1000, Seconds: 25}, {Priority: 2_000_000_000, Seconds: 10}}
+	wanted := plan.NewBudget(schedule, plan.Options{})
+	fmt.Println(wanted.Total(), wanted.Schedule)
+	fmt.Println(wanted.Fit(30 * time.Second).Schedule)
+	// Output:
+	// 1m37.5s [{0 60} {1000 25} {2000000000 10}]
+	// [{0 0} {1000 19} {2000000000 10}]
+}
+
+// What a drain does beside the kills is asked of the host too. Where the host waits
+// for less, that gives way before the pods' time does.
+func ExampleNewBudget() {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+	wanted := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	for _, b := range []plan.Budget{wanted, wanted.Fit(34 * time.Second), wanted.Fit(10 * time.Second)} {
+		fmt.Println("publish", b.Publish.Round(time.Millisecond), "buckets", b.Schedule, "beside", b.Beside().Round(time.Millisecond), "floor", b.Floor, "margin", b.Margin)
+	}
+	// Output:
+	// publish 2s buckets [{0 20} {2000000000 10}] beside 10s floor 2s margin 500ms
+	// publish 2s buckets [{0 20} {2000000000 10}] beside 4s floor 0s margin 500ms
+	// publish 1.186s buckets [{0 0} {2000000000 7}] beside 2.5s floor 0s margin 500ms
+}
+
+// The timetable of a drain is made once; each bucket's window is known when it starts.
+func ExampleTimetable_Window() {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	table := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
+
+	low := table.Window(0, announced, 0)
+	fmt.Println("low:", low.Grace, "until", low.End.Format(time.TimeOnly))
+	ended := announced.Add(5 * time.Second) // all its pods
+	high := table.Window(1, ended, low.Left(ended.Sub(announced)))
+	fmt.Println("high:", high.Grace, "until", high.End.Format(time.TimeOnly))
+	fmt.Println("released by", table.Release().Format("15:04:05.0"))
+	// Output:
+	// low: 20s until 12:00:20
+	// high: 25s until 12:00:30
+	// released by 12:00:32.5
+}
+
+// What a shutdown of this node would do, before it happens.
+func ExampleNew() {
+	named := func(name string, priority int32, grace int64) *v1.Pod {
+		return &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec:       v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+		}
+	}
+	schedule := plan.Schedule{{Priority: 0, Seconds: 45}, {Priority: 2_000_000_000, Seconds: 10}}
+	p := plan.New(schedule, []*v1.Pod{
+		named("web", 0, 30), named("db", 0, 120), named("dns", 2_000_000_000, 5),
+	}, plan.Options{Limit: 50 * time.Second})
+
+	for _, bucket := range p.Buckets {
+		fmt.Printf("bucket %d, from %v to %v\n", bucket.Priority, bucket.Start, bucket.End)
+		for _, pod := range bucket.Pods {
+			fmt.Printf("  %s: %d of %d s\n", pod.Pod.Name, pod.GrantedSeconds, pod.WantedSeconds)
+		}
+	}
+	for _, warning := range p.Warnings {
+		fmt.Println("warning:", warning)
+	}
+	// Output:
+	// bucket 0, from 0s to 39s
+	//   web: 30 of 30 s
+	//   db: 39 of 120 s
+	// bucket 2000000000, from 39s to 49s
+	//   dns: 5 of 5 s
+	// warning: the schedule takes 55s but is cut to 49s
+	// warning: bucket 0 is cut from 45s to 39s
+	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 39s
+}
+
+// A static pod names a class, and no admission has looked its value up.
+func ExampleOptions_Priority() {
+	opts := plan.Options{PriorityOf: func(className string) (int32, bool) { return 1000, className == "gold" }}
+	for _, class := range []string{"system-node-critical", "gold", "lead"} {
+		pod := &v1.Pod{Spec: v1.PodSpec{PriorityClassName: class}}
+		fmt.Println(class, opts.Priority(pod))
+	}
+	// Output:
+	// system-node-critical 2000001000
+	// gold 1000
+	// lead 0
+}

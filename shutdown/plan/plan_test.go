@@ -1,0 +1,172 @@
+package plan_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// granted gives the seconds of each pod by its name.
+func granted(p plan.Plan) map[string]int64 {
+	all := map[string]int64{}
+	for _, b := range p.Buckets {
+		for _, pod := range b.Pods {
+			all[pod.Pod.Name] = pod.GrantedSeconds
+		}
+	}
+	return all
+}
+
+// startsAndEnds gives both times of each bucket.
+func startsAndEnds(p plan.Plan) (all []time.Duration) {
+	for _, b := range p.Buckets {
+		all = append(all, b.Start, b.End)
+	}
+	return all
+}
+
+// twoBuckets is 20 s for normal pods and 10 s for critical ones.
+func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
+
+// allHooks but the hold.
+func allHooks() plan.Hooks {
+	return plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}
+}
+
+func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
+
+func TestNewWithTheKubeletsPods(t *testing.T) {
+	p := plan.New(twoBuckets(), list(
+		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
+		pod("critical", critical(), withGrace(2)), pod("normal-long", withGrace(1000)),
+	), plan.Options{NoRollOver: true})
+	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, granted(p))
+	require.Equal(t, twoBuckets(), p.Schedule)
+	require.Equal(t, []time.Duration{0, 20 * time.Second, 20 * time.Second, 30 * time.Second}, startsAndEnds(p))
+	require.Equal(t, 32500*time.Millisecond, p.Release, "the containers' floor and the margin")
+	first := p.Buckets[0].Pods
+	require.Equal(t, []bool{false, false, true}, []bool{first[0].Truncated(), first[1].Truncated(), first[2].Truncated()})
+	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
+}
+
+// What is done beside the kills takes nothing from the pods.
+func TestNewPutsHooksOnTop(t *testing.T) {
+	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
+	hooks := allHooks()
+	hooks.Hold = true
+	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks})
+	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
+	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
+	require.Equal(t, 52500*time.Millisecond, p.Release)
+	require.Equal(t, p.Release, p.Wanted.Total())
+}
+
+// What a bucket without pods leaves is known beforehand. A pod that asks for
+// more than its bucket gets it; one that asks for nothing does not.
+func TestNewRollsOverSkippedBuckets(t *testing.T) {
+	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
+	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
+
+	p := plan.New(s, pods, plan.Options{})
+	require.Equal(t, map[string]int64{"long": 35, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
+
+	p = plan.New(s, pods, plan.Options{Hooks: allHooks()})
+	require.Equal(t, map[string]int64{"long": 35, "nil": 10, "short": 3}, granted(p), "the hooks' time does not roll over")
+
+	p = plan.New(s, pods, plan.Options{NoRollOver: true})
+	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, 10*time.Second, p.Buckets[2].End)
+}
+
+func TestNewRollsOverBetweenBuckets(t *testing.T) {
+	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
+	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
+	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "the first may use all of its own")
+	require.Equal(t, 20*time.Second, p.Buckets[2].Start)
+}
+
+func TestNewFitsTheLimit(t *testing.T) {
+	pods := list(pod("normal", withGrace(30)), pod("critical", critical(), withGrace(30)))
+	for _, c := range []struct {
+		limit            time.Duration
+		normal, critical int64
+	}{
+		{0, 20, 10},
+		{time.Hour, 20, 10},
+		{30 * time.Second, 20, 10},
+		{29500 * time.Millisecond, 19, 10},
+		{5 * time.Second, 0, 4},
+		{-1, 0, 0},
+	} {
+		p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit})
+		require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
+		require.Equal(t, []int64{20, 10}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds})
+		require.Equal(t, seconds(p.Schedule), []int64{p.Buckets[0].Seconds, p.Buckets[1].Seconds})
+	}
+}
+
+// A bucket without time is signalled with 0 and not waited for, rolled over or
+// not; what was left before it goes to the next one.
+func TestNewOfABucketWithoutTime(t *testing.T) {
+	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
+	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{Hooks: allHooks()})
+	require.Equal(t, map[string]int64{"none": 0, "last": 21}, granted(p))
+	require.Equal(t, []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second, 31 * time.Second}, startsAndEnds(p),
+		"the last one ends when it would have ended without roll-over, at the latest")
+}
+
+func TestNewOfOddInput(t *testing.T) {
+	p := plan.New(nil, list(pod("p")), plan.Options{})
+	require.Empty(t, p.Buckets)
+	require.Empty(t, p.Warnings)
+
+	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
+	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
+}
+
+// The longest time there is, wherever the sum overflows.
+func TestNewOfHugeSchedules(t *testing.T) {
+	most := math.MaxInt64 / int64(time.Second)
+	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))
+	for _, seconds := range []int64{math.MaxInt64, most + 1} {
+		for _, noRollOver := range []bool{false, true} {
+			p := plan.New(plan.Schedule{{0, seconds}, {1, seconds}}, greedy, plan.Options{NoRollOver: noRollOver})
+			require.GreaterOrEqual(t, granted(p)["a"], most-1)
+		}
+	}
+	p := plan.New(plan.Schedule{{0, 9223372037}}, list(pod("long", withGrace(60)), pod("nil")), plan.Options{})
+	require.Equal(t, int64(60), granted(p)["long"])
+	require.GreaterOrEqual(t, granted(p)["nil"], most-1)
+}
+
+// BenchmarkNew stands beside the kubelet's way, a list per group that grows.
+func BenchmarkNew(b *testing.B) {
+	s := plan.Schedule{{0, 60}, {1000, 30}, {100_000, 20}, {2_000_000_000, 10}}
+	pods := make([]*v1.Pod, 10_000)
+	for i := range pods {
+		pods[i] = pod(strconv.Itoa(i), withPriority(int32(i%4)*1000), withGrace(30))
+	}
+	b.Run("plan", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			plan.New(s, pods, plan.Options{Hooks: allHooks(), Limit: time.Minute})
+		}
+	})
+	b.Run("plain grouping", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			groups := make([][]*v1.Pod, len(s))
+			for _, p := range pods {
+				i := s.Index(*p.Spec.Priority)
+				groups[i] = append(groups[i], p)
+			}
+		}
+	})
+}

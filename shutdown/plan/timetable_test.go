@@ -1,0 +1,198 @@
+package plan_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const second = time.Second
+
+// announced is when the shutdowns of these tests are announced.
+func announced() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// after is a moment that long after the announcement.
+func after(d time.Duration) time.Time { return announced().Add(d) }
+
+// table is the timetable of 20 s and 10 s for a host that waits for limit; 0: none
+// waits.
+func table(limit time.Duration, opts plan.Options) plan.Timetable {
+	a := plan.Announcement{Received: announced()}
+	if limit != 0 {
+		a.HostEnd = after(limit)
+	}
+	return plan.NewTimetable(twoBuckets(), opts, a)
+}
+
+// The host is let go at its end less the margin, and before if no more is needed.
+func TestRelease(t *testing.T) {
+	hooks := plan.Options{Hooks: allHooks()}
+	limited := plan.Options{Hooks: allHooks(), Limit: 20 * second}
+	for name, c := range map[string]struct {
+		limit time.Duration
+		opts  plan.Options
+		want  time.Duration
+	}{
+		"no host waits":                   {0, hooks, 42500 * time.Millisecond},
+		"half an hour":                    {30 * time.Minute, hooks, 42500 * time.Millisecond},
+		"what was asked for":              {42500 * time.Millisecond, hooks, 42 * second},
+		"less":                            {30 * second, hooks, 29500 * time.Millisecond},
+		"less than ten margins":           {2 * second, hooks, 1800 * time.Millisecond},
+		"the end has passed":              {-second, hooks, 0},
+		"an operator's limit":             {0, limited, 19500 * time.Millisecond},
+		"an operator's limit is nearer":   {30 * second, limited, 19500 * time.Millisecond},
+		"an operator's limit is farther":  {10 * second, limited, 9500 * time.Millisecond},
+		"an operator leaves nothing":      {30 * second, plan.Options{Limit: -1}, 0},
+		"no margin":                       {30 * second, plan.Options{ReleaseMargin: -1}, 30 * second},
+		"without hooks, for half an hour": {30 * time.Minute, plan.Options{}, 32500 * time.Millisecond},
+	} {
+		got := table(c.limit, c.opts)
+		require.Equal(t, after(c.want), got.Release(), name)
+	}
+}
+
+func TestHostEnd(t *testing.T) {
+	a := plan.Announcement{Received: announced()}
+	_, known := plan.Options{}.HostEnd(a)
+	require.False(t, known)
+	end, known := plan.Options{Limit: 5 * second}.HostEnd(a)
+	require.True(t, known)
+	require.Equal(t, after(5*second), end)
+	a.HostEnd = after(4 * second)
+	end, _ = plan.Options{Limit: 5 * second}.HostEnd(a)
+	require.Equal(t, after(4*second), end)
+	end, _ = plan.Options{}.HostEnd(a)
+	require.Equal(t, after(4*second), end)
+}
+
+// Windows of buckets that start as late as they may.
+func TestWindowOfABucketThatStartsLast(t *testing.T) {
+	for _, opts := range []plan.Options{{Hooks: allHooks()}, {Hooks: allHooks(), NoRollOver: true}} {
+		tt := table(time.Minute, opts)
+		require.Equal(t, after(2*second), tt.First())
+		low := tt.Window(0, tt.First(), 0)
+		require.Equal(t, 20*second, low.Grace)
+		require.Equal(t, 20*second, low.Own)
+		require.Equal(t, []time.Time{after(3 * second), after(25 * second), after(26 * second)}, []time.Time{low.Ready, low.Unmounted(low.Ready), low.End})
+		require.Equal(t, after(23*second), low.Killed(low.Ready))
+		require.Zero(t, low.Left(20*second))
+
+		high := tt.Window(1, low.End, low.Left(20*second))
+		require.Equal(t, 10*second, high.Grace)
+		require.Equal(t, []time.Time{after(27 * second), after(39 * second), after(40 * second)}, []time.Time{high.Ready, high.Unmounted(high.Ready), high.End})
+	}
+}
+
+// Only the pods' own time rolls over: not what publishing, readiness, unmounts and
+// statuses left.
+func TestWindowRollsOver(t *testing.T) {
+	tt := table(time.Minute, plan.Options{Hooks: allHooks()})
+	low := tt.Window(0, after(0), 0)
+	require.Equal(t, 20*second, low.Grace, "publishing took nothing, and leaves nothing")
+	require.Equal(t, after(22*second), low.Unmounted(after(0)), "the whole of the pods' time, and 2 s")
+	high := tt.Window(1, after(5*second), low.Left(5*second))
+	require.Equal(t, 25*second, high.Grace)
+	require.Equal(t, after(40*second), high.End, "the end is the planned one")
+	require.Equal(t, int64(25), high.Seconds(pod("long", withGrace(99))))
+	require.Equal(t, int64(10), high.Seconds(pod("nil")), "a pod that asks for nothing has what its bucket has of its own")
+	require.Equal(t, int64(3), high.Seconds(pod("short", withGrace(3))))
+
+	skipped := tt.Skip(0, 0)
+	require.Equal(t, 20*second, skipped)
+	require.Equal(t, 30*second, tt.Window(1, after(2*second), skipped).Grace)
+
+	off := table(time.Minute, plan.Options{Hooks: allHooks(), NoRollOver: true})
+	require.Zero(t, off.Skip(0, 0))
+	low = off.Window(0, after(0), 0)
+	require.Zero(t, low.Left(5*second))
+	require.Equal(t, after(24*second), low.End, "it counts from the start of the bucket")
+	require.Equal(t, 10*second, off.Window(1, after(6*second), time.Hour).Grace)
+	require.Equal(t, after(20*second), off.Window(1, after(6*second), 0).End)
+}
+
+// A bucket that starts late pays for it itself, less the lag of a timer.
+func TestWindowOfABucketThatStartsLate(t *testing.T) {
+	tt := table(time.Minute, plan.Options{})
+	long := pod("long", withGrace(99))
+	require.Equal(t, int64(10), tt.Window(1, after(20*second+100*time.Millisecond), 0).Seconds(long))
+	require.Equal(t, int64(9), tt.Window(1, after(20*second+101*time.Millisecond), 0).Seconds(long))
+	require.Equal(t, int64(6), tt.Window(1, after(24*second), 4*second).Seconds(long), "what was left is gone too")
+	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Seconds(long))
+	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Grace)
+}
+
+// A limit that covers the total, but not the margin, shortens no grace; it only ends
+// the waiting.
+func TestWindowEndsWithTheHost(t *testing.T) {
+	tt := table(30*second, plan.Options{})
+	high := tt.Window(1, after(20*second), 0)
+	require.Equal(t, int64(10), high.Seconds(pod("long", withGrace(99))))
+	require.Equal(t, after(29500*time.Millisecond), high.End)
+	require.Equal(t, after(29500*time.Millisecond), high.Killed(after(20*second)))
+}
+
+func TestWindowWithoutTime(t *testing.T) {
+	tt := plan.NewTimetable(plan.Schedule{{0, 0}}, plan.Options{Hooks: allHooks()}, plan.Announcement{Received: announced()})
+	w := tt.Window(0, after(second), 5*second)
+	require.Zero(t, w.Seconds(pod("long", withGrace(99))))
+	require.Zero(t, w.Seconds(pod("nil")))
+	require.Equal(t, plan.Window{}.Grace, w.Grace)
+	require.Equal(t, after(second), w.End)
+}
+
+// A drain that starts late is over when the host goes on, and the containers' floor
+// before it.
+func TestLateStart(t *testing.T) {
+	late := func(limit time.Duration, opts plan.Options) plan.Timetable {
+		a := plan.Announcement{Received: announced(), Late: true}
+		if limit != 0 {
+			a.HostEnd = after(limit)
+		}
+		return plan.NewTimetable(twoBuckets(), opts, a)
+	}
+	tt := late(2*time.Minute, plan.Options{Hooks: allHooks()})
+	require.Equal(t, after(119500*time.Millisecond), tt.Release())
+	require.Equal(t, after(79500*time.Millisecond), tt.NotBefore(), "119.5 s less 2 s and twice 4 s beside 30 s")
+	require.Equal(t, tt.NotBefore(), tt.First())
+	require.Equal(t, after(117500*time.Millisecond), tt.Window(1, after(100*second), 0).End)
+
+	tt = late(20*second, plan.Options{Hooks: allHooks()})
+	require.True(t, tt.NotBefore().Before(tt.First()), "there is no time to wait for")
+	require.Equal(t, announced().Add(tt.Budget().Publish), tt.First())
+
+	tt = late(0, plan.Options{})
+	require.Zero(t, tt.NotBefore(), "no host waits")
+	require.Equal(t, announced(), tt.First())
+	early := table(2*time.Minute, plan.Options{})
+	require.Zero(t, early.NotBefore())
+}
+
+// The timetable of a drain that another process began has the same ends.
+func TestResumeTimetable(t *testing.T) {
+	for _, limit := range []time.Duration{0, time.Hour, 42500 * time.Millisecond, 36 * second, 34 * second, 30 * second, 10 * second, second} {
+		opts := plan.Options{Hooks: allHooks()}
+		before := table(limit, opts)
+		resumed := plan.ResumeTimetable(before.Schedule(), opts, before.First(), before.Release())
+		require.Equal(t, before.First(), resumed.First())
+		require.Equal(t, before.Release(), resumed.Release())
+		for i := range before.Schedule() {
+			want, got := before.Window(i, after(4*second), second), resumed.Window(i, after(4*second), second)
+			require.WithinDuration(t, want.End, got.End, 10*time.Nanosecond, "%v, bucket %d", limit, i)
+			require.InDelta(t, want.Grace, got.Grace, 10, "%v, bucket %d", limit, i)
+		}
+	}
+}
+
+// What a bucket gives when its time is beyond what a duration holds.
+func TestWindowOfHugeBuckets(t *testing.T) {
+	huge := plan.Schedule{{0, 9223372037}, {1, math.MaxInt64}}
+	tt := plan.NewTimetable(huge, plan.Options{}, plan.Announcement{Received: announced()})
+	w := tt.Window(0, announced(), 0)
+	require.Equal(t, int64(3600), w.Seconds(pod("p", withGrace(3600))))
+	require.Equal(t, math.MaxInt64/int64(time.Second), w.Seconds(pod("nil")))
+	require.Equal(t, int64(3600), tt.Window(1, after(time.Minute), w.Left(time.Minute)).Seconds(pod("p", withGrace(3600))))
+}

@@ -1,0 +1,67 @@
+package shutdown_test
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// gates is a feature gate of one method with these features on.
+type gates map[featuregate.Feature]bool
+
+func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
+
+func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
+	return plan.Config{
+		ShutdownGracePeriod:              metav1.Duration{Duration: total},
+		ShutdownGracePeriodCriticalPods:  metav1.Duration{Duration: critical},
+		ShutdownGracePeriodByPodPriority: list,
+	}
+}
+
+func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
+	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
+}
+
+// pod makes a pod of the namespace test.
+func pod(name string, changes ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, Annotations: map[string]string{}}}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func list(pods ...*v1.Pod) []*v1.Pod { return pods }
+
+func withPriority(priority int32) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.Priority = &priority }
+}
+
+func withGrace(seconds int64) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+func withAnnotation(key, value string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Annotations[key] = value }
+}
+
+// twoBuckets is 20 s for normal pods and 10 s for critical ones.
+func twoBuckets() plan.Schedule {
+	return plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+}
+
+// granted gives the seconds of each pod of a plan by its name.
+func granted(p plan.Plan) map[string]int64 {
+	all := map[string]int64{}
+	for _, b := range p.Buckets {
+		for _, pod := range b.Pods {
+			all[pod.Pod.Name] = pod.GrantedSeconds
+		}
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+package featuregates_test
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/validation"
+	"github.com/kubegrace/kubegrace/validation/featuregates"
+)
+
+// gateOfAKubelet knows the features of validation and 150 others, about as many as a
+// kubelet's.
+func gateOfAKubelet(b *testing.B) featuregate.FeatureGate {
+	on := map[string]bool{
+		"PodLifecycleSleepAction": true, "PodLifecycleSleepActionAllowZero": true, "ContainerStopSignals": true,
+		"GracefulNodeShutdown": true, "GracefulNodeShutdownBasedOnPodPriority": true,
+	}
+	for i := range 150 {
+		on[fmt.Sprintf("Feature%d", i)] = true
+	}
+	return gateWith(b, on)
+}
+
+// tenContainers is a valid pod of ten containers with a hook and a stop signal each.
+func tenContainers() *v1.PodSpec {
+	spec := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
+	for range 10 {
+		spec.Containers = append(spec.Containers, v1.Container{Lifecycle: &v1.Lifecycle{
+			PreStop:    &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}},
+			StopSignal: ptr.To(v1.SIGQUIT),
+		}})
+	}
+	return spec
+}
+
+// BenchmarkAdmit is what one pod costs: its disabled fields are dropped, and the rest
+// is validated.
+func BenchmarkAdmit(b *testing.B) {
+	gate, spec, path := gateOfAKubelet(b), tenContainers(), field.NewPath("spec")
+	admit := func(b *testing.B, opts validation.Options) {
+		validation.DropDisabledFields(spec, nil, opts)
+		if errs := validation.ValidatePodTerminationUpdate(spec, nil, opts, path); errs != nil {
+			b.Fatal(errs)
+		}
+	}
+	b.Run("gates resolved once", func(b *testing.B) {
+		opts := featuregates.Options(gate)
+		b.ReportAllocs()
+		for b.Loop() {
+			admit(b, opts)
+		}
+	})
+	b.Run("gates resolved for each pod", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			admit(b, featuregates.Options(gate))
+		}
+	})
+	b.Run("gates asked by name for each pod", func(b *testing.B) { // as the API server does; a name that was removed panics
+		b.ReportAllocs()
+		for b.Loop() {
+			admit(b, validation.Options{
+				NoSleepAction: !gate.Enabled("PodLifecycleSleepAction"),
+				NoZeroSleep:   !gate.Enabled("PodLifecycleSleepActionAllowZero"),
+				NoStopSignals: !gate.Enabled("ContainerStopSignals"),
+			})
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package featuregates_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/validation"
+	"github.com/kubegrace/kubegrace/validation/featuregates"
+)
+
+// gateWith makes a gate that knows these features, on or off.
+func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
+	tb.Helper()
+	gate := featuregate.NewFeatureGate()
+	for name, enabled := range on {
+		require.NoError(tb, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+			featuregate.Feature(name): {Default: enabled, PreRelease: featuregate.Beta},
+		}))
+	}
+	return gate
+}
+
+func TestWhatAGateLacksIsOn(t *testing.T) {
+	require.Zero(t, featuregates.Options(nil))
+	require.Zero(t, featuregates.Options(featuregate.NewFeatureGate()))
+}
+
+func TestEachGateHasItsOption(t *testing.T) {
+	all := map[string]validation.Options{
+		"PodLifecycleSleepAction":                {NoSleepAction: true},
+		"PodLifecycleSleepActionAllowZero":       {NoZeroSleep: true},
+		"ContainerStopSignals":                   {NoStopSignals: true},
+		"GracefulNodeShutdown":                   {NoGracefulNodeShutdown: true},
+		"GracefulNodeShutdownBasedOnPodPriority": {NoShutdownByPodPriority: true},
+	}
+	for name, want := range all {
+		require.Equal(t, want, featuregates.Options(gateWith(t, map[string]bool{name: false})), "%s is off, the others are not known", name)
+		on := map[string]bool{}
+		for other := range all {
+			on[other] = other != name
+		}
+		require.Equal(t, want, featuregates.Options(gateWith(t, on)), "%s is off, the others are on", name)
+	}
+}
+
+func TestAGateThatIsSetLaterChangesNothing(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"ContainerStopSignals": {Default: true, PreRelease: featuregate.Beta}}))
+	opts := featuregates.Options(gate)
+	require.NoError(t, gate.SetFromMap(map[string]bool{"ContainerStopSignals": false}))
+	require.Zero(t, opts)
+	require.Equal(t, validation.Options{NoStopSignals: true}, featuregates.Options(gate))
+}
