@@ -153,14 +153,3 @@ func ExampleTerminator_Close() {
 	// <nil>
 	// LeftRunning
 }
-
-func ExampleTerminator_StopSignal() {
-	terminator := exampleTerminator(lifecycletest.NewRuntime())
-	fmt.Println(terminator.StopSignal(&v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1)}}, "SIGQUIT"))
-	fmt.Println(terminator.StopSignal(&v1.Container{}, "SIGQUIT"))
-	fmt.Println(terminator.StopSignal(&v1.Container{}, ""))
-	// Output:
-	// SIGUSR1
-	// SIGQUIT
-	// SIGTERM
-}

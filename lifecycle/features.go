@@ -13,7 +13,8 @@ const (
 	// PodLifecycleSleepActionAllowZero lets a sleep be of zero seconds. It has
 	// its effect in validation only (KEP-4818).
 	PodLifecycleSleepActionAllowZero = features.PodLifecycleSleepActionAllowZero
-	// ContainerStopSignals lets a container choose its stop signal (KEP-4960).
+	// ContainerStopSignals lets a container choose its stop signal (KEP-4960). Nothing
+	// here asks it: whoever creates containers does, see package stopsignal.
 	ContainerStopSignals = features.ContainerStopSignals
 )
 

@@ -58,10 +58,9 @@ type TerminatorOptions struct {
 // Terminator terminates pods. All methods may be called concurrently; make one
 // with [NewTerminator] and end it with [Terminator.Close].
 type Terminator struct {
-	opts    TerminatorOptions
-	sleep   *sleepHook // of the runner, nil if that is another's
-	sleeps  bool       // PodLifecycleSleepAction is on
-	signals bool       // ContainerStopSignals is on
+	opts   TerminatorOptions
+	sleep  *sleepHook // of the runner, nil if that is another's
+	sleeps bool       // PodLifecycleSleepAction is on
 
 	mu     sync.Mutex // never held while anything blocks; may be held to take a Termination's
 	closed bool
@@ -90,7 +89,6 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 		sleep:   sleepOf(opts.Hooks),
 		sleeps:  features.Enabled(opts.Gates, PodLifecycleSleepAction),
 		pods:    map[types.UID]*podState{},
-		signals: features.Enabled(opts.Gates, ContainerStopSignals),
 		working: map[*Termination]struct{}{},
 		guests:  map[*guest]struct{}{},
 	}, nil

@@ -19,6 +19,9 @@ const (
 	dbus    = "github.com/godbus/dbus/v5"
 	systemd = "github.com/coreos/go-systemd/v22"
 	client  = "k8s.io/client-go"
+	signals = module + "/lifecycle/stopsignal"
+
+	pointers = "k8s.io/utils/ptr" // client-go brings it along
 )
 
 // allowed says, for every package of the library, what it may import directly
@@ -28,15 +31,16 @@ func allowed() map[string][]string {
 		"graceperiod":             {api, machine},
 		"metrics":                 {prom},
 		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
+		"lifecycle/stopsignal":    {api},
 		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle"},
 		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan"},
 		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
 		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":     {module + "/shutdown"},
-		"shutdown/apistatus":      {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/apistatus":      {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
-		"shutdown/apistatus/apistatustest": {api, machine, "k8s.io/utils/ptr", module + "/graceperiod"},
+		"shutdown/apistatus/apistatustest": {api, machine, pointers, module + "/graceperiod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
@@ -96,6 +100,11 @@ func TestNobodyReaches(t *testing.T) {
 	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
 		require.NotEmpty(t, graph.Reaches(module+"/"+pure, machine), "%s is in the graph", pure)
 		require.Empty(t, graph.Reaches(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
+	}
+	for path := range graph {
+		if path != signals {
+			require.Empty(t, graph.Reaches(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
+		}
 	}
 	require.Empty(t, graph.Reaches(module+"/lifecycle", module+"/shutdown"))
 	require.Empty(t, graph.Reaches(module+"/shutdown", module+"/lifecycle"))

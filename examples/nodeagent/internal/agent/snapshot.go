@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
 // snapshot is what is known of all pods now.
@@ -119,19 +120,15 @@ func (p *pod) stateLocked() view.State {
 
 // container adds what its manifest says to what has become of a container.
 func (p *pod) container(result lifecycle.ContainerResult) view.Container {
-	shown := view.Container{ContainerResult: result, Signal: string(v1.SIGTERM)}
+	shown := view.Container{ContainerResult: result, Signal: string(stopsignal.Of(p.spec, result.Name, ""))}
 	for _, list := range [][]v1.Container{p.spec.Spec.InitContainers, p.spec.Spec.Containers} {
 		for _, c := range list {
 			if c.Name != result.Name {
 				continue
 			}
 			shown.Sidecar = c.RestartPolicy != nil
-			if c.Lifecycle == nil {
-				continue
-			}
-			shown.HookText = hookText(c.Lifecycle.PreStop)
-			if c.Lifecycle.StopSignal != nil {
-				shown.Signal = string(*c.Lifecycle.StopSignal)
+			if c.Lifecycle != nil {
+				shown.HookText = hookText(c.Lifecycle.PreStop)
 			}
 		}
 	}

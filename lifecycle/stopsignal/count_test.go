@@ -1,0 +1,50 @@
+package stopsignal_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// counted are two pods with containers of each kind, one of which has ended.
+func counted() []*v1.Pod {
+	return []*v1.Pod{
+		{
+			Spec: v1.PodSpec{Containers: []v1.Container{asks("web", v1.SIGUSR1), asks("ended", v1.SIGUSR2)}},
+			Status: v1.PodStatus{
+				ContainerStatuses:          []v1.ContainerStatus{runs("web", ""), runs("log", ""), {Name: "ended"}},
+				InitContainerStatuses:      []v1.ContainerStatus{runs("proxy", v1.SIGQUIT)},
+				EphemeralContainerStatuses: []v1.ContainerStatus{runs("debug", "")},
+			},
+		},
+		{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{runs("web", v1.SIGQUIT)}}},
+	}
+}
+
+func TestCount(t *testing.T) {
+	pods := counted()
+	require.Equal(t, map[string]int{"SIGQUIT": 2, "SIGTERM": 2, "SIGUSR1": 1}, stopsignal.Count(pods...))
+	require.Equal(t, map[string]int{"SIGQUIT": 1}, stopsignal.Count(nil, pods[1]))
+	require.Equal(t, map[string]int{}, stopsignal.Count())
+}
+
+func TestCountInTheMetrics(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
+	require.NoError(t, err)
+	handle.StopSignals(stopsignal.Count(counted()...))
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP kubelet_pod_stop_signals_count The number of containers by the signal they are stopped with.
+# TYPE kubelet_pod_stop_signals_count gauge
+kubelet_pod_stop_signals_count{signal="SIGQUIT"} 2
+kubelet_pod_stop_signals_count{signal="SIGTERM"} 2
+kubelet_pod_stop_signals_count{signal="SIGUSR1"} 1
+`), "kubelet_pod_stop_signals_count"))
+}

@@ -1,0 +1,41 @@
+package stopsignal_test
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
+)
+
+func ExampleOf() {
+	quit := v1.SIGQUIT
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{
+		{Name: "web", Lifecycle: &v1.Lifecycle{StopSignal: &quit}},
+		{Name: "log"},
+	}}}
+	fmt.Println(stopsignal.Of(pod, "web", "SIGUSR1"))
+	fmt.Println(stopsignal.Of(pod, "log", "SIGUSR1"))
+	fmt.Println(stopsignal.Of(pod, "log", ""))
+	// Output:
+	// SIGQUIT
+	// SIGUSR1
+	// SIGTERM
+}
+
+func ExampleOfImage() {
+	fmt.Println(stopsignal.OfImage("quit"))
+	// Output: SIGQUIT
+}
+
+func ExampleCount() {
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	quit := v1.SIGQUIT
+	web := &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
+		{Name: "web", State: running, StopSignal: &quit}, // as the runtime told the agent
+		{Name: "log", State: running},
+	}}}
+	batch := &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "job", State: running}}}}
+	fmt.Println(stopsignal.Count(web, batch)) // goes into the StopSignals of a metrics.Lifecycle
+	// Output: map[SIGQUIT:1 SIGTERM:2]
+}

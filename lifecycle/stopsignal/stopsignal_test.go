@@ -1,0 +1,77 @@
+package stopsignal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
+)
+
+// asks is a container whose spec asks for a signal.
+func asks(name string, signal v1.Signal) v1.Container {
+	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{StopSignal: &signal}}
+}
+
+// runs is the status of a running container that shows a signal, none if it is "".
+func runs(name string, signal v1.Signal) v1.ContainerStatus {
+	status := v1.ContainerStatus{Name: name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
+	if signal != "" {
+		status.StopSignal = &signal
+	}
+	return status
+}
+
+func TestOf(t *testing.T) {
+	ended := v1.ContainerStatus{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
+	pod := &v1.Pod{
+		Spec: v1.PodSpec{
+			Containers:     []v1.Container{asks("spec", v1.SIGUSR1), asks("status", v1.SIGUSR1), asks("ended", v1.SIGUSR2), {Name: "none", Lifecycle: &v1.Lifecycle{}}},
+			InitContainers: []v1.Container{asks("sidecar", v1.SIGINT)},
+		},
+		Status: v1.PodStatus{
+			ContainerStatuses:          []v1.ContainerStatus{runs("spec", ""), runs("status", v1.SIGKILL), ended},
+			InitContainerStatuses:      []v1.ContainerStatus{runs("init", v1.SIGALRM)},
+			EphemeralContainerStatuses: []v1.ContainerStatus{runs("debug", v1.SIGQUIT)},
+		},
+	}
+	before := pod.DeepCopy()
+	for name, test := range map[string]struct {
+		pod              *v1.Pod
+		container, image string
+		want             v1.Signal
+	}{
+		"the status counts first":            {pod, "status", "SIGQUIT", v1.SIGKILL},
+		"a status without one":               {pod, "spec", "SIGQUIT", v1.SIGUSR1},
+		"the status of an earlier run":       {pod, "ended", "SIGQUIT", v1.SIGUSR2},
+		"a sidecar, not started":             {pod, "sidecar", "", v1.SIGINT},
+		"an init container":                  {pod, "init", "", v1.SIGALRM},
+		"an ephemeral container":             {pod, "debug", "", v1.SIGQUIT},
+		"the image's":                        {pod, "none", "QUIT", v1.SIGQUIT},
+		"nobody's":                           {pod, "none", "", v1.SIGTERM},
+		"a container that is not in the pod": {pod, "gone", "", v1.SIGTERM},
+		"no name":                            {pod, "", "", v1.SIGTERM},
+		"no pod":                             {nil, "web", "SIGQUIT", v1.SIGQUIT},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, stopsignal.Of(test.pod, test.container, test.image))
+		})
+	}
+	require.Equal(t, before, pod)
+}
+
+func TestOfImage(t *testing.T) {
+	for image, want := range map[string]v1.Signal{
+		"SIGQUIT": v1.SIGQUIT,
+		" quit\n": v1.SIGQUIT,
+		"sigterm": v1.SIGTERM,
+		"RTMIN+3": v1.SIGRTMINPLUS3,
+		"9":       "9",
+		"":        v1.SIGTERM,
+		"  ":      v1.SIGTERM,
+	} {
+		require.Equal(t, want, stopsignal.OfImage(image), "%q", image)
+	}
+}
