@@ -18,11 +18,12 @@ func Get(status *v1.PodStatus, of v1.PodConditionType) *v1.PodCondition {
 	return nil
 }
 
-// Set writes a condition over the one of its type, or adds it. The time of a
-// transition changes with the status only, as the API's contract is; a condition that
-// brings no time of its own gets now. A generation that was observed already is not
-// taken back, and the time of a probe stays. The list is copied first: the status may
-// be a shallow copy of a cached one.
+// Set writes status, reason and message of a condition over the one of its type, or
+// adds it whole. The time of a transition changes with the status only, as the API's
+// contract is; a condition that brings no time of its own gets now. All else that the
+// old condition has stays: its probe time, and the generation of the pod that it was
+// observed at. (The field of that is not named here, because Kubernetes before v1.33
+// lacks it.) The list is copied first: the status may be a shallow copy of a cached one.
 func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = now
@@ -33,10 +34,8 @@ func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 		status.Conditions = append(status.Conditions, condition)
 		return
 	}
-	if old.Status == condition.Status {
-		condition.LastTransitionTime = old.LastTransitionTime
+	if old.Status != condition.Status {
+		old.LastTransitionTime = condition.LastTransitionTime
 	}
-	condition.LastProbeTime = old.LastProbeTime
-	condition.ObservedGeneration = max(condition.ObservedGeneration, old.ObservedGeneration)
-	*old = condition
+	old.Status, old.Reason, old.Message = condition.Status, condition.Reason, condition.Message
 }

@@ -13,18 +13,22 @@ import (
 
 func TestSet(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
-	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
+	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Message: "old", LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
 	scheduled := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue}
 	for name, test := range map[string]struct {
 		set, want v1.PodCondition
 	}{
 		"another status": {
-			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", ObservedGeneration: 4},
-			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", ObservedGeneration: 4, LastTransitionTime: now, LastProbeTime: before},
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", Message: "new", LastProbeTime: now},
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", Message: "new", ObservedGeneration: 3, LastTransitionTime: now, LastProbeTime: before},
 		},
 		"the same status": {
-			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why", ObservedGeneration: 2},
+			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why"},
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why", ObservedGeneration: 3, LastTransitionTime: before, LastProbeTime: before},
+		},
+		"a new condition": {
+			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: 4, LastProbeTime: before},
+			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: 4, LastProbeTime: before, LastTransitionTime: now},
 		},
 		"a time of its own": {
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: before},

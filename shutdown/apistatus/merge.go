@@ -85,14 +85,15 @@ func reasonOf(phase v1.PodPhase) string {
 }
 
 // takeCondition takes a condition over, if there is one, as observed at a generation
-// of the pod; 0: that is not known.
+// of the pod; 0: that is not known. The latest generation that anyone has observed
+// counts: one is never taken back.
 func takeCondition(status *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) {
 	if condition == nil {
 		return
 	}
-	taken := *condition
-	taken.ObservedGeneration = max(taken.ObservedGeneration, generation)
-	podcondition.Set(status, taken, now)
+	podcondition.Set(status, *condition, now)
+	taken := podcondition.Get(status, condition.Type)
+	taken.ObservedGeneration = max(taken.ObservedGeneration, condition.ObservedGeneration, generation)
 }
 
 // laterContainers takes the containers' statuses of a node over, by name. What the

@@ -157,15 +157,25 @@ func TestFinalPhase(t *testing.T) {
 }
 
 func TestFinalConditions(t *testing.T) {
-	t.Run("what was observed later is not taken back", func(t *testing.T) {
-		server := running("web")
-		server.Status.ObservedGeneration = 5
-		server.Status.Conditions[2].ObservedGeneration = 5
-		pod := ended(server)
-		pod.Generation = 4
-		got := flush(t, server, pod).pod(t, "web").Status
-		require.EqualValues(t, 5, got.ObservedGeneration)
-		require.Contains(t, sketches(got), sketch{v1.PodReady, v1.ConditionFalse, "PodFailed", 5, true})
+	t.Run("the latest generation that anyone has observed counts", func(t *testing.T) {
+		for _, test := range []struct{ server, condition, pod, want int64 }{
+			{5, 0, 4, 5},
+			{4, 0, 5, 5},
+			{0, 5, 4, 5},
+			{6, 5, 4, 6},
+			{0, 0, 0, 0},
+		} {
+			server := running("web")
+			server.Status.Conditions = append(server.Status.Conditions, condition(v1.DisruptionTarget, v1.ConditionFalse, ""))
+			server.Status.ObservedGeneration = test.server
+			server.Status.Conditions[4].ObservedGeneration = test.server
+			pod := ended(running("web"))
+			pod.Generation = test.pod
+			pod.Status.Conditions[4].ObservedGeneration = test.condition
+			got := flush(t, server, pod).pod(t, "web").Status
+			require.EqualValues(t, max(test.server, test.pod), got.ObservedGeneration)
+			require.Contains(t, sketches(got), sketch{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", test.want, true})
+		}
 	})
 	t.Run("a transition is of the status", func(t *testing.T) {
 		server := running("web")
