@@ -1,7 +1,10 @@
 # Everything that a user or a developer runs. Nothing but Go is needed, except
 # for the tests against real parts, which say what they miss.
 
-MODULES   := . examples internal/apiservertest
+MODULES   := . examples internal/apiservertest internal/tools
+# The oldest Go that everything but internal/tools builds and passes with: the newest
+# patch of the version in go.mod. The go command downloads it when it is first needed.
+OLDEST_GO := go1.25.14
 TOOLS     := $(CURDIR)/internal/tools/go.mod
 GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg
 LINTER    := go tool -modfile=$(TOOLS) golangci-lint
@@ -9,7 +12,7 @@ LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 BENCHTIME ?= 1s
 
-.PHONY: help demo test e2e bench lint
+.PHONY: help demo test compat e2e bench lint
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,15 +25,19 @@ test: ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
 
+compat: ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
+	@cd internal/tools && go run ./compat --root $(CURDIR) --oldest-go $(OLDEST_GO) --only '$(ONLY)'
+
 e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
 bench: ## measure speed and memory beside the plain way of doing the same
 	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
 
-lint: ## gofmt, vet, linters, tidy modules, modern Go, builds off Linux, import rules
+lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
-	@set -e; for module in $(MODULES); do (cd $$module && go vet ./... && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
-	@cd examples && go vet -tags e2e ./...
-	@for os in darwin windows; do GOOS=$$os go build ./... && GOOS=$$os go vet ./... || exit 1; done
+	@set -e; for module in $(MODULES); do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
+	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
+	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
+	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do GOOS=$$os go build ./...; GOOS=$$os go vet ./...; done
 	@go test ./internal/deptest

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := compat(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "compat:", err)
+		}
+		stop()
+		os.Exit(1)
+	}
+}
+
+// compat is the program: it tests the minors that the arguments choose, prints their
+// table to stdout, and all else to stderr.
+func compat(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", ".", "the repository")
+	oldestGo := flags.String("oldest-go", "", "the Go toolchain up to "+minorName(lastOfOldestGo)+", as in GOTOOLCHAIN, for example go1.25.14")
+	only := flags.String("only", "", "comma-separated minors to test: oldest, floor, newest, or as in "+minorName(floor)+" (default: all)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *oldestGo == "" {
+		return errors.New("--oldest-go: must be set")
+	}
+	minors, err := chooseMinors(*only)
+	if err != nil {
+		return err
+	}
+
+	folder, err := os.MkdirTemp("", "kubegrace-compat-")
+	if err != nil {
+		return fmt.Errorf("failed to make a folder for the copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	check, err := prepare(ctx, *root, folder, *oldestGo, stderr)
+	if err != nil {
+		return err
+	}
+	return check.all(ctx, minors, stdout)
+}

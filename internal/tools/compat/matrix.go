@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The minors of the Kubernetes libraries, v0.N. When Kubernetes has a new one, raise
+// newest; when go.mod does, raise floor.
+const (
+	// oldest is what the packages of forkPackages build with. It is KubeEdge's.
+	oldest = 32
+	// floor is what go.mod requires: from here on everything is tested.
+	floor = 34
+	// newest is the latest minor that everything is tested with.
+	newest = 37
+	// lastOfOldestGo is the last minor that needs no later Go than our go.mod, and is
+	// tested with that Go. Those after it are tested with the Go that runs this program.
+	lastOfOldestGo = 35
+)
+
+// testedModules are the folders of the modules that are tested from the floor on:
+// those that depend on no Kubernetes minor of their own.
+func testedModules() []string { return []string{".", "internal/apiservertest"} }
+
+// forkPackages are what a fork of the kubelet vendors, and what therefore builds down to
+// the oldest minor. The rest may use what came later: lifecycle/stopsignal and validation
+// the types of KEP-4960, shutdown/apistatus the conditions' generation.
+func forkPackages() []string {
+	return []string{"graceperiod", "metrics", "lifecycle", "shutdown", "shutdown/plan", "shutdown/logind"}
+}
+
+// minorName is how a minor is called.
+func minorName(minor int) string { return fmt.Sprintf("v0.%d", minor) }
+
+// chooseMinors reads --only: a list of oldest, floor, newest and names of minors, in any
+// order. "" is all of them. They are given from the newest to the oldest, each once.
+func chooseMinors(only string) ([]int, error) {
+	names := map[string]int{"oldest": oldest, "floor": floor, "newest": newest}
+	var all []int
+	for minor := newest; minor >= oldest; minor-- {
+		names[minorName(minor)] = minor
+		all = append(all, minor)
+	}
+	if only == "" {
+		return all, nil
+	}
+	var chosen []int
+	for name := range strings.SplitSeq(only, ",") {
+		minor, known := names[strings.TrimSpace(name)]
+		if !known {
+			return nil, fmt.Errorf("--only: %q is none of oldest, floor, newest and %s to %s", name, minorName(oldest), minorName(newest))
+		}
+		chosen = append(chosen, minor)
+	}
+	slices.Sort(chosen)
+	chosen = slices.Compact(chosen)
+	slices.Reverse(chosen)
+	return chosen, nil
+}

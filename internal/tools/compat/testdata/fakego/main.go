@@ -1,0 +1,79 @@
+// Command fakego stands for the go command in the tests of compat: it tests nothing, needs
+// no network, and does what these variables say.
+//
+//	FAKEGO_FAIL   fails a call in which "VERSION ARGUMENTS" begins with this
+//	FAKEGO_RAISED is the version of k8s.io/api that packages are said to be built with
+//	FAKEGO_HANG   connects to this unix socket in "go test", through a child, and hangs
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strings"
+)
+
+func main() {
+	args := strings.Join(os.Args[1:], " ")
+	if fail := os.Getenv("FAKEGO_FAIL"); fail != "" && strings.HasPrefix(kubernetes()+" "+args, fail) {
+		fmt.Println("this is why:", args)
+		os.Exit(1)
+	}
+	socket := os.Getenv("FAKEGO_HANG")
+	switch {
+	case os.Args[1] == "child":
+		signal.Ignore(os.Interrupt)
+		hang(os.Args[2])
+	case strings.HasPrefix(args, "list -m -versions"):
+		for _, module := range os.Args[4:] {
+			fmt.Printf(`{"Path": %q, "Versions": ["v0.32.1", "v0.33.1", "v0.34.0", "v0.34.1", "v0.35.1", "v0.36.1", "v0.37.1", "v0.38.0"]}`+"\n", module)
+		}
+	case args == "env GOVERSION":
+		fmt.Println(strings.Replace(os.Getenv("GOTOOLCHAIN"), "local", "go1.99.0", 1))
+	case strings.HasPrefix(args, "list -deps"):
+		fmt.Println("\nk8s.io/api " + kubernetes())
+	case args == "build .":
+		requireAsInRepository()
+	case os.Args[1] == "test" && socket != "":
+		self, _ := os.Executable()
+		_ = exec.Command(self, "child", socket).Start()
+		select {}
+	}
+}
+
+// kubernetes is what the go.mod of this folder requires, or replaces it by.
+func kubernetes() string {
+	if raised := os.Getenv("FAKEGO_RAISED"); raised != "" {
+		return raised
+	}
+	goMod, _ := os.ReadFile("go.mod")
+	found := regexp.MustCompile(`k8s\.io/api (?:=> k8s\.io/api )?(v\S+)`).FindSubmatch(goMod)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
+}
+
+// requireAsInRepository fails unless the copy, from the go.mod of a fork, requires what
+// the repository does: an earlier minor's go line would refuse the fork's Go.
+func requireAsInRepository() {
+	fork, _ := os.ReadFile("go.mod")
+	folder := regexp.MustCompile(`kubegrace => (\S+)`).FindSubmatch(fork)
+	copied, err := os.ReadFile(string(folder[1]) + "/go.mod")
+	if err != nil || !strings.Contains(string(copied), "k8s.io/api v0.34.0") {
+		fmt.Printf("%v\n%s\n", err, copied)
+		os.Exit(1)
+	}
+}
+
+func hang(socket string) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_, _ = conn.Read(make([]byte, 1)) // until the test has ended
+}
