@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -74,24 +75,18 @@ func (g Graph) Reaches(path string, denied ...string) []string {
 	})
 }
 
-// Inherited gives what an importer of paths inherits: all packages outside the
-// standard library that they reach, those of kubegrace itself included.
-func (g Graph) Inherited(paths ...string) []string {
+// Inherited gives what an importer of paths inherits from others: all packages that they
+// reach, but those of the standard library and those of the module own.
+func (g Graph) Inherited(own string, paths ...string) []string {
 	seen := map[string]bool{}
 	for _, path := range paths {
-		seen[path] = true
 		for _, dep := range g[path].Deps {
-			if !g[dep].Standard {
+			if !g[dep].Standard && !within(dep, []string{own}) {
 				seen[dep] = true
 			}
 		}
 	}
-	inherited := make([]string, 0, len(seen))
-	for path := range seen {
-		inherited = append(inherited, path)
-	}
-	slices.Sort(inherited)
-	return inherited
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // within tells whether path is one of roots or below one.

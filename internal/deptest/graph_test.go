@@ -31,7 +31,8 @@ func TestReaches(t *testing.T) {
 }
 
 func TestInherited(t *testing.T) {
-	require.Equal(t, []string{"a.org/x/y", "a.org/xtra", "us", "us/sub"}, small(t).Inherited("us", "us/sub"))
+	require.Equal(t, []string{"a.org/x/y", "a.org/xtra"}, small(t).Inherited("us", "us", "us/sub"))
+	require.Equal(t, []string{"a.org/x/y", "us"}, small(t).Inherited("a.org/xtra", "us/sub"))
 }
 
 func TestLoadFailures(t *testing.T) {

@@ -109,10 +109,3 @@ func TestNobodyReaches(t *testing.T) {
 	require.Empty(t, graph.Reaches(module+"/lifecycle", module+"/shutdown"))
 	require.Empty(t, graph.Reaches(module+"/shutdown", module+"/lifecycle"))
 }
-
-// TestInherited holds the number of packages that an embedder of the drain
-// inherits; the kubelet's own needs 1,312.
-func TestInherited(t *testing.T) {
-	inherited := load(t, "linux").Inherited(module+"/lifecycle", module+"/shutdown", module+"/shutdown/logind")
-	require.LessOrEqual(t, len(inherited), 150, "%s", strings.Join(inherited, "\n"))
-}
