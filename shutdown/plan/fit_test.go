@@ -108,6 +108,15 @@ func TestFitLeavesNoTimeUnused(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, b.Margin)
 }
 
+// What is missing is taken to the nanosecond: the rest adds up to the limit.
+func TestFitAddsUpToTheLimit(t *testing.T) {
+	wanted := plan.NewBudget(twoBuckets(), plan.Options{Hooks: allHooks()})
+	for _, missing := range []time.Duration{1, 2, 999, 3333 * time.Millisecond} {
+		limit := wanted.Total() - wanted.Floor - missing
+		require.Equal(t, limit, wanted.Fit(limit).Total(), missing)
+	}
+}
+
 // A margin that is wished for is a tenth of the limit at most, and other spans say
 // "none" as they do everywhere.
 func TestNewBudgetOfOptions(t *testing.T) {

@@ -316,6 +316,7 @@ func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
 		used := take(w.Grace)
 		latest = latest.Add(graceperiod.Duration(bucket.Seconds) + reserveOf(tt, i))
 		require.False(t, w.End.After(latest), "bucket %d ends late", i)
+		require.False(t, w.Ready.After(tt.Release()))
 		require.False(t, w.Killed(killed).After(tt.Release()))
 		require.False(t, w.Unmounted(killed).After(w.End))
 		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(used)

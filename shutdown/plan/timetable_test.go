@@ -67,6 +67,9 @@ func TestHostEnd(t *testing.T) {
 	require.Equal(t, after(4*second), end)
 	end, _ = plan.Options{}.HostEnd(a)
 	require.Equal(t, after(4*second), end)
+	end, known = plan.Options{Limit: -time.Hour}.HostEnd(plan.Announcement{Received: announced()})
+	require.True(t, known)
+	require.Equal(t, announced(), end, "a host that does not wait goes on at once, not before")
 }
 
 // Windows of buckets that start as late as they may.
@@ -80,6 +83,7 @@ func TestWindowOfABucketThatStartsLast(t *testing.T) {
 		require.Equal(t, []time.Time{after(3 * second), after(25 * second), after(26 * second)}, []time.Time{low.Ready, low.Unmounted(low.Ready), low.End})
 		require.Equal(t, after(23*second), low.Killed(low.Ready))
 		require.Zero(t, low.Left(20*second))
+		require.Zero(t, low.Left(21*second), "pods that take longer leave no debt")
 
 		high := tt.Window(1, low.End, low.Left(20*second))
 		require.Equal(t, 10*second, high.Grace)
@@ -121,6 +125,7 @@ func TestWindowOfABucketThatStartsLate(t *testing.T) {
 	require.Equal(t, int64(10), tt.Window(1, after(20*second+100*time.Millisecond), 0).Seconds(long))
 	require.Equal(t, int64(9), tt.Window(1, after(20*second+101*time.Millisecond), 0).Seconds(long))
 	require.Equal(t, int64(6), tt.Window(1, after(24*second), 4*second).Seconds(long), "what was left is gone too")
+	require.Equal(t, int64(6), tt.Window(1, after(24*second), 0).Seconds(pod("nil")), "all of the bucket that is left")
 	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Seconds(long))
 	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Grace)
 }
@@ -133,6 +138,14 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 	require.Equal(t, int64(10), high.Seconds(pod("long", withGrace(99))))
 	require.Equal(t, after(29500*time.Millisecond), high.End)
 	require.Equal(t, after(29500*time.Millisecond), high.Killed(after(20*second)))
+
+	hooks := table(34*second, plan.Options{Hooks: allHooks()})
+	high = hooks.Window(1, after(23*second), 0)
+	require.Equal(t, after(33500*time.Millisecond), high.End)
+	require.Equal(t, after(33250*time.Millisecond), high.Killed(high.Ready))
+	require.Equal(t, after(33250*time.Millisecond), high.Unmounted(high.Ready), "the unmount leaves the final statuses their 250 ms")
+	high = hooks.Window(1, after(33400*time.Millisecond), 0)
+	require.Equal(t, after(33500*time.Millisecond), high.Ready, "nor do readiness marks outlast the host")
 }
 
 func TestWindowWithoutTime(t *testing.T) {
@@ -184,6 +197,18 @@ func TestResumeTimetable(t *testing.T) {
 			require.WithinDuration(t, want.End, got.End, 10*time.Nanosecond, "%v, bucket %d", limit, i)
 			require.InDelta(t, want.Grace, got.Grace, 10, "%v, bucket %d", limit, i)
 		}
+	}
+}
+
+// A state file may say anything of the moments of its drain.
+func TestResumeTimetableAfterItsEnd(t *testing.T) {
+	const century = 36_500 * 24 * time.Hour
+	opts := plan.Options{Hooks: allHooks()}
+	for _, before := range []time.Duration{second, century, 2 * century} {
+		tt := plan.ResumeTimetable(twoBuckets(), opts, after(before), after(-before))
+		require.Zero(t, tt.Budget().Floor, before)
+		require.Equal(t, second, tt.Budget().Reserves[1].Readiness+tt.Budget().Reserves[1].Unmount+tt.Budget().Reserves[1].Statuses, before)
+		require.False(t, tt.Window(1, announced(), 0).End.After(tt.Release()), before)
 	}
 }
 
