@@ -69,6 +69,68 @@ func TestRollOver(t *testing.T) {
 	}
 }
 
+// Only the pods' own time rolls over: not what the hooks leave of theirs, and none of
+// it twice.
+func TestRollOverOfThePodsTimeAlone(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		withAllHooks(n)
+		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
+		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "db": {Takes: time.Hour}}
+		n.run()
+		n.announce()
+		n.pass(5 * time.Minute)
+		require.Equal(t, map[string]int64{"web": 20, "db": 26, "etcd": 10}, n.granted())
+	})
+}
+
+// The time of a bucket without pods is there for the later ones.
+func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
+	for noRollOver, want := range map[bool]int64{false: 30, true: 10} {
+		bubble(t, []*v1.Pod{shutdowntest.Pod("etcd", topPriority, 60)}, func(t *testing.T, n *node) {
+			n.opts.Plan.NoRollOver = noRollOver
+			n.run()
+			n.announce()
+			require.Equal(t, map[string]int64{"etcd": want}, n.granted())
+		})
+	}
+}
+
+// A limit of the operator ends a drain as the host's own does: a deadline after it is
+// no reason to begin anew.
+func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		unhurried(n)
+		n.opts.Plan.Limit = 20 * time.Second
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		n.pass(5 * time.Second)
+		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Minute)})
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, n.granted())
+		require.Equal(t, 9*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 19*time.Second, n.report().Ended.Sub(began))
+	})
+}
+
+// A drain that nothing limits is overtaken by a host that does not wait for it.
+func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		unhurried(n)
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		n.pass(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: began.Add(9 * time.Second)})
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int64{"web": 0, "etcd": 7}, n.granted())
+		require.Equal(t, time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 8*time.Second, n.releasedAfter(began))
+	})
+}
+
 // A limit below the schedule is a smaller plan: critical pods lose time last, and
 // the lock is gone before the host's own end.
 func TestLimitBelowTheSchedule(t *testing.T) {
@@ -243,6 +305,19 @@ func TestStraggler(t *testing.T) {
 	})
 }
 
+// A kill that hangs is told when the host goes on: its context ends then.
+func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
+	bubble(t, []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		kill, _ := n.killer.Kill("slow")
+		require.Equal(t, 32*time.Second, kill.Ended.Sub(began))
+	})
+}
+
 // A bucket without time is signalled with 0 and not waited for, even if there is
 // time that could roll over to it.
 func TestBucketOfNoTime(t *testing.T) {
@@ -315,7 +390,7 @@ func TestAllAtOnce(t *testing.T) {
 
 // Without a schedule a triggered drain gives each pod what it asks for.
 func TestNoSchedule(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1)}
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
 	bubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
 		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{}, 1500*time.Millisecond
@@ -323,7 +398,7 @@ func TestNoSchedule(t *testing.T) {
 		require.Empty(t, n.host.Calls(), "nothing is watched")
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
 		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "db": 90, "plain": 90}, n.granted())
+		require.Equal(t, map[string]int64{"web": 5, "db": 90, "plain": 90, "cni": 5}, n.granted())
 	})
 }
 

@@ -165,6 +165,82 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 	})
 }
 
+// A pod that hangs takes no more than half of the time for the final statuses from
+// the others of its bucket.
+func TestFlushBesideAPodThatHangs(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 5)), func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
+		reporter := &shutdowntest.Reporter{FlushTakes: 400 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, []string{"web"}, reporter.Flushed()[0].Pods)
+		require.NoError(t, reporter.Flushed()[0].Err)
+		require.Less(t, n.startedAt("cni", began), 22*time.Second)
+	})
+}
+
+// A reporter that hangs beside a pod that does makes no later bucket wait.
+func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
+		n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{FlushTakes: time.Hour}} // it marks nothing
+		n.opts.Plan.PublishTimeout = -1
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 21*time.Second, n.startedAt("cni", began), "20 s of its own and 1 s for the statuses")
+		require.Equal(t, map[string]int64{"web": 20, "stuck": 20, "cni": 10}, n.granted())
+	})
+}
+
+// Pods that hang until the host's end leave the whole of a reserve for the last flush,
+// also where the last bucket has no time, and so none.
+func TestLastFlushHasItsReserve(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.Config = config(20*time.Second, 0)
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.opts.Reporter = &shutdowntest.Reporter{FlushTakes: 900 * time.Millisecond}
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.False(t, n.report().Pods[0].Unflushed)
+		require.Empty(t, n.report().Errors)
+	})
+}
+
+// Without a reserve the final statuses have what the pods leave of their bucket's
+// time, and take nothing from the next one.
+func TestFlushWithoutAReserve(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{FlushTakes: time.Hour}} // it marks nothing
+		n.opts.Plan.PublishTimeout, n.opts.Plan.FlushReserve = -1, -1
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 20*time.Second, n.startedAt("cni", began))
+		require.Equal(t, map[string]int64{"web": 20, "cni": 10}, n.granted())
+	})
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		refusesFirst := func(call int) error {
+			if call == 0 {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{FlushErr: refusesFirst}, -1
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.False(t, n.report().Pods[0].Unflushed, "what was refused is tried again before the release")
+	})
+}
+
 // A pod whose killer has failed, or hangs, may still run. It is said to have ended
 // where the host's end is its own, and only there.
 func TestFlushOfAPodThatWasNotKilled(t *testing.T) {

@@ -144,6 +144,32 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// The hold and the publishing have a time each: what one leaves is not the other's.
+func TestHoldBesidePublishing(t *testing.T) {
+	hang := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	for _, test := range []struct {
+		name      string
+		hold      func(context.Context) error
+		publishes time.Duration
+		killed    time.Duration
+	}{
+		{"the publishing hangs", func(context.Context) error { return nil }, time.Hour, 2 * time.Second},
+		{"the hold hangs", hang, 0, 10 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+				n.opts.Hold = test.hold
+				n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{PublishTakes: test.publishes}} // it marks nothing
+				n.run()
+				began := time.Now()
+				n.announce()
+				n.pass(time.Minute)
+				require.InDelta(t, test.killed, n.startedAt("web", began), float64(100*time.Millisecond))
+			})
+		})
+	}
+}
+
 // A cancellation ends a hold, and nobody is killed.
 func TestHoldIsCancelled(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,8 @@ func TestResumeDoesNotHoldAgain(t *testing.T) {
 		n.runOn(boot)
 		require.Equal(t, 1, holds)
 		require.Len(t, n.killer.Kills(), 1)
+		n.pass(time.Minute)
+		require.NotContains(t, strings.Join(n.report().Errors, "\n"), "hold", "nor is it missed")
 	})
 }
 
