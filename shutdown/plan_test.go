@@ -202,13 +202,15 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.pass(15 * time.Second)
-		n.end()
-
-		n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
-		n.opts.Killer = n.killer
-		n.runOn(boot)
+		for range 2 { // what the second agent stores is what the third one goes on with
+			n.end()
+			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
+			n.opts.Killer = n.killer
+			n.runOn(boot)
+			n.pass(time.Second)
+		}
 		n.pass(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 7, "etcd": 10}, n.granted(), "22 s is when the first bucket's pods had to be gone")
+		require.Equal(t, map[string]int64{"web": 6, "etcd": 10}, n.granted(), "22 s is when the first bucket's pods had to be gone")
 		require.Equal(t, 22*time.Second, n.startedAt("etcd", began))
 		require.Equal(t, 32*time.Second, n.report().Ended.Sub(began))
 	})
