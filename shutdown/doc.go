@@ -71,7 +71,7 @@
 //
 // The host cannot be reached, refuses the lock, or loses it: tried again for ever,
 // with a jittered backoff; [Manager.Inhibitor] says why it is not held. It waits for
-// less than it is asked to: it is held all the same, and a *[DelayCappedError] names
+// less than the pods' time: it is held all the same, and a *[DelayCappedError] names
 // the file that wins. A killer, a volume or a reporter hangs: each has its bound, and
 // the host is let go in time; what did not come to its end is in the [Report]. Run
 // still waits for calls that ignore their context.

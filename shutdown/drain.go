@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,12 +28,14 @@ type drain struct {
 	ctx      context.Context // of Run
 	event    Event
 	number   uint64
-	received time.Time // the event
-	began    time.Time // the same, or when a former agent received it
-	hosted   bool      // the host announced it
-	hostEnd  time.Time // when the host goes on; zero: it has no limit
-	epoch    uint64    // of the lock; 0: none is concerned
-	local    bool      // the node does not shut down: nothing is stored or published
+	received time.Time                 // the event
+	began    time.Time                 // the same, or when a former agent received it
+	hosted   bool                      // the host announced it
+	hostEnd  time.Time                 // when the host goes on; zero: it has no limit
+	release  atomic.Pointer[time.Time] // of the timetable; nil: it is not made yet
+	overtook bool                      // another drain of the same shutdown, and its hold
+	epoch    uint64                    // of the lock; 0: none is concerned
+	local    bool                      // the node does not shut down: nothing is stored or published
 	policy   PodPolicy
 	said     *announcement // nil: nothing is published
 	earlier  []*drain      // with pods that still end, the latest first
@@ -84,11 +87,19 @@ func (d *drain) state() NodeState {
 
 // outlasts tells whether the drain would go on for longer than another event
 // leaves time for.
-func (d *drain) outlasts(event Event) bool {
+func (d *drain) outlasts(event Event, received time.Time) bool {
 	if event.Deadline.IsZero() {
 		return false
 	}
+	if release := d.release.Load(); release != nil {
+		return d.m.releaseFor(event, received).Before(*release)
+	}
 	return d.hostEnd.IsZero() || event.Deadline.Before(d.hostEnd)
+}
+
+// releaseFor is when a host has to be let go that goes on at the deadline of an event.
+func (m *Manager) releaseFor(event Event, received time.Time) time.Time {
+	return event.Deadline.Add(-plan.NewBudget(nil, m.opts.Plan).Fit(event.Deadline.Sub(received)).Margin)
 }
 
 // run is the drain, from the event until every pod that was signalled has ended.
@@ -147,7 +158,7 @@ func (d *drain) bucket(i int) {
 	if !d.await(b.done, window.Killed(killed)) {
 		klog.FromContext(d.ctx).V(1).Info("Shutdown manager pod killing time out", "priority", bucket.Priority)
 	}
-	d.left = window.Left(time.Since(killed))
+	d.left = window.Left(killed, time.Since(killed))
 	unmounted := window.Unmounted(killed)
 	d.unmount(kills, unmounted)
 	// Pods that use all of their grace end a moment after it, and their final statuses

@@ -42,7 +42,7 @@ func (d *drain) store(ended time.Time, report func() Report) {
 		report = func() Report { return outline }
 	}
 	stored := d.save(0, report)
-	d.settled(stored.done, &stored.err, d.table.Release(), "store the report")
+	d.settled(stored.done, &stored.err, d.table.Unlock(), "store the report")
 }
 
 // conclude makes the report of a drain whose pods have all ended, and stores it

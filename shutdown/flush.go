@@ -48,7 +48,7 @@ func (d *drain) flush(kills []*kill, until time.Time) {
 func (d *drain) flushLast() {
 	d.ending = !d.local && !d.retired()
 	if _, fresh := d.unflushed(d.roster.all()); fresh {
-		d.reserve = max(d.reserve, d.statusReserve())
+		d.reserve = d.statusReserve()
 	}
 	d.flush(d.roster.all(), d.table.Release())
 }

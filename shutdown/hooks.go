@@ -34,7 +34,7 @@ func (d *drain) within(ctx context.Context, until time.Time, hook func(context.C
 // hold gives an external actor its time before the first kill. The end of the
 // shutdown ends it.
 func (d *drain) hold() {
-	if d.m.opts.Hold == nil || d.resumed != nil {
+	if d.m.opts.Hold == nil || d.resumed != nil || d.overtook {
 		return
 	}
 	until := d.received.Add(d.table.Budget().Hold)
@@ -48,7 +48,7 @@ func (d *drain) releasing() {
 	if d.m.opts.OnRelease == nil || d.retired() {
 		return
 	}
-	err := d.within(d.ctx, d.table.Release(), func(ctx context.Context) error {
+	err := d.within(d.ctx, d.table.Unlock(), func(ctx context.Context) error {
 		d.m.opts.OnRelease(ctx)
 		return nil
 	})

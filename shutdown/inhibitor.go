@@ -15,8 +15,8 @@ type Inhibitor struct {
 	Requested time.Duration // what the host was asked for; 0: not asked yet
 	Granted   time.Duration // how long it waits
 	// Err is why the hold is not as it should be: the host cannot be reached, it
-	// refuses, or it waits for less than asked (a *[DelayCappedError]). Nil: all is
-	// well, or there is nothing to hold.
+	// refuses, or it waits for so much less than asked that a bucket has less than its
+	// own time (a *[DelayCappedError]). Nil: all is well, or there is nothing to hold.
 	Err error
 }
 

@@ -102,7 +102,7 @@ func (k *keeper) forward(events <-chan Event, session uint64) {
 }
 
 // keep reads what is pending and holds the lock until the session is lost. A
-// host that waits for less than it was asked to is asked again from time to time.
+// host that waits for less than the pods' time is asked again from time to time.
 func (k *keeper) keep(ctx context.Context, session Session) error {
 	if err := k.readPending(ctx, session); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (k *keeper) ask(ctx context.Context, session Session) error {
 	}
 	k.lock.delay(k.wish, granted)
 	if err != nil && !k.short(granted) {
-		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.wish)
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.wish, "err", err)
 		err = nil
 	}
 	k.cap(err)

@@ -51,7 +51,7 @@ type kill struct {
 // it is killed now.
 func (k *kill) init(pod *v1.Pod, priority int32, bucket plan.Bucket, w plan.Window, event *time.Time, now time.Time) {
 	k.pod, k.event, k.priority, k.bucket = pod, event, priority, bucket.Priority
-	k.seconds = w.Seconds(pod)
+	k.seconds = w.Seconds(pod, now)
 	k.until = saturatingAdd(max(now.Sub(*event), 0), graceperiod.Duration(k.seconds))
 }
 

@@ -97,7 +97,7 @@ func (l *loop) trigger(event Event) {
 // already goes on, unless the event leaves it less time: then a new drain
 // overtakes it, and the pods that still end join it.
 func (l *loop) begin(event Event, received time.Time) {
-	if l.current != nil && !l.current.outlasts(event) {
+	if l.current != nil && !l.current.outlasts(event, received) {
 		return
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
@@ -107,7 +107,7 @@ func (l *loop) begin(event Event, received time.Time) {
 	if l.current == nil {
 		d.said = l.announcer.detected(d.state())
 	} else {
-		d.said = l.current.said
+		d.said, d.overtook = l.current.said, true
 		l.retire(errOvertaken)
 	}
 	d.earlier = slices.Clone(l.earlier)

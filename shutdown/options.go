@@ -55,8 +55,8 @@ type Options struct {
 	// options: Hold, a Reporter, a [ReadinessMarker], Volumes.
 	Plan plan.Options
 
-	// LateStart tells whether the drain for an event with a deadline begins as late
-	// as the schedule allows, not at once: a cloud's notice two minutes ahead need
+	// LateStart tells whether the drain of an event begins as late as the schedule
+	// allows before the host's limit is over, not at once: a cloud's notice two minutes ahead need
 	// not cost the pods two minutes of work. Admission is refused and the node's
 	// state published at once all the same. Nil: always at once.
 	LateStart func(Event) bool
@@ -86,11 +86,15 @@ func (o *Options) validate() error {
 	if o.Events != nil && o.Node == nil {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
-	errs = append(errs, o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)))
-	if !features.Enabled(o.Gates, GracefulNodeShutdown) {
-		errs = append(errs, o.Config.ValidateWithoutGate())
+	return errors.Join(append(errs, o.validateConfig())...)
+}
+
+func (o *Options) validateConfig() error {
+	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
+	if features.Enabled(o.Gates, GracefulNodeShutdown) {
+		return o.Config.Validate(byPriority)
 	}
-	return errors.Join(errs...)
+	return o.Config.ValidateWithoutGate(byPriority)
 }
 
 // withDefaults is o with every default filled in.

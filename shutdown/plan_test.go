@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -189,6 +190,60 @@ func TestResumedDrainWithoutRollOver(t *testing.T) {
 	})
 }
 
+// A drain that was to begin late does so after a restart too.
+func TestResumedDrainBeginsLate(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, nil, func(t *testing.T, n *node) {
+		unhurried(n)
+		n.opts.StateDir = dir
+		n.opts.LateStart = func(shutdown.Event) bool { return true }
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(2 * time.Minute)})
+		n.pass(5 * time.Second)
+		n.end()
+		require.Empty(t, n.killer.Kills())
+
+		n.runOn(boot)
+		n.pass(5 * time.Minute)
+		require.Equal(t, 87500*time.Millisecond, n.startedAt("web", began))
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+	})
+}
+
+// A second announcement that leaves the drain all of its time changes nothing, and
+// one that leaves it less does not hold it again.
+func TestOvertakenByLessTimeOnly(t *testing.T) {
+	for _, c := range []struct {
+		deadline time.Duration
+		holds    int
+		granted  map[string]int64
+	}{
+		{20 * time.Minute, 1, map[string]int64{"web": 20, "etcd": 10}},
+		{43 * time.Second, 1, map[string]int64{"web": 20, "etcd": 10}},
+		{30 * time.Second, 1, map[string]int64{"web": 18, "etcd": 10}},
+	} {
+		bubble(t, nil, func(t *testing.T, n *node) {
+			unhurried(n)
+			holds := 0
+			n.opts.Hold = func(ctx context.Context) error {
+				holds++
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			n.run()
+			began := time.Now()
+			n.host.Announce(shutdown.Event{Deadline: began.Add(30 * time.Minute)})
+			n.pass(time.Second)
+			n.host.Announce(shutdown.Event{Deadline: began.Add(c.deadline)})
+			n.pass(5 * time.Minute)
+			require.Equal(t, c.holds, holds, c.deadline)
+			require.Equal(t, c.granted, n.granted(), c.deadline)
+		})
+	}
+}
+
 // A drain that is resumed has the ends that its predecessor had, hooks included.
 func TestResumedDrainHasTheSameEnds(t *testing.T) {
 	dir := t.TempDir()
@@ -210,8 +265,8 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 			n.pass(time.Second)
 		}
 		n.pass(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 6, "etcd": 10}, n.granted(), "22 s is when the first bucket's pods had to be gone")
-		require.Equal(t, 22*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, 32*time.Second, n.report().Ended.Sub(began))
+		require.Equal(t, map[string]int64{"web": 7, "etcd": 10}, n.granted(), "23 s is when the first bucket's pods had to be gone")
+		require.Equal(t, 23*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 33*time.Second, n.report().Ended.Sub(began))
 	})
 }

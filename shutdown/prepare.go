@@ -12,6 +12,10 @@ import (
 
 // plan works out the timetable. What a former agent began keeps its own.
 func (d *drain) plan(pods []*v1.Pod) {
+	defer func() {
+		release := d.table.Release()
+		d.release.Store(&release)
+	}()
 	if d.resumed != nil {
 		d.table = d.resumedTable()
 		return
@@ -22,7 +26,9 @@ func (d *drain) plan(pods []*v1.Pod) {
 	}
 	announcement := d.announcement()
 	announcement.Late = d.m.opts.LateStart(d.event)
-	d.table = plan.NewTimetable(schedule, d.m.opts.Plan, announcement)
+	options := d.m.opts.Plan
+	options.Hooks.Hold = options.Hooks.Hold && !d.overtook
+	d.table = plan.NewTimetable(schedule, options, announcement)
 }
 
 // ownGrace is the schedule where none is configured: all pods at once, each with
@@ -43,7 +49,9 @@ func (d *drain) prepare() {
 	d.saveBeside()
 	d.hold()
 	if d.said != nil && d.m.opts.Reporter != nil {
-		d.awaitPublished(time.Now().Add(d.publishTime()))
+		if until, wait := d.publishUntil(); wait {
+			d.awaitPublished(until)
+		}
 	}
 }
 
@@ -60,15 +68,14 @@ func (d *drain) awaitPublished(until time.Time) {
 	d.settled(d.said.settled, &d.said.err, until, "publish the node state")
 }
 
-// publishTime is what the publishing may cost. A drain that a former agent began has
-// no time for it in its timetable, as the state was published by that agent; it
-// spends a tenth of what is left at most.
-func (d *drain) publishTime() time.Duration {
+// publishUntil is until when the publishing is waited for. A drain that a former agent
+// began waits only as long as that agent would have, as the state was published
+// already if the first bucket was begun.
+func (d *drain) publishUntil() (until time.Time, wait bool) {
 	if d.resumed == nil {
-		return d.table.Budget().Publish
+		return time.Now().Add(d.table.Budget().Publish), true
 	}
-	whole := plan.NewBudget(nil, d.m.opts.Plan).Publish
-	return min(whole, time.Until(d.table.Release())/10)
+	return d.table.First(), time.Now().Before(d.table.First())
 }
 
 // startLate lets the pods work on until the schedule just fits before the host's

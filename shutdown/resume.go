@@ -131,5 +131,10 @@ func (d *drain) resume(p *progress) {
 // resumedTable is the timetable of the former agent, on this one's clock.
 func (d *drain) resumedTable() plan.Timetable {
 	p, ledger := d.resumed, d.m.ledger
-	return plan.ResumeTimetable(p.Schedule, d.m.opts.Plan, ledger.moment(p.Start), ledger.moment(p.HostEnd))
+	return plan.ResumeTimetable(plan.Resumed{
+		Schedule: p.Schedule,
+		First:    ledger.moment(p.Start),
+		Release:  ledger.moment(p.HostEnd),
+		Late:     p.Late,
+	}, d.m.opts.Plan)
 }

@@ -74,8 +74,11 @@ func (m *Manager) wish() time.Duration {
 
 // logWish says once what the host is asked to wait for, part by part.
 func (m *Manager) logWish(ctx context.Context) {
-	b := plan.NewBudget(m.schedule, m.opts.Plan)
-	klog.FromContext(ctx).V(1).Info("Asking the host to delay its shutdown", "delay", m.wish(),
+	b, logger := plan.NewBudget(m.schedule, m.opts.Plan), klog.FromContext(ctx)
+	if m.cuts(m.wish()) {
+		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", m.opts.Plan.Limit, "schedule", b.Schedule.Total())
+	}
+	logger.V(1).Info("Asking the host to delay its shutdown", "delay", m.wish(),
 		"pods", b.Schedule.Total(), "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
 		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }

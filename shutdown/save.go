@@ -21,9 +21,9 @@ func (d *drain) save(lag time.Duration, report func() Report) *entry {
 		return noEntry()
 	}
 	start, end := d.m.ledger.sinceBoot(d.table.First()), d.m.ledger.sinceBoot(d.table.Release())
-	schedule, done := d.table.Schedule(), d.done
+	schedule, late, done := d.table.Schedule(), !d.table.NotBefore().IsZero(), d.done
 	return d.m.ledger.writeProgress(d.writing(lag), func() progress {
-		return progress{Start: start, HostEnd: end, Schedule: schedule, Done: done, Report: report()}
+		return progress{Start: start, HostEnd: end, Late: late, Schedule: schedule, Done: done, Report: report()}
 	})
 }
 

@@ -65,6 +65,8 @@ type progress struct {
 	// when the host is let go, on CLOCK_MONOTONIC, in nanoseconds since the boot.
 	Start   time.Duration `json:"startMonotonicNanoseconds"`
 	HostEnd time.Duration `json:"hostEndMonotonicNanoseconds"`
+	// Late tells whether the first bucket was to start no earlier than Start.
+	Late bool `json:"late,omitempty"`
 	// Schedule is the schedule as fitted, ascending by priority.
 	Schedule plan.Schedule `json:"schedule"`
 	// Done is how many buckets, from the first, need not be gone through again.
@@ -87,6 +89,8 @@ func (p *progress) check() error {
 		return fmt.Errorf("version %d is not known, only %d", p.Version, progressVersion)
 	case p.BootID == "":
 		return errors.New("bootID is empty")
+	case p.Start < 0 || p.HostEnd < 0:
+		return fmt.Errorf("startMonotonicNanoseconds %d and hostEndMonotonicNanoseconds %d must not be negative", p.Start, p.HostEnd)
 	case p.Done < 0 || p.Done > len(p.Schedule):
 		return fmt.Errorf("done is %d, the schedule has %d buckets", p.Done, len(p.Schedule))
 	case !slices.IsSortedFunc(p.Schedule, byPriority):

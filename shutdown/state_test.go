@@ -108,7 +108,8 @@ func TestUnusableStateIsSurvived(t *testing.T) {
 
 func TestProgressThatCannotBeResumed(t *testing.T) {
 	for want, change := range map[string]func(*progress){
-		"version 1 is not known, only 2":         func(p *progress) { p.Version = 1 },
+		"version 1 is not known, only 2": func(p *progress) { p.Version = 1 },
+		"startMonotonicNanoseconds -1 and hostEndMonotonicNanoseconds 130000000000 must not be negative": func(p *progress) { p.Start = -1 },
 		"bootID is empty":                        func(p *progress) { p.BootID = "" },
 		"done is 3, the schedule has 2 buckets":  func(p *progress) { p.Done = 3 },
 		"done is -1, the schedule has 2 buckets": func(p *progress) { p.Done = -1 },

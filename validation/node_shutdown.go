@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -30,21 +28,12 @@ func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
 	)
 }
 
-// refusedByKubelet are the kubelet's own errors. Where GracefulNodeShutdown is off,
-// its error stands between those of the two fields and that of the list, so each
-// form is checked by itself; the list beside two fields that are right.
+// refusedByKubelet are the kubelet's own errors.
 func refusedByKubelet(cfg plan.Config, opts Options) error {
-	priorityGate := !opts.NoShutdownByPodPriority
-	if !opts.NoGracefulNodeShutdown {
-		return cfg.Validate(priorityGate)
+	if opts.NoGracefulNodeShutdown {
+		return cfg.ValidateWithoutGate(!opts.NoShutdownByPodPriority)
 	}
-	off := cfg.ValidateWithoutGate()
-	fields, list := cfg, plan.Config{ShutdownGracePeriodByPodPriority: cfg.ShutdownGracePeriodByPodPriority}
-	fields.ShutdownGracePeriodByPodPriority = nil
-	if off != nil { // the two fields are used
-		list.ShutdownGracePeriod = metav1.Duration{Duration: time.Second}
-	}
-	return errors.Join(fields.Validate(priorityGate), off, list.Validate(priorityGate))
+	return cfg.Validate(!opts.NoShutdownByPodPriority)
 }
 
 // negativeSeconds: the kubelet's timer for such a bucket fires at once, and the

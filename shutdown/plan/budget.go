@@ -12,8 +12,7 @@ import (
 // containerFloor is the grace that every container gets beyond its pod's.
 const containerFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 
-// Budget is the time of a drain, part by part, in the order in which it is spent.
-// All of it is 0 or more.
+// Budget is the time of a drain, part by part. All of it is 0 or more.
 type Budget struct {
 	// Hold is the time of the one who is waited for before the first bucket.
 	Hold time.Duration
@@ -91,7 +90,15 @@ func (b Budget) buckets() time.Duration {
 
 // bucket is the time of one bucket with its reserve.
 func (b Budget) bucket(i int) time.Duration {
-	return saturatingAdd(b.Schedule[i].time(), b.Reserves[i].total())
+	return saturatingAdd(b.Schedule[i].time(), b.reserve(i).total())
+}
+
+// reserve is the reserve of one bucket; one that was left out is zero.
+func (b Budget) reserve(i int) Reserve {
+	if i < len(b.Reserves) {
+		return b.Reserves[i]
+	}
+	return Reserve{}
 }
 
 // Beside is what is spent on publishing and on the reserves: what a drain does beside

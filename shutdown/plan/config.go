@@ -38,19 +38,19 @@ type PodPriorityGracePeriod struct {
 // Validate finds what the kubelet refuses in a configuration (its
 // ValidateKubeletConfiguration), with its texts and in its order; several problems
 // are joined. priorityGate tells whether GracefulNodeShutdownBasedOnPodPriority is
-// on. What the kubelet says where GracefulNodeShutdown is off has a method of its
-// own, [Config.ValidateWithoutGate].
+// on.
 func (c Config) Validate(priorityGate bool) error {
 	return errors.Join(c.validateTotal(), c.validateByPriority(priorityGate))
 }
 
-// ValidateWithoutGate is the error of a configuration in the form of two fields
-// where the gate GracefulNodeShutdown is off; nil: it does not use that form.
-func (c Config) ValidateWithoutGate() error {
-	if !c.hasTotal() {
-		return nil
+// ValidateWithoutGate is Validate where the gate GracefulNodeShutdown is off: then
+// the form of two fields is refused too.
+func (c Config) ValidateWithoutGate(priorityGate bool) error {
+	var off error
+	if c.hasTotal() {
+		off = errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
 	}
-	return errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
+	return errors.Join(c.validateTotal(), off, c.validateByPriority(priorityGate))
 }
 
 // validateTotal checks the form of two fields. A duration stands in braces, as

@@ -83,8 +83,14 @@ func TestValidateSaysEverythingInTheKubeletsOrder(t *testing.T) {
 
 func TestValidateWithoutGate(t *testing.T) {
 	const refused = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
-	require.EqualError(t, config(time.Second, 0).ValidateWithoutGate(), refused)
-	require.EqualError(t, config(0, time.Second).ValidateWithoutGate(), refused)
-	require.NoError(t, config(0, 0, entry(0, 10)).ValidateWithoutGate(), "the list has a gate of its own")
-	require.NoError(t, config(-time.Second, 0).ValidateWithoutGate(), "as the kubelet, which speaks of its value only")
+	require.EqualError(t, config(time.Second, 0).ValidateWithoutGate(true), refused)
+	require.NoError(t, config(0, 0, entry(0, 10)).ValidateWithoutGate(true), "the list has a gate of its own")
+	require.EqualError(t, config(-time.Second, -time.Second).ValidateWithoutGate(true), config(-time.Second, -time.Second).Validate(true).Error(),
+		"as the kubelet, which speaks of the values only")
+	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).ValidateWithoutGate(false), ""+
+		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n"+
+		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
+		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n"+
+		refused+"\n"+
+		"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority", "in the kubelet's order")
 }

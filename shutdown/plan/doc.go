@@ -50,7 +50,7 @@
 //
 // # Testing
 //
-// Nothing here needs a clock or a machine. The tests of this package run
-// Kubernetes' own cases from testdata, and hold the arithmetic against its
-// properties with random input.
+// Nothing here needs a clock, a machine or a fake: a test calls [New] with the pods and
+// the limit that it is about, and compares what they get. Moments are arguments, so a
+// drain can be gone through bucket by bucket, as the example of [Timetable.Window] does.
 package plan

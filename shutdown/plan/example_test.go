@@ -77,10 +77,10 @@ func ExampleTimetable_Window() {
 	table := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
 
 	low := table.Window(0, announced, 0)
-	fmt.Println("low:", low.Grace, "until", low.End.Format(time.TimeOnly))
+	fmt.Println("low:", low.Grace(announced), "until", low.End.Format(time.TimeOnly))
 	ended := announced.Add(5 * time.Second) // all its pods
-	high := table.Window(1, ended, low.Left(ended.Sub(announced)))
-	fmt.Println("high:", high.Grace, "until", high.End.Format(time.TimeOnly))
+	high := table.Window(1, ended, low.Left(announced, ended.Sub(announced)))
+	fmt.Println("high:", high.Grace(ended), "until", high.End.Format(time.TimeOnly))
 	fmt.Println("released by", table.Release().Format("15:04:05.0"))
 	// Output:
 	// low: 20s until 12:00:20

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// leastReserve is the most that is kept of a bucket's reserve when the host's limit
-// is short; a bucket of less than ten seconds keeps a tenth of them.
+// leastReserve is what a bucket keeps of its reserve when the host's limit is short.
+// A bucket of less than ten seconds keeps a tenth of its pods' time.
 const leastReserve = time.Second
 
 // Fit is the budget for a host that waits for limit; less than 0 counts as 0. What
@@ -15,17 +15,20 @@ const leastReserve = time.Second
 //   - the hold, then the containers' floor;
 //   - publishing, down to a tenth of the limit, and the reserve of each bucket, down
 //     to a second or a tenth of the bucket's time, in proportion;
-//   - the pods' time, in whole seconds and from the lowest bucket up. The other
-//     parts are then as long as the limit allows beside it. A bucket that is left no
-//     time stays, with 0 seconds and no reserve.
+//   - the pods' time, in whole seconds and from the lowest bucket up. What the whole
+//     seconds leave of the limit goes back to publishing and to the reserves. A bucket
+//     that is left no time stays, with 0 seconds and no reserve.
 //
-// The margin is a tenth of the limit at most. As long as all else fits, it is no
-// reason to shorten a bucket: the drain then ends, by that much, in the last one. b
-// is not changed.
+// The margin is a tenth of the limit at most. It is no reason to shorten a bucket as
+// long as all else fits: the waiting for the last bucket then ends before the bucket
+// does, by the margin. b is not changed.
 func (b Budget) Fit(limit time.Duration) Budget {
 	limit = max(limit, 0)
 	b.Margin = min(b.Margin, limit/10)
-	b.Schedule, b.Reserves = slices.Clone(b.Schedule), slices.Clone(b.Reserves)
+	b.Schedule = slices.Clone(b.Schedule)
+	reserves := make([]Reserve, len(b.Schedule))
+	copy(reserves, b.Reserves)
+	b.Reserves = reserves
 	publish := min(b.Publish, limit/10)
 	if saturatingAdd(publish, b.leastBuckets()) > limit {
 		b.fitSchedule(limit - b.Margin - publish)
@@ -57,9 +60,7 @@ func (b *Budget) fitSchedule(left time.Duration) {
 		// The least reserve is most or a tenth of the bucket, whichever is less, so a
 		// number of seconds fits if it fits beside either.
 		fits := max(int64((left-most)/time.Second), int64(left/(time.Second+time.Second/10)))
-		if fits < bucket.Seconds {
-			bucket.Seconds = max(fits, 0)
-		}
+		bucket.Seconds = min(bucket.Seconds, fits)
 		if bucket.Seconds == 0 {
 			b.Reserves[i] = Reserve{}
 			continue
@@ -76,7 +77,7 @@ func (b *Budget) shrink(limit, publish time.Duration) {
 	b.Hold = min(b.Hold, left-b.Floor)
 
 	least := saturatingAdd(publish, b.leastBuckets())
-	left = max(limit-b.Margin-b.Floor-b.Hold-least, 0)
+	left = max(limit-b.Margin-least, 0)
 	beyond := make([]time.Duration, 0, 1+len(b.Reserves))
 	beyond = append(beyond, b.Publish-publish)
 	for i, reserve := range b.Reserves {

@@ -21,11 +21,13 @@ const (
 	DefaultReleaseMargin = 500 * time.Millisecond
 )
 
-// Options shapes a plan and the drain that follows it. The zero value plans what
-// the kubelet does: the kills alone, with unused time rolled over.
+// Options shapes a plan and the drain that follows it. The zero value plans the kills
+// alone, for a host without a limit; it differs from the kubelet in that unused time
+// rolls over.
 //
-// Each span that is 0 means its default, and a negative one means none. A span
-// whose hook is not in Hooks counts as none, whatever it says.
+// HoldTimeout, PublishTimeout, the reserves and ReleaseMargin mean their defaults
+// where they are 0, and none where they are negative. Without their hook in Hooks,
+// the first five count as none, whatever they say.
 type Options struct {
 	// Limit is how long the host waits at most, from the announcement of its
 	// shutdown on. 0: no limit. Negative: it does not wait at all. In a manager it is

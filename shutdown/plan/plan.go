@@ -127,7 +127,7 @@ func (b *BucketPlan) grant(w Window, start time.Time) (end time.Time) {
 	for i := range b.Pods {
 		b.Pods[i].grant(w)
 	}
-	if len(b.Pods) == 0 || b.Seconds == 0 {
+	if len(b.Pods) == 0 {
 		return start
 	}
 	return w.End
@@ -135,7 +135,7 @@ func (b *BucketPlan) grant(w Window, start time.Time) (end time.Time) {
 
 // grant sets what the pod wants and gets.
 func (p *PodPlan) grant(w Window) {
-	p.GrantedSeconds = w.Seconds(p.Pod)
+	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)

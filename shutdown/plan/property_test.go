@@ -306,20 +306,20 @@ func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
 		require.False(t, now.After(latest), "bucket %d starts late", i)
 		w := tt.Window(i, now, left)
 		if bucket.Seconds == 0 {
-			require.Zero(t, w.Grace)
+			require.Zero(t, w.Grace(now))
 			continue
 		}
-		require.GreaterOrEqual(t, w.Grace, graceperiod.Duration(bucket.Seconds), "bucket %d has less than its own", i)
-		require.LessOrEqual(t, w.Grace, graceperiod.Duration(bucket.Seconds)+left)
 		reserve := tt.Budget().Reserves[i]
+		require.False(t, w.Ready.Before(earlier(now.Add(reserve.Readiness), tt.Release())), "marks have all of their time")
 		killed := now.Add(take(reserve.Readiness))
-		used := take(w.Grace)
+		require.GreaterOrEqual(t, w.Grace(killed), graceperiod.Duration(bucket.Seconds), "bucket %d has less than its own", i)
+		require.LessOrEqual(t, w.Grace(killed), graceperiod.Duration(bucket.Seconds)+left)
+		used := take(w.Grace(killed))
 		latest = latest.Add(graceperiod.Duration(bucket.Seconds) + reserveOf(tt, i))
 		require.False(t, w.End.After(latest), "bucket %d ends late", i)
-		require.False(t, w.Ready.After(tt.Release()))
 		require.False(t, w.Killed(killed).After(tt.Release()))
 		require.False(t, w.Unmounted(killed).After(w.End))
-		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(used)
+		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(killed, used)
 		require.GreaterOrEqual(t, left, time.Duration(0))
 	}
 }
@@ -327,6 +327,13 @@ func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
 func reserveOf(tt plan.Timetable, i int) time.Duration {
 	r := tt.Budget().Reserves[i]
 	return r.Readiness + r.Unmount + r.Statuses
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {

@@ -128,7 +128,7 @@ func FuzzSchedule(f *testing.F) {
 		}
 		checkIndex(t, s, priorityA)
 		checkIndex(t, s, priorityB-1)
-		_ = errors.Join(cfg.Validate(byPriority), cfg.ValidateWithoutGate()) // they have an answer for everything
+		_ = errors.Join(cfg.Validate(byPriority), cfg.ValidateWithoutGate(byPriority)) // they have an answer for everything
 	})
 }
 

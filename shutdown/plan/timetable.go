@@ -2,16 +2,7 @@ package plan
 
 import (
 	"time"
-
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
 )
-
-// timerLag is how late a bucket may start without losing a second of its grace,
-// which is counted in whole ones: timers and the reading of the pods take a
-// moment, and a pod with 20 s would get 19.
-const timerLag = 100 * time.Millisecond
 
 // Announcement is what a drain knows of its shutdown when it begins.
 type Announcement struct {
@@ -59,15 +50,28 @@ func NewTimetable(s Schedule, opts Options, a Announcement) Timetable {
 	return t
 }
 
-// ResumeTimetable is the timetable of a drain that another process has begun: its
-// fitted schedule, when its first bucket was to start at the latest (First), and when
-// the host is let go (Release).
-func ResumeTimetable(fitted Schedule, opts Options, first, release time.Time) Timetable {
-	budget := NewBudget(fitted, opts)
+// Resumed is what is known of a drain that another process has begun.
+type Resumed struct {
+	// Schedule is the schedule as fitted.
+	Schedule Schedule
+	// First and Release are those of the other process's timetable.
+	First, Release time.Time
+	// Late tells whether the first bucket was to start no earlier than First.
+	Late bool
+}
+
+// ResumeTimetable is the timetable of a drain that another process has begun: it has
+// the ends that the other one had, if the options are the same.
+func ResumeTimetable(r Resumed, opts Options) Timetable {
+	budget := NewBudget(r.Schedule, opts)
 	budget.Hold, budget.Publish, budget.Margin = 0, 0, 0
-	budget.shrink(max(release.Sub(first), 0), 0)
+	budget.shrink(max(r.Release.Sub(r.First), 0), 0)
+	budget.Margin = span(opts.ReleaseMargin, DefaultReleaseMargin, true)
 	t := newTimetable(budget, opts)
-	t.first, t.release = first, release
+	t.first, t.release = r.First, r.Release
+	if r.Late {
+		t.late = r.First
+	}
 	return t
 }
 
@@ -107,69 +111,12 @@ func (t *Timetable) First() time.Time { return t.first }
 // NotBefore is when the first bucket starts at the earliest; zero: at once.
 func (t *Timetable) NotBefore() time.Time { return t.late }
 
-// Release is when the host is let go at the latest. Nothing is waited for after it.
+// Release is when the waiting for pods, hooks and statuses ends at the latest (H).
 func (t *Timetable) Release() time.Time { return t.release }
 
-// Window is the time of one bucket, as it was worked out when the bucket started.
-// No time in it is after the release.
-type Window struct {
-	// Ready is until when readiness marks are waited for, before the kills.
-	Ready time.Time
-	// Grace is how long the bucket's pods have from their kill on, with what earlier
-	// buckets left of their own time; Own is without it.
-	Grace, Own time.Duration
-	// End is when the bucket is done at the latest, its final statuses included.
-	End time.Time
-
-	unmount, statuses time.Duration
-	release           time.Time
-	rollOver          bool
-}
-
-// Window is the time of bucket i if it starts now. left is what earlier buckets left
-// of their pods' time, 0 or more, as [Window.Left] and [Timetable.Skip] give it; the
-// longest duration stands for all that there can be, where it is not known. Without
-// roll-over it does not count.
-//
-// A bucket of 0 s has no time, whatever is left: its pods are signalled with 0 and
-// not waited for.
-func (t *Timetable) Window(i int, now time.Time, left time.Duration) Window {
-	own, reserve := t.budget.Schedule[i].time(), t.budget.Reserves[i]
-	w := Window{Own: own, unmount: reserve.Unmount, statuses: reserve.Statuses, release: t.release, rollOver: t.rollOver}
-	end := t.first.Add(t.ends[i])
-	if own > 0 {
-		w.Grace = own
-		if t.rollOver {
-			w.Grace = saturatingAdd(own, left)
-		}
-		w.Grace = max(min(w.Grace, end.Add(-reserve.total()).Sub(now)), 0)
-	}
-	if !t.rollOver || own == 0 {
-		end = earlier(end, now.Add(t.budget.bucket(i)))
-	}
-	w.Ready = earlier(now.Add(reserve.Readiness), t.release)
-	w.End = earlier(end, t.release)
-	return w
-}
-
-// Killed is until when pods are waited for that are killed at a time.
-func (w Window) Killed(at time.Time) time.Time { return earlier(at.Add(w.Grace), w.release) }
-
-// Unmounted is until when the volumes of pods that are killed at a time are waited
-// for: what the pods leave of their time, which a kubelet uses for it too, and the
-// reserve.
-func (w Window) Unmounted(at time.Time) time.Time {
-	return earlier(at.Add(saturatingAdd(w.Grace, w.unmount)), w.End.Add(-w.statuses))
-}
-
-// Left is what a bucket leaves of its pods' time to later ones when its last pod
-// has ended so long after the kill.
-func (w Window) Left(used time.Duration) time.Duration {
-	if !w.rollOver {
-		return 0
-	}
-	return max(w.Grace-used, 0)
-}
+// Unlock is when the lock is closed at the latest: half of the margin after the
+// release, in which the end is told and stored.
+func (t *Timetable) Unlock() time.Time { return t.release.Add(t.budget.Margin / 2) }
 
 // Skip is what is left to later buckets when bucket i is skipped, having no pods.
 func (t *Timetable) Skip(i int, left time.Duration) time.Duration {
@@ -177,21 +124,6 @@ func (t *Timetable) Skip(i int, left time.Duration) time.Duration {
 		return 0
 	}
 	return saturatingAdd(left, t.budget.Schedule[i].time())
-}
-
-// Seconds is the grace period override, 0 or more, that a pod of the bucket is
-// killed with: its own grace period if that is not longer than what the bucket has
-// ([graceperiod.ForNodeShutdown]). A pod that does not say how long it wants is not
-// given what other buckets have left.
-func (w Window) Seconds(pod *v1.Pod) int64 {
-	grace := w.Grace
-	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		grace = min(grace, w.Own)
-	}
-	if grace > 0 {
-		grace = saturatingAdd(grace, timerLag)
-	}
-	return max(graceperiod.ForNodeShutdown(pod, int64(grace/time.Second)), 0)
 }
 
 func earlier(a, b time.Time) time.Time {

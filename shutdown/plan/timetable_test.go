@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -27,6 +28,10 @@ func table(limit time.Duration, opts plan.Options) plan.Timetable {
 	}
 	return plan.NewTimetable(twoBuckets(), opts, a)
 }
+
+// given is what a pod gets that is killed when the marks of its bucket have taken all
+// of their time.
+func given(w plan.Window, pod *v1.Pod) int64 { return w.Seconds(pod, w.Ready) }
 
 // The host is let go at its end less the margin, and before if no more is needed.
 func TestRelease(t *testing.T) {
@@ -78,15 +83,14 @@ func TestWindowOfABucketThatStartsLast(t *testing.T) {
 		tt := table(time.Minute, opts)
 		require.Equal(t, after(2*second), tt.First())
 		low := tt.Window(0, tt.First(), 0)
-		require.Equal(t, 20*second, low.Grace)
-		require.Equal(t, 20*second, low.Own)
+		require.Equal(t, 20*second, low.Grace(low.Ready))
 		require.Equal(t, []time.Time{after(3 * second), after(25 * second), after(26 * second)}, []time.Time{low.Ready, low.Unmounted(low.Ready), low.End})
 		require.Equal(t, after(23*second), low.Killed(low.Ready))
-		require.Zero(t, low.Left(20*second))
-		require.Zero(t, low.Left(21*second), "pods that take longer leave no debt")
+		require.Zero(t, low.Left(low.Ready, 20*second))
+		require.Zero(t, low.Left(low.Ready, 21*second), "pods that take longer leave no debt")
 
-		high := tt.Window(1, low.End, low.Left(20*second))
-		require.Equal(t, 10*second, high.Grace)
+		high := tt.Window(1, low.End, low.Left(low.Ready, 20*second))
+		require.Equal(t, 10*second, high.Grace(high.Ready))
 		require.Equal(t, []time.Time{after(27 * second), after(39 * second), after(40 * second)}, []time.Time{high.Ready, high.Unmounted(high.Ready), high.End})
 	}
 }
@@ -96,25 +100,25 @@ func TestWindowOfABucketThatStartsLast(t *testing.T) {
 func TestWindowRollsOver(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Hooks: allHooks()})
 	low := tt.Window(0, after(0), 0)
-	require.Equal(t, 20*second, low.Grace, "publishing took nothing, and leaves nothing")
+	require.Equal(t, 20*second, low.Grace(low.Ready), "publishing took nothing, and leaves nothing")
 	require.Equal(t, after(22*second), low.Unmounted(after(0)), "the whole of the pods' time, and 2 s")
-	high := tt.Window(1, after(5*second), low.Left(5*second))
-	require.Equal(t, 25*second, high.Grace)
+	high := tt.Window(1, after(5*second), low.Left(low.Ready, 5*second))
+	require.Equal(t, 25*second, high.Grace(high.Ready))
 	require.Equal(t, after(40*second), high.End, "the end is the planned one")
-	require.Equal(t, int64(25), high.Seconds(pod("long", withGrace(99))))
-	require.Equal(t, int64(10), high.Seconds(pod("nil")), "a pod that asks for nothing has what its bucket has of its own")
-	require.Equal(t, int64(3), high.Seconds(pod("short", withGrace(3))))
+	require.Equal(t, int64(25), given(high, pod("long", withGrace(99))))
+	require.Equal(t, int64(10), given(high, pod("nil")), "a pod that asks for nothing has what its bucket has of its own")
+	require.Equal(t, int64(3), given(high, pod("short", withGrace(3))))
 
 	skipped := tt.Skip(0, 0)
 	require.Equal(t, 20*second, skipped)
-	require.Equal(t, 30*second, tt.Window(1, after(2*second), skipped).Grace)
+	require.Equal(t, 30*second, tt.Window(1, after(2*second), skipped).Grace(after(2*second)))
 
 	off := table(time.Minute, plan.Options{Hooks: allHooks(), NoRollOver: true})
 	require.Zero(t, off.Skip(0, 0))
 	low = off.Window(0, after(0), 0)
-	require.Zero(t, low.Left(5*second))
+	require.Zero(t, low.Left(low.Ready, 5*second))
 	require.Equal(t, after(24*second), low.End, "it counts from the start of the bucket")
-	require.Equal(t, 10*second, off.Window(1, after(6*second), time.Hour).Grace)
+	require.Equal(t, 10*second, off.Window(1, after(6*second), time.Hour).Grace(after(6*second)))
 	require.Equal(t, after(20*second), off.Window(1, after(6*second), 0).End)
 }
 
@@ -122,12 +126,12 @@ func TestWindowRollsOver(t *testing.T) {
 func TestWindowOfABucketThatStartsLate(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	long := pod("long", withGrace(99))
-	require.Equal(t, int64(10), tt.Window(1, after(20*second+100*time.Millisecond), 0).Seconds(long))
-	require.Equal(t, int64(9), tt.Window(1, after(20*second+101*time.Millisecond), 0).Seconds(long))
-	require.Equal(t, int64(6), tt.Window(1, after(24*second), 4*second).Seconds(long), "what was left is gone too")
-	require.Equal(t, int64(6), tt.Window(1, after(24*second), 0).Seconds(pod("nil")), "all of the bucket that is left")
-	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Seconds(long))
-	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Grace)
+	require.Equal(t, int64(10), given(tt.Window(1, after(20*second+100*time.Millisecond), 0), long))
+	require.Equal(t, int64(9), given(tt.Window(1, after(20*second+101*time.Millisecond), 0), long))
+	require.Equal(t, int64(6), given(tt.Window(1, after(24*second), 4*second), long), "what was left is gone too")
+	require.Equal(t, int64(6), given(tt.Window(1, after(24*second), 0), pod("nil")), "all of the bucket that is left")
+	require.Zero(t, given(tt.Window(1, after(time.Hour), time.Hour), long))
+	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Grace(after(time.Hour)))
 }
 
 // A limit that covers the total, but not the margin, shortens no grace; it only ends
@@ -135,7 +139,7 @@ func TestWindowOfABucketThatStartsLate(t *testing.T) {
 func TestWindowEndsWithTheHost(t *testing.T) {
 	tt := table(30*second, plan.Options{})
 	high := tt.Window(1, after(20*second), 0)
-	require.Equal(t, int64(10), high.Seconds(pod("long", withGrace(99))))
+	require.Equal(t, int64(10), given(high, pod("long", withGrace(99))))
 	require.Equal(t, after(29500*time.Millisecond), high.End)
 	require.Equal(t, after(29500*time.Millisecond), high.Killed(after(20*second)))
 
@@ -145,15 +149,15 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 	require.Equal(t, after(33250*time.Millisecond), high.Killed(high.Ready))
 	require.Equal(t, after(33250*time.Millisecond), high.Unmounted(high.Ready), "the unmount leaves the final statuses their 250 ms")
 	high = hooks.Window(1, after(33400*time.Millisecond), 0)
-	require.Equal(t, after(33500*time.Millisecond), high.Ready, "nor do readiness marks outlast the host")
+	require.Equal(t, after(33400*time.Millisecond), high.Ready, "nor do readiness marks take any of the pods' time")
 }
 
 func TestWindowWithoutTime(t *testing.T) {
 	tt := plan.NewTimetable(plan.Schedule{{0, 0}}, plan.Options{Hooks: allHooks()}, plan.Announcement{Received: announced()})
 	w := tt.Window(0, after(second), 5*second)
-	require.Zero(t, w.Seconds(pod("long", withGrace(99))))
-	require.Zero(t, w.Seconds(pod("nil")))
-	require.Equal(t, plan.Window{}.Grace, w.Grace)
+	require.Zero(t, given(w, pod("long", withGrace(99))))
+	require.Zero(t, given(w, pod("nil")))
+	require.Zero(t, w.Grace(w.Ready))
 	require.Equal(t, after(second), w.End)
 }
 
@@ -189,13 +193,13 @@ func TestResumeTimetable(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Hour, 42500 * time.Millisecond, 36 * second, 34 * second, 30 * second, 10 * second, second} {
 		opts := plan.Options{Hooks: allHooks()}
 		before := table(limit, opts)
-		resumed := plan.ResumeTimetable(before.Schedule(), opts, before.First(), before.Release())
+		resumed := plan.ResumeTimetable(plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release()}, opts)
 		require.Equal(t, before.First(), resumed.First())
 		require.Equal(t, before.Release(), resumed.Release())
 		for i := range before.Schedule() {
 			want, got := before.Window(i, after(4*second), second), resumed.Window(i, after(4*second), second)
 			require.WithinDuration(t, want.End, got.End, 10*time.Nanosecond, "%v, bucket %d", limit, i)
-			require.InDelta(t, want.Grace, got.Grace, 10, "%v, bucket %d", limit, i)
+			require.InDelta(t, want.Grace(after(4*second)), got.Grace(after(4*second)), 10, "%v, bucket %d", limit, i)
 		}
 	}
 }
@@ -205,7 +209,7 @@ func TestResumeTimetableAfterItsEnd(t *testing.T) {
 	const century = 36_500 * 24 * time.Hour
 	opts := plan.Options{Hooks: allHooks()}
 	for _, before := range []time.Duration{second, century, 2 * century} {
-		tt := plan.ResumeTimetable(twoBuckets(), opts, after(before), after(-before))
+		tt := plan.ResumeTimetable(plan.Resumed{Schedule: twoBuckets(), First: after(before), Release: after(-before)}, opts)
 		require.Zero(t, tt.Budget().Floor, before)
 		require.Equal(t, second, tt.Budget().Reserves[1].Readiness+tt.Budget().Reserves[1].Unmount+tt.Budget().Reserves[1].Statuses, before)
 		require.False(t, tt.Window(1, announced(), 0).End.After(tt.Release()), before)
@@ -217,7 +221,7 @@ func TestWindowOfHugeBuckets(t *testing.T) {
 	huge := plan.Schedule{{0, 9223372037}, {1, math.MaxInt64}}
 	tt := plan.NewTimetable(huge, plan.Options{}, plan.Announcement{Received: announced()})
 	w := tt.Window(0, announced(), 0)
-	require.Equal(t, int64(3600), w.Seconds(pod("p", withGrace(3600))))
-	require.Equal(t, math.MaxInt64/int64(time.Second), w.Seconds(pod("nil")))
-	require.Equal(t, int64(3600), tt.Window(1, after(time.Minute), w.Left(time.Minute)).Seconds(pod("p", withGrace(3600))))
+	require.Equal(t, int64(3600), given(w, pod("p", withGrace(3600))))
+	require.Equal(t, math.MaxInt64/int64(time.Second), given(w, pod("nil")))
+	require.Equal(t, int64(3600), given(tt.Window(1, after(time.Minute), w.Left(announced(), time.Minute)), pod("p", withGrace(3600))))
 }

@@ -28,6 +28,9 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	if total, fitted := p.Wanted.Schedule.Total(), p.Schedule.Total(); fitted < total {
 		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", total, fitted))
 	}
+	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {
+		texts = append(texts, fmt.Sprintf("the hold has %v of the %v that it asks for", fitted, wanted))
+	}
 	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
 	}
