@@ -12,7 +12,7 @@
 // # Concurrency properties
 //
 // [Options] may be called from any goroutine, also while the gate is being set; it
-// keeps nothing. It reads the whole gate, which takes a tenth of a millisecond with
+// keeps nothing. It reads the whole gate, which takes a few hundred microseconds with
 // the gates of a kubelet: call it when the program starts, not for each pod.
 //
 // # Failure modes
