@@ -56,9 +56,9 @@ type Options struct {
 	Plan plan.Options
 
 	// LateStart tells whether the drain of an event begins as late as the schedule
-	// allows before the host's limit is over, not at once: a cloud's notice two minutes ahead need
-	// not cost the pods two minutes of work. Admission is refused and the node's
-	// state published at once all the same. Nil: always at once.
+	// allows before the host's limit is over, not at once: a cloud's notice two minutes
+	// ahead need not cost the pods two minutes of work. Admission is refused and the
+	// node's state published at once all the same. Nil: always at once.
 	LateStart func(Event) bool
 	// Hold is called before the first pod is killed, and the kills wait for it, for
 	// Plan.HoldTimeout at most: an external actor may move its work away. An error is
