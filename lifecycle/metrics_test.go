@@ -35,7 +35,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}, counted)
 	inBubble(t, 10, func(b *bed) { // a kill of one container is no termination of a pod
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
 	var deaf chan struct{}

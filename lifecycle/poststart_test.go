@@ -82,7 +82,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				wg.Go(func() {
 					err := b.PostStart(b.Context(), b.pod, named("app"))
 					require.ErrorIs(b, err, lifecycle.GraceSpent)
-					require.Equal(b, 12*time.Second, b.at()) // the kill that follows is the stop under way
+					require.Equal(b, 10*time.Second, b.at())
 				})
 				synctest.Wait()
 				if !begin {
@@ -91,6 +91,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				wg.Wait()
 				b.kill()
 				require.Len(b, b.rt.Stops(), 1)
+				b.requireEvents("Killing") // it has not failed
 			})
 		})
 	}

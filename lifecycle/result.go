@@ -118,9 +118,7 @@ type Result struct {
 }
 
 // severity orders outcomes from the best to the worst.
-func (o Outcome) severity() int {
-	return slices.Index([]Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning, ""}, o)
-}
+func (o Outcome) severity() int { return slices.Index(outcomes(), o) }
 
 // orWorse gives the worse of two outcomes.
 func (o Outcome) orWorse(other Outcome) Outcome {
@@ -140,6 +138,9 @@ func (r Result) Outcome() Outcome {
 	}
 	return worst
 }
+
+// resultOf is the result of a single container.
+func resultOf(c ContainerResult) Result { return Result{Containers: []ContainerResult{c}} }
 
 // Err joins the errors of those containers that are not known to have ended:
 // [RuntimeStuck] and [LeftRunning]. A container that had to be [Forced] is gone; why it

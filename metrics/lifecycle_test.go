@@ -30,7 +30,7 @@ func everything(m *metrics.Lifecycle) {
 	m.SleepTerminatedEarly()
 	m.SleepEndedByExit()
 	m.HookEnded("sleep", "Completed", 1500*time.Millisecond)
-	m.HookAbandoned()
+	m.HookEnded("exec", "Abandoned", time.Second)
 	m.PodTerminated("GraceExceeded", 32*time.Second)
 	m.ContainerKilledAfterGrace()
 	m.PodGraceExceeded()
