@@ -72,6 +72,7 @@ func (tr *Terminator) admit(pod *v1.Pod, name string, cancel context.CancelCause
 	case p.current == nil:
 		c = p.addLocked(name, "")
 		c.pod = pod
+		defer p.tidyLocked()
 	default:
 		if c = p.current.restartableLocked(name); c == nil {
 			return nil, errRefused

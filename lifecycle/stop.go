@@ -120,6 +120,9 @@ func (s *stop) proceed(d deadline) Outcome {
 		}
 	}
 	if !now.Before(s.giveUpAt()) {
+		if s.err == nil {
+			s.fail(nil, fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began)))
+		}
 		return RuntimeStuck
 	}
 	if s.stale && !now.Before(s.due) {

@@ -104,13 +104,12 @@ func (p *podTable) findLocked(id string) *container {
 	return nil
 }
 
-// addLocked puts a container into the table, in the place of those of the same name
-// that have ended before.
+// addLocked puts a container into the table. Those of the same name that have ended
+// before leave it.
 func (p *podTable) addLocked(name, id string) *container {
 	for _, c := range p.containers {
 		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && c.hasEnded() && !c.isPartOf(p.current)
 	}
-	p.tidyLocked()
 	c := &container{table: p, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)
 	return c
