@@ -76,7 +76,7 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 	ended := func() bool {
 		if p.closed {
 			cancel(AgentStopping)
-		} else if c.ending && c.grace.Err() != nil {
+		} else if c.grace != nil && c.grace.Err() != nil {
 			cancel(context.Cause(c.grace))
 		}
 		return returned
