@@ -35,6 +35,10 @@ func guarded(ctx context.Context, what string, pod *v1.Pod, name string, do func
 func (c *container) spawn(ctx context.Context, what string, do func() error, then func(error)) {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
+	c.spawnLocked(ctx, what, do, then)
+}
+
+func (c *container) spawnLocked(ctx context.Context, what string, do func() error, then func(error)) {
 	c.calls++
 	pod, name := c.pod, c.result.Name
 	go func() {
@@ -71,25 +75,39 @@ func (c *container) note(err error) {
 	}
 }
 
-// exited asks when a container exits; nil if nobody can tell until ctx has ended.
-func (c *container) exited(ctx context.Context) <-chan struct{} {
-	exits := c.table.terminator.opts.Exits
-	if exits == nil {
-		return nil
+// exit is what the [ExitWatcher] says of a container.
+type exit struct {
+	asked  int // times that it has not answered
+	exited <-chan struct{}
+}
+
+// askExitLocked asks when a container exits, whose ID is new.
+func (c *container) askExitLocked(ctx context.Context) {
+	exits, id := c.table.terminator.opts.Exits, c.result.ID
+	c.exit.exited = nil
+	if exits == nil || id == "" {
+		return
 	}
-	id := c.snapshot().ID
-	answer := make(chan (<-chan struct{}), 1)
-	c.spawn(ctx, "exit watcher", func() error {
-		answer <- exits.Exited(id)
+	c.exit.asked++
+	var exited <-chan struct{}
+	c.spawnLocked(ctx, "exit watcher", func() error {
+		exited = exits.Exited(id)
 		return nil
 	}, func(err error) {
 		c.note(err)
-		close(answer)
+		c.table.mu.Lock()
+		defer c.table.unlock()
+		c.exit.asked--
+		if c.result.ID == id {
+			c.exit.exited = exited
+		}
 	})
-	select {
-	case exited := <-answer:
-		return exited
-	case <-ctx.Done():
-		return nil
-	}
+}
+
+// exited is closed when a container exits; nil if nobody can tell until over is closed.
+func (c *container) exited(over <-chan struct{}) <-chan struct{} {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	c.table.waitLocked(func() bool { return c.exit.asked == 0 }, over)
+	return c.exit.exited
 }

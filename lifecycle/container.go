@@ -33,6 +33,7 @@ type container struct {
 	message  string // of the Killing event, "" for the kubelet's
 	told     bool   // that event was recorded
 	hook     preStop
+	exit     exit
 
 	deadline deadline
 	timer    *time.Timer     // comes at the deadline
@@ -111,6 +112,9 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 	c.life, c.endLife = context.WithCancelCause(ctx)
 	c.grace, c.endGrace = context.WithCancelCause(ctx)
 	c.timer = time.AfterFunc(time.Until(c.deadline.at()), c.expire)
+	if c.unseen || kindOf(c.handler()) == kindSleep {
+		c.askExitLocked(c.life)
+	}
 	c.calls++
 	go c.run(c.hookOnly)
 }
@@ -182,15 +186,7 @@ func (c *container) walk() (Outcome, error) {
 
 // hasExitedUnseen tells whether a container has exited of which only Start knew.
 func (c *container) hasExitedUnseen() bool {
-	if !c.unseen || c.hook.ran {
-		return false
-	}
-	select {
-	case <-c.exited(c.life):
-		return true
-	default:
-		return false
-	}
+	return c.unseen && !c.hook.ran && isClosed(c.exited(c.life.Done()))
 }
 
 // end gives a container its outcome, and lets those go who wait for their turn.

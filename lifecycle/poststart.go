@@ -57,9 +57,9 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 	}
 	c := p.nameLocked(pod, named)
 	c.guests++
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 	returned := false
-	c.spawn(ctx, "hook", func() error {
+	c.spawnLocked(ctx, "hook", func() error {
 		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, spec.Lifecycle.PostStart)
 		return err
 	}, func(said error) {
@@ -67,12 +67,6 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 		defer p.unlock()
 		returned, err = true, said
 	})
-	var exited <-chan struct{}
-	if kindOf(spec.Lifecycle.PostStart) == kindSleep {
-		exited = c.exited(ctx)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	ended := func() bool {
 		if p.closed {
 			cancel(AgentStopping)
@@ -81,11 +75,15 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 		}
 		return returned
 	}
-	p.waitLocked(ended, exited)
-	if !returned {
-		cancel(ContainerExited)
-		p.waitLocked(ended, nil)
+	if kindOf(spec.Lifecycle.PostStart) == kindSleep {
+		c.askExitLocked(ctx)
+		p.waitLocked(func() bool { return ended() || c.exit.asked == 0 }, nil)
+		p.waitLocked(ended, c.exit.exited)
 	}
+	if !returned && isClosed(c.exit.exited) {
+		cancel(ContainerExited)
+	}
+	p.waitLocked(ended, nil)
 	c.guests--
 	c.obsolete = c.obsolete || c.isIdle()
 	p.tidyLocked()
@@ -97,4 +95,14 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 		err = errors.Join(cause, err)
 	}
 	return !p.closed && p.current == nil && !c.ending, err
+}
+
+// isClosed tells whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -37,7 +37,7 @@ func (c *container) preStop() {
 	switch {
 	case !c.beginHook(kind):
 	case kind == kindSleep && tr.sleep != nil:
-		c.hookReturned(tr.sleep.run(c.grace, c.exited(c.grace), c.handler().Sleep.Seconds))
+		c.hookReturned(tr.sleep.run(c.grace, c.exited(c.grace.Done()), c.handler().Sleep.Seconds))
 	default:
 		c.runHook(kind)
 	}
@@ -79,7 +79,7 @@ func (c *container) runHook(kind handlerKind) {
 	})
 	var exited <-chan struct{}
 	if kind == kindSleep {
-		exited = c.exited(c.grace)
+		exited = c.exited(c.grace.Done())
 	}
 	select {
 	case <-returned:

@@ -116,6 +116,9 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	switch {
 	case err == nil:
 		c.result.ID, c.started = id, true
+		if c.ending && kindOf(c.handler()) == kindSleep {
+			c.askExitLocked(c.life)
+		}
 		p.supersedeLocked(c)
 	case !c.ending:
 		c.obsolete = true

@@ -157,6 +157,15 @@ func TestASilentStopIsForced(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 2 * time.Second })
 }
 
+// One that is silent is asked for a kill, whatever is left of the floor.
+func TestASilentStopIsForcedWithinTheFloor(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.asks("app"))
+	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 500 * time.Millisecond })
+}
+
 func TestAHungStopEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: 1})
