@@ -123,10 +123,11 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.post(exec(), lifecycletest.Script{IgnoreTerm: true})
+				b.post(exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "exit status 143")
+					require.LessOrEqual(b, b.at(), 3*time.Second, "it ends with its container's stop")
 				})
 				synctest.Wait()
 				end(b)

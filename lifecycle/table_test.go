@@ -94,7 +94,7 @@ func TestANilPodIsAnError(t *testing.T) {
 // What Start has started is stopped, whatever status and watcher say of it.
 func TestWhatStartHasStartedIsStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container("app", nil))
+		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container("app", nil), container("never", nil))
 		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
 		result := b.kill()
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
