@@ -149,6 +149,15 @@ func TestAContainerFromBeforeTheEndHasTheOldDeadline(t *testing.T) {
 		require.Len(b, result.Containers, 2, "it belongs to the termination that ended")
 		require.Equal(b, 30*time.Second, b.at())
 	})
+	inBubble(t, 30, func(b *bed) { // which gets shorter
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.kill()
+		b.rt.Start("unseen", lifecycletest.Script{IgnoreTerm: true})
+		b.restarted("unseen", b.start.Add(time.Second))
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(3))})
+		require.NoError(b, err)
+		require.Equal(b, [][2]time.Duration{{3, 2000}}, b.asks("unseen"))
+	})
 }
 
 // Runtimes of processes use their names again.
