@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -73,10 +74,10 @@ func (c *chaos) chance(n int) bool {
 
 // stumble sometimes does not return.
 func (c *chaos) stumble(n int) {
-	switch {
-	case c.chance(n):
+	if c.chance(n) {
 		panic("boom")
-	case c.chance(n):
+	}
+	if c.chance(n) {
 		goruntime.Goexit()
 	}
 }
@@ -211,7 +212,7 @@ func running(pod *v1.Pod, rt *lifecycletest.Runtime) []lifecycle.Container {
 // actor does one thing to a pod at a time.
 func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
 	override := ptr.To(int64(c.random.IntN(20)))
-	name := "c" + fmt.Sprint(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
+	name := "c" + strconv.Itoa(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
 	return func() {
 		<-time.After(at)
 		switch what {

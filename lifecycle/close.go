@@ -43,7 +43,7 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	for _, p := range tables {
 		p.leave()
 	}
-	var stuck []string
+	var stuck []string //nolint:prealloc // empty as a rule
 	for _, p := range tables {
 		stuck = append(stuck, p.awaitIdle(ctx)...)
 	}

@@ -144,6 +144,9 @@ func (c *container) watch() (d deadline, changed <-chan struct{}) {
 	return c.deadline, c.table.changedLocked()
 }
 
+// isLeft tells whether the agent stops.
+func (c *container) isLeft() bool { return c.life.Err() != nil }
+
 func (c *container) setPhase(phase Phase) {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
@@ -186,7 +189,7 @@ func (c *container) walk() (Outcome, error) {
 
 // hasExitedUnseen tells whether a container has exited of which only Start knew.
 func (c *container) hasExitedUnseen() bool {
-	return c.unseen && !c.hook.ran && isClosed(c.exited(c.life.Done()))
+	return c.unseen && isClosed(c.exited(c.life.Done()))
 }
 
 // end gives a container its outcome, and lets those go who wait for their turn.

@@ -61,7 +61,7 @@ func (r role) mustWaitFor(other role) bool {
 // wait is over. Containers that do not run are not in the termination, and so are
 // waited for by none (k/k#125880).
 func (c *container) firstLocked() *container {
-	if !c.inOrder || c.role < roleFirstSidecar || len(c.parts) == 0 || c.grace.Err() != nil || c.deadline.isOver() {
+	if !c.inOrder || c.role < roleFirstSidecar || len(c.parts) == 0 || c.grace.Err() != nil {
 		return nil
 	}
 	for _, other := range c.parts[len(c.parts)-1].active.containers {

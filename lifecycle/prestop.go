@@ -48,7 +48,7 @@ func (c *container) beginHook(kind handlerKind) bool {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
 	switch {
-	case c.handler() == nil, c.life.Err() != nil:
+	case c.handler() == nil, c.isLeft():
 		return false
 	case c.hook.ran, c.deadline.isOver(), kind == kindSleep && !c.table.terminator.sleeps:
 		c.hook.ran = true
@@ -119,7 +119,7 @@ func (c *container) hookReturned(err error) {
 		c.endHookLocked(HookCompleted)
 	case hook.Cause != "":
 		c.endHookLocked(HookCut)
-	case c.life.Err() != nil:
+	case c.isLeft():
 		hook.Cause = AgentStopping
 		c.endHookLocked(HookCut)
 	case c.deadline.isOver():

@@ -55,12 +55,10 @@ func (r record) unpack() ContainerResult {
 }
 
 // revive makes a container of a record that is in the table again. It keeps the
-// deadline of its pod, and its hook has had its chance.
+// deadline of its pod.
 func (r record) revive(p *podTable, t *Termination) *container {
-	c := &container{
+	return &container{
 		table: p, result: r.unpack(), deadline: t.deadline,
 		endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
 	}
-	c.hook.ran = true
-	return c
 }

@@ -51,6 +51,15 @@ func TestWhatIsNotRestarted(t *testing.T) {
 		require.False(b, again)
 		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", nil), lifecycle.ErrTerminating)
 	})
+	inBubble(t, 5, func(b *bed) { // its grace is over, and it is being stopped
+		b.sidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(6 * time.Second)
+		again, _ := termination.ShouldRestart("proxy")
+		require.False(b, again)
+		<-termination.Done()
+	})
 	inBubble(t, 1, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -46,8 +46,7 @@ func ContainersOf(pod *v1.Pod) []Container {
 // stateless are the main containers and sidecars of a pod whose status does not say
 // whether they run, though they may.
 func stateless(pod *v1.Pod) (unknown []Container) {
-	switch pod.Status.Phase {
-	case v1.PodPending, v1.PodSucceeded, v1.PodFailed:
+	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
 		return nil
 	}
 	specs := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)

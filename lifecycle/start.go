@@ -157,7 +157,7 @@ func (c *container) awaitStart() (Outcome, error) {
 		c.table.waitLocked(func() bool { return !c.starting() }, c.grace.Done())
 	}
 	switch {
-	case c.life.Err() != nil:
+	case c.isLeft():
 		return LeftRunning, nil
 	case c.starting():
 		return RuntimeStuck, errNeverStarted

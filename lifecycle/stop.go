@@ -66,7 +66,7 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // stop stops a container.
 func (c *container) stop() (Outcome, error) {
-	if c.life.Err() != nil {
+	if c.isLeft() {
 		return LeftRunning, nil
 	}
 	s := &stop{
@@ -175,7 +175,7 @@ func (s *stop) answered(a answer) Outcome {
 		return GraceExceeded
 	case errors.Is(a.err, ErrContainerNotFound):
 		return NotFound
-	case s.container.life.Err() != nil:
+	case s.container.isLeft():
 		return LeftRunning
 	}
 	s.due = time.Now().Add(s.retry)

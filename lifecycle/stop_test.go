@@ -53,8 +53,20 @@ func TestARuntimeThatComesBackAfterTheDeadline(t *testing.T) {
 		result := b.kill()
 		require.Equal(b, lifecycle.Forced, result.Outcome())
 		require.Equal(b, [][2]time.Duration{
-			{2, 0}, {2, 100}, {2, 300}, {2, 700}, {2, 1500}, {1, 2500}, {0, 3500}, {0, 4500},
-			{0, 5500}, {0, 6500}, {0, 7500}, {0, 8500}, {0, 9500}, {0, 10500},
+			{2, 0},
+			{2, 100},
+			{2, 300},
+			{2, 700},
+			{2, 1500},
+			{1, 2500},
+			{0, 3500},
+			{0, 4500},
+			{0, 5500},
+			{0, 6500},
+			{0, 7500},
+			{0, 8500},
+			{0, 9500},
+			{0, 10500},
 		}, b.asks("app"))
 		require.Equal(b, [2]time.Duration{2, 2000}, b.asks("proxy")[0], "who waits for it is released at the deadline")
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")

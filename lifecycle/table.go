@@ -127,8 +127,10 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 	if c == nil || c.hasEnded() && began.After(c.endedAt) {
 		c = p.addLocked(named.Name, named.ID)
 	}
-	c.pod, c.began, c.unseen = pod, began, false
-	c.hook.ran = c.hook.ran || named.PreStopDone
+	if !c.ending {
+		c.pod, c.began, c.unseen = pod, began, false
+		c.hook.ran = c.hook.ran || named.PreStopDone
+	}
 	return c
 }
 
@@ -167,7 +169,7 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*contain
 	}
 	for _, c := range p.containers {
 		if !slices.Contains(chosen, c) && c.mayRun(pod) {
-			c.unseen = c.started
+			c.unseen = c.started && !c.ending || c.unseen
 			chosen = append(chosen, c)
 		}
 	}
