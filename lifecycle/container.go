@@ -88,7 +88,7 @@ func (c *container) isNews() bool {
 }
 
 // beginLocked sends a container on its way to its end, in a goroutine of its own. A
-// container that got stuck keeps its deadline.
+// container that got stuck keeps its deadline. ctx gives values, and must not end.
 func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline) {
 	if c.deadline.since.IsZero() || until.at().Before(c.deadline.at()) {
 		c.deadline = until
@@ -108,7 +108,6 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 		return
 	}
 	c.ending = true
-	ctx = context.WithoutCancel(ctx)
 	c.life, c.endLife = context.WithCancelCause(ctx)
 	c.grace, c.endGrace = context.WithCancelCause(ctx)
 	c.timer = time.AfterFunc(time.Until(c.deadline.at()), c.expire)

@@ -89,7 +89,7 @@ func (p *podTable) killLocked(ctx context.Context, pod *v1.Pod, c *container, re
 			c.message = killMessage(pod, c.result.Name, req.Reason)
 		}
 		c.hookOnly, c.obsolete = hookOnly, false
-		c.beginLocked(ctx, pod, until)
+		c.beginLocked(context.WithoutCancel(ctx), pod, until)
 	}
 }
 

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +22,17 @@ func unknownContainer(name string) error {
 	return fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
 }
 
-// statusesOf are the statuses of all containers of a pod.
-func statusesOf(pod *v1.Pod) []v1.ContainerStatus {
-	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses)
+// statusesOf are the statuses of all containers of a pod, which are large, in place.
+func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
+	return func(yield func(*v1.ContainerStatus) bool) {
+		for _, list := range [...][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ContainersOf gives the containers that run by the status of a pod: regular ones,
@@ -35,7 +44,7 @@ func ContainersOf(pod *v1.Pod) []Container {
 	if pod == nil {
 		return running
 	}
-	for _, status := range statusesOf(pod) {
+	for status := range statusesOf(pod) {
 		if status.State.Running != nil {
 			running = append(running, Container{Name: status.Name, ID: bareID(status.ContainerID)})
 		}
@@ -49,16 +58,20 @@ func stateless(pod *v1.Pod) (unknown []Container) {
 	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
 		return nil
 	}
-	specs := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
-	for i := range specs {
-		if i >= len(pod.Spec.Containers) && !isSidecar(&specs[i]) {
-			continue
+	add := func(name string) {
+		for s := range statusesOf(pod) {
+			if s.Name == name && s.State != (v1.ContainerState{}) {
+				return
+			}
 		}
-		stated := func(s v1.ContainerStatus) bool {
-			return s.Name == specs[i].Name && s.State != v1.ContainerState{}
-		}
-		if !slices.ContainsFunc(statusesOf(pod), stated) {
-			unknown = append(unknown, Container{Name: specs[i].Name})
+		unknown = append(unknown, Container{Name: name})
+	}
+	for i := range pod.Spec.Containers {
+		add(pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
+			add(c.Name)
 		}
 	}
 	return unknown
@@ -67,7 +80,7 @@ func stateless(pod *v1.Pod) (unknown []Container) {
 // startOf is when a running container was started by the status of its pod, zero if
 // that does not say.
 func startOf(pod *v1.Pod, id string) time.Time {
-	for _, status := range statusesOf(pod) {
+	for status := range statusesOf(pod) {
 		if running := status.State.Running; running != nil && bareID(status.ContainerID) == id {
 			return running.StartedAt.Time
 		}
@@ -77,11 +90,14 @@ func startOf(pod *v1.Pod, id string) time.Time {
 
 // hasExited tells whether a container has exited by the status of its pod.
 func hasExited(pod *v1.Pod, id string) bool {
-	return slices.ContainsFunc(statusesOf(pod), func(s v1.ContainerStatus) bool {
+	for s := range statusesOf(pod) {
 		now, before := s.State.Terminated, s.LastTerminationState.Terminated
-		return now != nil && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
-			before != nil && bareID(before.ContainerID) == id
-	})
+		if now != nil && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
+			before != nil && bareID(before.ContainerID) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // bareID is a container ID without the name of its runtime.

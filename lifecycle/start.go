@@ -127,7 +127,7 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	}
 	if late && err == nil {
 		c.hook.ran, c.obsolete, c.deadline = true, false, deadline{}
-		c.beginLocked(ctx, c.pod, grant(0))
+		c.beginLocked(context.WithoutCancel(ctx), c.pod, grant(0))
 		p.waitLocked(func() bool { return !c.ending }, nil)
 		err = resultOf(c.result).Err()
 	}
