@@ -2,11 +2,11 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // StillRunningError says which containers had not ended when the waiting for them
@@ -18,9 +18,14 @@ type StillRunningError struct {
 	Cause error
 }
 
-// Error names the containers.
+// Error names the containers, after the kubelet's text where a timeout has ended the
+// waiting.
 func (e *StillRunningError) Error() string {
-	return fmt.Sprintf("stopped waiting for containers that have not ended: %s: %v", strings.Join(e.Containers, ", "), e.Cause)
+	text := "stopped waiting"
+	if errors.Is(e.Cause, context.DeadlineExceeded) {
+		text = "timeout waiting to kill pod"
+	}
+	return fmt.Sprintf("%s: containers that have not ended: %s: %v", text, strings.Join(e.Containers, ", "), e.Cause)
 }
 
 // Unwrap gives the cause.
@@ -34,20 +39,13 @@ func (e *StillRunningError) Unwrap() error { return e.Cause }
 // error is a [*StillRunningError] that names the containers whose hook or
 // StopContainer ignores its cancellation. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	leaving, guests := tr.shut()
-	for _, g := range guests {
-		g.cancel(AgentStopping)
+	tables := tr.shut()
+	for _, p := range tables {
+		p.leave()
 	}
-	for _, t := range leaving {
-		t.leave()
-	}
-	var stuck []string
-	for _, t := range leaving {
-		select {
-		case <-t.whenIdle():
-		case <-ctx.Done():
-			stuck = append(stuck, t.names(func(c *container) bool { return c.goroutines > 0 })...)
-		}
+	var stuck []string //nolint:prealloc // empty as a rule
+	for _, p := range tables {
+		stuck = append(stuck, p.awaitIdle(ctx)...)
 	}
 	if len(stuck) == 0 {
 		return nil
@@ -57,88 +55,40 @@ func (tr *Terminator) Close(ctx context.Context) error {
 }
 
 // shut lets nothing begin from now on, and gives what has begun.
-func (tr *Terminator) shut() (working []*Termination, guests []*guest) {
+func (tr *Terminator) shut() []*podTable {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.closed = true
-	return slices.Collect(maps.Keys(tr.working)), slices.Collect(maps.Keys(tr.guests))
+	return slices.Collect(maps.Values(tr.pods))
 }
 
-// isClosed tells whether nothing may begin any more.
-func (tr *Terminator) isClosed() bool {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return tr.closed
-}
-
-// release lets go of a termination that has ended and for which nothing works.
-func (tr *Terminator) release(t *Termination) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	delete(tr.working, t)
-}
-
-// leave ends a termination because the agent stops.
-func (t *Termination) leave() {
-	t.mu.Lock()
-	defer t.unlock()
-	t.leaveLocked()
-}
-
-func (t *Termination) leaveLocked() {
-	if t.over {
-		return
-	}
-	t.left, t.cause = true, AgentStopping
-	t.endLife(AgentStopping)
-	for i := range t.containers {
-		t.containers[i].leaveLocked()
-	}
-	t.settleLocked()
-}
-
-// leaveLocked leaves a container as it is.
-func (c *container) leaveLocked() {
-	if c.stop.ended {
-		return
-	}
-	if c.hook.state == hookRunning {
-		c.hook.state, c.hook.cutAt = hookCut, time.Now()
-		c.result.Hook.Cause = AgentStopping
-	}
-	c.stop.errs = append(c.stop.errs, AgentStopping)
-	c.endLocked(LeftRunning)
-}
-
-// whenIdle is closed once the termination has ended and no goroutine works for it.
-func (t *Termination) whenIdle() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.idle == nil {
-		t.idle = make(chan struct{})
-		if t.reported && t.goroutines == 0 {
-			close(t.idle)
+// leave leaves the containers of a pod as they are.
+func (p *podTable) leave() {
+	p.mu.Lock()
+	defer p.unlock()
+	p.closed = true
+	for _, c := range p.containers {
+		if c.starting() {
+			c.start.cancel(AgentStopping)
+		}
+		if c.ending {
+			c.endGrace(AgentStopping)
+			c.endLife(AgentStopping)
 		}
 	}
-	return t.idle
 }
 
-// names gives the containers that are meant, as [StillRunningError] has them.
-func (t *Termination) names(meant func(*container) bool) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var names []string
-	for i := range t.containers {
-		if c := &t.containers[i]; meant(c) {
-			names = append(names, t.pod.Namespace+"/"+t.pod.Name+"/"+c.result.Name)
+// awaitIdle waits until no goroutine works for a pod, and names the containers for
+// which one still does when ctx has ended.
+func (p *podTable) awaitIdle(ctx context.Context) (stuck []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	works := func(c *container) bool { return c.calls > 0 }
+	p.waitLocked(func() bool { return !slices.ContainsFunc(p.containers, works) }, ctx.Done())
+	for _, c := range p.containers {
+		if works(c) {
+			stuck = append(stuck, c.fullName())
 		}
 	}
-	return names
-}
-
-// stillRunning is the error of a caller that stopped waiting.
-func (t *Termination) stillRunning(ctx context.Context) error {
-	names := t.names(func(c *container) bool { return !c.stop.ended })
-	slices.Sort(names)
-	return &StillRunningError{Containers: names, Cause: context.Cause(ctx)}
+	return stuck
 }

@@ -4,97 +4,62 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
-
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// graceContext is a context whose deadline is that of its termination, at the time
-// of asking: it moves earlier when the termination is shortened. It ends with the
-// [Cause], at the deadline or before it.
+// timerLag is how late a timer may come. A StopContainer that is asked for so long
+// after the deadline still has the whole floor.
+const timerLag = 100 * time.Millisecond
+
+// deadline is when the grace of a pod, or of one of its containers, is over. It only
+// moves earlier.
+type deadline struct {
+	granted   int64     // seconds, which may be 0 or less for a single container
+	since     time.Time // from when they count
+	shortened bool      // they are not what was granted first
+}
+
+// grant is the deadline of a grace that begins now.
+func grant(seconds int64) deadline { return deadline{granted: seconds, since: time.Now()} }
+
+func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(d.granted)) }
+
+func (d deadline) isOver() bool { return !time.Now().Before(d.at()) }
+
+// left is the timeout that a StopContainer has now, in seconds: what was used is
+// truncated to whole seconds, once. The floor counts from the deadline on, so that a
+// stop which has to be asked for again after it gets what is left of the floor, and
+// then 0.
+func (d deadline) left() int64 {
+	left := graceperiod.Remaining(d.granted, time.Since(d.since))
+	late := time.Since(d.at())
+	if late < timerLag {
+		return left
+	}
+	floor := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
+	return min(left, int64(max(floor-late, 0)/time.Second))
+}
+
+// cause is why what the deadline ends is ended.
+func (d deadline) cause() Cause {
+	if d.shortened {
+		return Shortened
+	}
+	return GraceSpent
+}
+
+// graceContext is a context whose deadline is that of its container at the time of
+// asking: it moves earlier when the grace is shortened. It ends with a [Cause], at the
+// deadline or before it.
 type graceContext struct {
 	context.Context
 
-	termination *Termination
+	container *container
 }
 
-// Deadline is when the time of the pod is over.
-func (c *graceContext) Deadline() (time.Time, bool) { return c.termination.Deadline(), true }
-
-// Deadline is when hooks and waits end and every container has at most
-// [graceperiod.MinimumContainerSeconds] left. It only ever moves earlier.
-func (t *Termination) Deadline() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.deadlineLocked()
-}
-
-func (t *Termination) deadlineLocked() time.Time {
-	return t.since.Add(graceperiod.Duration(t.granted))
-}
-
-// spentLocked tells whether the time of the pod is over.
-func (t *Termination) spentLocked() bool {
-	return t.left || !time.Now().Before(t.deadlineLocked())
-}
-
-// leftLocked is what a container may ask of the runtime now, in seconds: what was
-// used is truncated to whole seconds, once, and never less than the floor is left.
-func (t *Termination) leftLocked() int64 {
-	return graceperiod.Remaining(t.granted, time.Since(t.since))
-}
-
-// Shorten moves the deadline to seconds from now, 1 at least, and tells whether that
-// is earlier than it was; if it is not, nothing changes. It takes effect at once: a
-// hook or a wait ends at the new deadline, and a stop in flight is overtaken by a
-// second, parallel StopContainer with less.
-func (t *Termination) Shorten(seconds int64) bool {
-	seconds = max(seconds, graceperiod.MinimumPodSeconds)
-	t.mu.Lock()
-	defer t.unlock()
-	now := time.Now()
-	if t.over || t.left || !now.Add(graceperiod.Duration(seconds)).Before(t.deadlineLocked()) {
-		return false
-	}
-	t.deferLocked(func() {
-		klog.FromContext(t.life).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(t.pod), "gracePeriod", seconds)
-	})
-	t.granted, t.since, t.cause = seconds, now, Shortened
-	if t.timer != nil {
-		t.timer.Reset(graceperiod.Duration(seconds))
-	}
-	for i := range t.containers {
-		t.containers[i].overtakeLocked()
-		t.containers[i].shortenKillLocked()
-	}
-	return true
-}
-
-// join shortens a termination if a further request for it asks for less.
-func (t *Termination) join(pod *v1.Pod, req Request) {
-	t.mu.Lock()
-	granted := t.granted
-	t.mu.Unlock()
-	if seconds, shortened := graceperiod.ForPod(pod, granted, req.GracePeriodSeconds); shortened {
-		t.Shorten(seconds)
-	}
-}
-
-// expire is called when the deadline has come.
-func (t *Termination) expire() {
-	t.mu.Lock()
-	defer t.unlock()
-	if t.over || !t.spentLocked() {
-		return // shortened in the moment that the timer fired
-	}
-	t.endGrace(t.cause)
-	for i := range t.containers {
-		c := &t.containers[i]
-		t.goLocked(c, c.cutHookLocked(t.cause))
-		if c.starting {
-			c.neverStartedLocked()
-		}
-	}
-	t.giveTurnsLocked()
+// Deadline is when the grace of the container is over.
+func (g *graceContext) Deadline() (time.Time, bool) {
+	g.container.table.mu.Lock()
+	defer g.container.table.mu.Unlock()
+	return g.container.deadline.at(), true
 }

@@ -3,10 +3,10 @@
 // under one deadline that only ever moves earlier.
 //
 //	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-//		Runtime: runtime, // StopContainer, as in the container runtime interface
-//		Hooks:   lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: runtime}),
-//		Exits:   runtime, // tells when a container has exited
-//		Events:  recorder,
+//		Runtime:  runtime, // StopContainer, as in the container runtime interface
+//		Commands: runtime, // runs the commands of exec hooks
+//		Exits:    runtime, // tells when a container has exited
+//		Events:   recorder,
 //	})
 //	if err != nil {
 //		return err
@@ -23,6 +23,17 @@
 // [Terminator.KillContainer] are for the life before the end. [HandlerRunner] runs one
 // hook by itself.
 //
+// # The table of a pod
+//
+// Of each pod the terminator keeps one table of its containers, by container ID, until
+// [Terminator.Forget]: which were started, whether their preStop hook has run, and
+// whether they have ended. All methods work on that table. A termination so takes over
+// the kill of a single container that is under way, a second call of whatever kind joins
+// the first, a deadline only moves earlier, and no hook runs twice.
+//
+// What is not known to have ended is never said to have ended: a pod whose status says
+// nothing of a container is [RuntimeStuck] with [ErrUnknownContainers].
+//
 // # The way of a container
 //
 // The order is that of the kubelet's killContainer: the grace; the Killing event; the
@@ -32,6 +43,13 @@
 // containers begin together, those of sidecars included, unless [HooksAtTurn] is asked
 // for. Sidecars stop after the main containers, the last declared first.
 //
+// A StopContainer that fails is asked again, after 100 ms at first and a second at most,
+// each time with what is left of the grace; from a second after the deadline on, that is
+// 0. One that is silent for StopSlack past its timeout is asked again with 0 beside it.
+// The first failure is logged and is a FailedKillPod event, one for the pod, and so is
+// logged that the container is stopped after all. Until GiveUp past the deadline the
+// runtime has no peace.
+//
 // # What ends what
 //
 // The outcome of a container by what happens to it:
@@ -39,11 +57,14 @@
 //	the container ends within its timeout          Graceful
 //	StopContainer lasts as long as its timeout     GraceExceeded (1)
 //	the runtime does not know the container        NotFound
-//	StopContainer fails, or is silent for          Forced, after one StopContainer
-//	  StopSlack past its timeout                     with timeout 0
-//	and that one fails or is silent, too           RuntimeStuck
-//	it was starting, and still is at the deadline  RuntimeStuck (2)
+//	it had exited, which only Start and the        NotFound
+//	  ExitWatcher knew
+//	a StopContainer with timeout 0 ends it         Forced
+//	GiveUp is over, and none has succeeded         RuntimeStuck (2)
+//	it was starting, and still is at the deadline  RuntimeStuck (2, 3)
+//	it was starting, and its start panics          RuntimeStuck
 //	it was starting, and does not come up          NotFound
+//	nobody knows its ID, or whether it runs        RuntimeStuck
 //	Close                                          LeftRunning
 //
 // The outcome of its hook, and the cause in it:
@@ -64,7 +85,10 @@
 // over: a stop that took that long is taken for a kill. A container that ends in that
 // very moment, or a runtime that is slow to answer, is taken for one as well.
 //
-// (2) If it comes up later, [Terminator.Start] stops it before it returns.
+// (2) [Terminator.KillPod] and [Terminator.KillContainer] ask for it again, under the old
+// deadline.
+//
+// (3) If it comes up later, [Terminator.Start] stops it before it returns.
 //
 // # Concurrency properties
 //
@@ -72,33 +96,31 @@
 // they share its one termination. Terminations belong to the [Terminator]; a
 // caller's context gives values, and bounds no more than that caller's waiting.
 //
-// A termination is driven by what happens. A goroutine exists for each call that may
-// block, one per hook and one per StopContainer; waiting for a turn, for a deadline or
-// for the exit that ends a sleep takes none. (Where the runner of hooks is not that of
-// [NewHandlerRunner], the exit takes one.)
-// [Terminator.Close] waits for all of them. [Terminator.Start] and
-// [Terminator.PostStart] run in their caller's goroutine.
+// A container that is being stopped has one goroutine, and each call of the embedder's
+// code, a sleep of [NewHandlerRunner] excepted, has one beside it. [Terminator.Close]
+// waits for all of them. [Terminator.Start] runs in its caller's goroutine, and so do the
+// events of [Terminator.PostStart] and [Termination.Wait].
 //
-// No mutex is held while a hook, the runtime, the event recorder or the metrics are
-// called. The recorder is called in the goroutine of Terminate, for the Killing
-// events, and in those of hooks: one that blocks holds them up.
+// Each pod has a mutex, and the terminator has one to find pods with. Neither is held
+// while the embedder's code is called, or anything blocks.
 //
 // # Failure modes
 //
 // A hook that hangs is cancelled at the deadline, and the stop does not wait until it
 // has returned; if it ignores its cancellation it is abandoned, counted, and named by
-// Close. A hook that panics has failed.
+// Close. An event recorder, or an [ExitWatcher], that hangs is waited for until a moment
+// after the deadline.
 //
-// A runtime that fails is asked once more, with timeout 0; one that is silent for
-// [TerminatorOptions.StopSlack] past its timeout, too. If that does not help, the container
-// is RuntimeStuck and those that wait for it go on: a pod ends at the latest 2 s and
-// twice the slack after its deadline. The agent may try again with
-// [Terminator.KillContainer]; no hook is run twice.
+// A runtime that fails or is silent costs a container no grace. One whose turn comes
+// after such a container is stopped at the deadline; its pod ends at the latest GiveUp
+// after its deadline, and may be killed again.
+//
+// Code of the embedder's that panics, or that ends its goroutine, is an error of the
+// container that it was called for, and its stack is logged: a hook has failed, a
+// StopContainer is asked again, and what a start has started is not known.
 //
 // An agent that stops leaves its containers running, and says so; the one that
 // follows it goes on with [graceperiod.LeftOfDeletion] and [Container.PreStopDone].
-//
-// What the terminator knows of a pod it keeps until [Terminator.Forget].
 //
 // # Testing
 //

@@ -36,9 +36,7 @@ func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 // exampleTerminator works on a fake runtime; an agent has its own.
 func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: rt,
-		Hooks:   lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: rt}),
-		Exits:   rt,
+		Runtime: rt, Commands: rt, Exits: rt,
 	})
 	if err != nil {
 		panic(err)
@@ -101,7 +99,7 @@ func ExampleTerminator_KillContainer() {
 	terminator := exampleTerminator(rt)
 
 	web := lifecycle.ContainersOf(pod)[0]
-	result, err := terminator.KillContainer(ctx, pod, web, graceperiod.ReasonLivenessProbe)
+	result, err := terminator.KillContainer(ctx, pod, web, lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 	fmt.Println(result.GrantedSeconds, result.Outcome, err)
 	// Output: 5 Graceful <nil>
 }
@@ -119,10 +117,12 @@ func ExampleTerminator_Start() {
 	fmt.Println(terminator.Start(ctx, pod, "web", start))
 	<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
 	err := terminator.Start(ctx, pod, "web", start)
-	fmt.Println(errors.Is(err, lifecycle.ErrTerminating), err)
+	fmt.Println(errors.Is(err, lifecycle.ErrTerminating))
+	fmt.Println(err)
 	// Output:
 	// <nil>
-	// true failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated
+	// true
+	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was and has not been forgotten
 }
 
 func ExampleTerminator_PostStart() {

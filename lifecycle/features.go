@@ -10,9 +10,6 @@ const (
 	// PodLifecycleSleepAction lets a hook sleep. Off: a sleep hook returns at
 	// once and says nothing, as in a kubelet without the gate (KEP-3960).
 	PodLifecycleSleepAction = features.PodLifecycleSleepAction
-	// PodLifecycleSleepActionAllowZero lets a sleep be of zero seconds. It has
-	// its effect in validation only (KEP-4818).
-	PodLifecycleSleepActionAllowZero = features.PodLifecycleSleepActionAllowZero
 	// ContainerStopSignals lets a container choose its stop signal (KEP-4960). Nothing
 	// here asks it: whoever creates containers does, see package stopsignal.
 	ContainerStopSignals = features.ContainerStopSignals
@@ -24,8 +21,9 @@ type FeatureGate interface {
 	Enabled(key featuregate.Feature) bool
 }
 
-// AddFeatureGates adds the gates of this package to gate, except those that it
-// has already. It must be called before the gate's AddFlag, which closes it.
+// AddFeatureGates adds the gates of this package to gate, and that of
+// PodLifecycleSleepActionAllowZero (KEP-4818), which validation asks for, except those
+// that it has already. It must be called before the gate's AddFlag, which closes it.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {
-	return features.Add(gate, PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero, ContainerStopSignals)
+	return features.Add(gate, PodLifecycleSleepAction, features.PodLifecycleSleepActionAllowZero, ContainerStopSignals)
 }

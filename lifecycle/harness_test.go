@@ -107,6 +107,16 @@ func (b *bed) requireEvents(want ...string) {
 	require.Equal(b, want, got)
 }
 
+// requireAnyEvents is requireEvents in any order.
+func (b *bed) requireAnyEvents(want ...string) {
+	b.Helper()
+	var got []string
+	for _, e := range b.events.All() {
+		got = append(got, e.Reason)
+	}
+	require.ElementsMatch(b, want, got)
+}
+
 // kill terminates the pod with its own grace and waits for the end.
 func (b *bed) kill() lifecycle.Result {
 	b.Helper()

@@ -13,6 +13,10 @@ import (
 // a [CommandRunner].
 var errNoCommands = errors.New("no command runner for exec hooks")
 
+// mostOutput is how much of a command's output is kept, in bytes: printing hundreds of
+// megabytes would cost an agent its memory.
+const mostOutput = 64 << 10
+
 // execHook runs a command in the hook's container.
 type execHook struct {
 	commands CommandRunner
@@ -25,6 +29,7 @@ func (h *execHook) run(ctx context.Context, containerID string, pod *v1.Pod, con
 	if err == nil {
 		return "", nil
 	}
+	output = output[:min(len(output), mostOutput)]
 	return hookFailed(handler, pod, container, err) + fmt.Sprintf(", message: %q", output), err
 }
 

@@ -1,8 +1,10 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 // recordingCommands is a CommandRunner that answers what it is told to.
@@ -97,4 +100,20 @@ func TestExecHookWithoutCommandRunner(t *testing.T) {
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, execHandler("true"))
 	require.EqualError(t, err, "no command runner for exec hooks")
 	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks, message: ""`, msg)
+}
+
+// Of an output without end no more is kept, and printed, than anybody will read.
+func TestExecHookOutputIsBounded(t *testing.T) {
+	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endless{}})
+	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, exec())
+	require.ErrorIs(t, err, lifecycletest.ErrScripted)
+	require.Contains(t, message, strings.Repeat("x", 64<<10))
+	require.Less(t, len(message), 65<<10)
+}
+
+// endless is a runner whose command says more than 64 KiB.
+type endless struct{}
+
+func (endless) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
+	return bytes.Repeat([]byte("x"), 1<<20), lifecycletest.ErrScripted
 }

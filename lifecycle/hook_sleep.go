@@ -28,11 +28,19 @@ func (e *sleepCutError) Error() string { return "container terminated before sle
 
 func (e *sleepCutError) Unwrap() error { return e.cause }
 
-// run sleeps until the seconds are over or ctx is. Zero, a negative number and
-// a feature gate that is off sleep not at all and are no failure. Nothing is called
-// around the select that could be spared: what a sleeping hook takes in memory is,
-// for the most part, its stack.
-func (h *sleepHook) run(ctx context.Context, seconds int64) error {
+// sleepOf gives what sleeps in a runner of this package, nil for another.
+func sleepOf(hooks HandlerRunner) *sleepHook {
+	if own, ok := hooks.(*handlerRunner); ok {
+		return &own.sleep
+	}
+	return nil
+}
+
+// run sleeps until the seconds are over, or ctx is, or exited is closed: then it gives
+// [ContainerExited]. Zero, a negative number and a feature gate that is off sleep not
+// at all and are no failure. Nothing is called around the select that could be spared:
+// what a sleeping hook takes in memory is, for the most part, its stack.
+func (h *sleepHook) run(ctx context.Context, exited <-chan struct{}, seconds int64) error {
 	if !h.on || seconds <= 0 {
 		return nil
 	}
@@ -40,6 +48,9 @@ func (h *sleepHook) run(ctx context.Context, seconds int64) error {
 	select {
 	case <-time.After(graceperiod.Duration(seconds)):
 		return nil
+	case <-exited:
+		h.metrics.SleepEndedByExit()
+		return ContainerExited
 	case <-ctx.Done():
 		return h.cut(ctx, graceperiod.Duration(seconds)-time.Since(began))
 	}

@@ -96,7 +96,7 @@ func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod
 	case kindHTTPGet:
 		err = r.http.run(ctx, pod, container, handler.HTTPGet)
 	case kindSleep:
-		err = r.sleep.run(ctx, handler.Sleep.Seconds)
+		err = r.sleep.run(ctx, nil, handler.Sleep.Seconds)
 	case kindOther:
 		return invalidHandler(handler)
 	}

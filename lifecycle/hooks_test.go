@@ -126,7 +126,7 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 		},
 		"httpGet without a container": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: invalid port number: strconv.Atoi: parsing "admin": invalid syntax`,
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: strconv.Atoi: parsing "admin": invalid syntax`,
 		},
 		"sleep": {
 			v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}},

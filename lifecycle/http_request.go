@@ -69,7 +69,7 @@ func portOf(port intstr.IntOrString, container *v1.Container) (int, error) {
 	if port.Type == intstr.String {
 		var err error
 		if number, err = namedPort(port.StrVal, container); err != nil {
-			return 0, fmt.Errorf("invalid port number: %w", err)
+			return 0, err
 		}
 	}
 	if number < 1 || number > 65535 {

@@ -75,8 +75,8 @@ func TestHTTPHookPortThatIsNone(t *testing.T) {
 		"negative":     {intstr.FromInt32(-1), "invalid port number: -1"},
 		"too large":    {intstr.FromInt32(65536), "invalid port number: 65536"},
 		"text of zero": {intstr.FromString("0"), "invalid port number: 0"},
-		"empty":        {intstr.FromString(""), `invalid port number: strconv.Atoi: parsing "": invalid syntax`},
-		"unknown name": {intstr.FromString("http"), `invalid port number: strconv.Atoi: parsing "http": invalid syntax`},
+		"empty":        {intstr.FromString(""), `strconv.Atoi: parsing "": invalid syntax`},
+		"unknown name": {intstr.FromString("http"), `strconv.Atoi: parsing "http": invalid syntax`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

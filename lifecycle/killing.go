@@ -10,98 +10,101 @@ import (
 )
 
 // KillContainer ends one container whose pod goes on: its liveness or startup probe
-// has failed, or its postStart hook has. It has the grace that
-// [graceperiod.ForContainer] gives for the reason, a Killing event in the kubelet's
-// words, its preStop hook, no order, and the stop. Several at once run in parallel,
-// so that they take as long as the longest, not as their sum (k/k#138146).
+// has failed, its postStart hook has, or its definition has changed. It has its grace,
+// a Killing event, its preStop hook, no order, and the stop. Several at once run in
+// parallel, so that they take as long as the longest, not as their sum (k/k#138146).
 //
 // ctx bounds the waiting only, as in [Terminator.KillPod]. A container that is being
-// ended already, alone or with its pod, is waited for and not ended twice; one that its
-// pod's termination has ended is not ended again. When its pod's termination begins
-// later, the kill becomes a part of it and is shortened to the pod's grace. A kill that
-// ended [RuntimeStuck] may be repeated: the hook is not run again.
-func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, reason graceperiod.KillReason) (ContainerResult, error) {
-	return tr.killFor(ctx, pod, c, reason, killMessage(pod, c.Name, reason))
+// ended already, alone or with its pod, is waited for and not ended twice; a grace in
+// the request shortens what it has. One that has ended is not ended again. When its
+// pod's termination begins later, it adopts the container and holds it to the pod's
+// grace. A container that is [RuntimeStuck] is asked for again, under its old deadline;
+// no hook is run twice. A nil pod and an empty ID are errors.
+func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
+	return tr.kill(ctx, pod, c, req, false)
 }
 
-// killFor is KillContainer with the message of its event.
-func (tr *Terminator) killFor(ctx context.Context, pod *v1.Pod, c Container, reason graceperiod.KillReason, message string) (ContainerResult, error) {
-	spec, _ := findContainer(pod, c.Name)
-	return tr.kill(ctx, pod, c, graceperiod.ForContainer(pod, spec, reason), func(t *Termination) { t.message = message })
-}
-
-// killLate ends a container that came up after its pod had been terminated: at
-// once, but for the floor of a stop. The waiting is bounded by the stop.
-func (tr *Terminator) killLate(ctx context.Context, pod *v1.Pod, c Container) (ContainerResult, error) {
-	return tr.kill(context.WithoutCancel(ctx), pod, c, 0, func(*Termination) {})
-}
-
-// kill ends one container and waits for it.
-func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, c Container, seconds int64, set func(*Termination)) (ContainerResult, error) {
-	target, existed := tr.enterKill(ctx, pod, c, seconds, set)
-	if !existed {
-		tr.send(target.termination)
+// RunOnExit runs the preStop hook of a container that has ended by itself, which the
+// kubelet does not do (k/k#55807): an agent that wants it asks for it. The hook has
+// the grace of the container, [Terminator.Close] ends it, and it is not run again if the
+// container is killed or its pod terminated later. An exec hook fails, as its
+// container is gone, and a sleep ends at once where there is an [ExitWatcher].
+//
+// ctx bounds the waiting only: when it ends, the error is a [*StillRunningError]. What
+// the hook itself says is in the result.
+func (tr *Terminator) RunOnExit(ctx context.Context, pod *v1.Pod, c Container) (HookResult, error) {
+	result, err := tr.kill(ctx, pod, c, ContainerRequest{}, true)
+	if err == nil && result.Hook.Cause == AgentStopping {
+		err = AgentStopping
 	}
-	select {
-	case <-target.whenEnded():
-		result := target.snapshot()
-		return result, Result{Containers: []ContainerResult{result}}.Err()
-	case <-ctx.Done():
-		names := target.termination.names(func(other *container) bool { return other == target })
-		return target.snapshot(), &StillRunningError{Containers: names, Cause: context.Cause(ctx)}
-	}
+	return result.Hook, err
 }
 
-// enterKill finds what is ending a container, or enters a new kill of it.
-func (tr *Terminator) enterKill(ctx context.Context, pod *v1.Pod, c Container, seconds int64, set func(*Termination)) (target *container, existed bool) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	state := tr.stateLocked(pod)
-	if target := state.ending(c.ID); target != nil {
-		return target, true
+// kill sends one container on its way, unless it is, and waits for its end.
+func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, req ContainerRequest, hookOnly bool) (ContainerResult, error) {
+	if pod == nil {
+		return ContainerResult{Name: named.Name, ID: named.ID}, errNoPod
 	}
-	c.PreStopDone = c.PreStopDone || state.hookRan(c)
-	t := newTermination(ctx, tr, pod, seconds, []Container{c}, nil)
-	t.single = state
-	set(t)
-	put(&state.kills, c.ID, t)
-	tr.working[t] = struct{}{}
-	return &t.containers[0], false
+	if named.ID == "" {
+		return ContainerResult{Name: named.Name}, unknownContainer(named.Name)
+	}
+	p := tr.lock(pod)
+	p.reviveLocked()
+	c := p.nameLocked(pod, named)
+	p.killLocked(ctx, pod, c, req, hookOnly)
+	p.tidyLocked()
+	p.unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waitLocked(func() bool { return !c.ending }, ctx.Done())
+	if c.ending {
+		name := pod.Namespace + "/" + pod.Name + "/" + named.Name
+		return c.result, &StillRunningError{Containers: []string{name}, Cause: context.Cause(ctx)}
+	}
+	return c.result, resultOf(c.result).Err()
 }
 
-// ending finds what is ending a container, or has ended it; nil if nothing has.
-func (s *podState) ending(id string) *container {
-	if kill := s.kills[id]; kill != nil {
-		return &kill.containers[0]
+// killLocked begins the end of a container that is not being ended and has not. Where
+// the termination of its pod is under way, the container becomes a part of that.
+func (p *podTable) killLocked(ctx context.Context, pod *v1.Pod, c *container, req ContainerRequest, hookOnly bool) {
+	spec, _ := findContainer(pod, c.result.Name)
+	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
+	if req.GracePeriodSeconds != nil {
+		until.granted = *req.GracePeriodSeconds
 	}
-	if s.termination == nil {
-		return nil
-	}
-	return s.termination.ending(id)
-}
-
-// ending finds the container of an ID, unless its end got stuck.
-func (t *Termination) ending(id string) *container {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range t.containers {
-		if c := &t.containers[i]; c.result.ID == id && !c.starting && c.result.Outcome != RuntimeStuck {
-			return c
+	switch t := p.current; {
+	case c.ending && req.GracePeriodSeconds != nil:
+		c.limitLocked(until)
+	case !c.isToStop():
+	default:
+		if t != nil && t.active != nil && !c.isPartOf(t) {
+			t.active.containers = append(t.active.containers, c)
+			c.parts = append(c.parts, t)
 		}
+		if t != nil && t.active != nil && t.deadline.at().Before(until.at()) {
+			until = t.deadline
+		}
+		c.message = req.Message
+		if c.message == "" {
+			c.message = killMessage(pod, c.result.Name, req.Reason)
+		}
+		c.hookOnly, c.obsolete = hookOnly, false
+		c.beginLocked(context.WithoutCancel(ctx), pod, until)
 	}
-	return nil
 }
 
-// killEnded lets go of a kill, and remembers that the hook has run of a container
-// that may be killed again.
-func (tr *Terminator) killEnded(t *Termination) {
-	result := t.containers[0].snapshot()
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	delete(t.single.kills, result.ID)
-	if result.Hook.Outcome != "" && (t.exited || result.Outcome == RuntimeStuck) {
-		put(&t.single.hooksRun, result.Name, result.ID)
+// runOnExit runs the hook of a container that has exited, and tells whether that is
+// all: the container may have been found running, and its stop asked for, meanwhile.
+func (c *container) runOnExit() bool {
+	c.preStop()
+	c.awaitHook()
+	c.table.mu.Lock()
+	defer c.table.unlock()
+	if c.hookOnly {
+		c.closeLocked()
+		c.started, c.result.Phase, c.deadline = false, "", deadline{}
 	}
+	return c.hookOnly
 }
 
 // killMessage is the kubelet's message for the end of a container whose probe has
@@ -116,47 +119,13 @@ func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string
 	default:
 		return ""
 	}
+	spec, role := findContainer(pod, name)
+	if role >= roleFirstSidecar {
+		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
+	}
 	message := fmt.Sprintf("Container %s failed %s probe", name, probe)
-	if spec, role := findContainer(pod, name); spec != nil && role < roleFirstSidecar && pod.Spec.RestartPolicy == v1.RestartPolicyNever {
+	if spec != nil && pod.Spec.RestartPolicy == v1.RestartPolicyNever {
 		return message
 	}
 	return message + ", will be restarted"
-}
-
-// followLocked is the stage of a container that was being killed when its pod's
-// termination began: the kill is held to the pod's grace, and awaited.
-func (c *container) followLocked() stage {
-	c.result.Phase = PhaseStopping
-	c.shortenKillLocked()
-	kill := c.kill
-	return func(c *container) stage {
-		<-kill.whenEnded()
-		killed := kill.snapshot()
-		c.termination.mu.Lock()
-		defer c.termination.unlock()
-		return c.killedLocked(killed, kill.termination.exited)
-	}
-}
-
-// shortenKillLocked holds a kill to the grace of its pod.
-func (c *container) shortenKillLocked() {
-	if kill, seconds := c.kill, c.termination.granted; kill != nil {
-		c.termination.deferLocked(func() { kill.termination.Shorten(seconds) })
-	}
-}
-
-// killedLocked takes over what became of a kill. One that was of no use, and one that
-// only ran the hook of an exited container, is followed by the container's own stop.
-func (c *container) killedLocked(killed ContainerResult, hookOnly bool) stage {
-	c.kill = nil
-	if c.stop.ended {
-		return nil
-	}
-	c.hook.state, c.result.Hook = hookEnded, killed.Hook
-	if hookOnly || killed.Outcome == RuntimeStuck {
-		return c.nextLocked()
-	}
-	c.result.Stopping, c.result.Err = killed.Stopping, killed.Err
-	c.endLocked(killed.Outcome)
-	return nil
 }

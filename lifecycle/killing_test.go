@@ -38,7 +38,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 				b.pod.Spec.RestartPolicy = test.policy
 				b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
 				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(9))}
-				result, err := b.KillContainer(b.Context(), b.pod, named("app"), test.reason)
+				result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: test.reason})
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.GraceExceeded, result.Outcome)
 				require.Equal(b, test.timeout, result.GrantedSeconds)
@@ -52,7 +52,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 func TestAGraceOfZeroRunsNoHook(t *testing.T) {
 	inBubble(t, 0, func(b *bed) {
 		b.main("app", sleep(5), lifecycletest.Script{})
-		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
 		b.requireStop("app", 2, 0)
@@ -68,7 +68,7 @@ func TestKillsRunInParallel(t *testing.T) {
 		}
 		for i := range 4 {
 			wg.Go(func() {
-				_, err := b.KillContainer(b.Context(), b.pod, named(fmt.Sprint("app-", i)), graceperiod.ReasonLivenessProbe)
+				_, err := b.KillContainer(b.Context(), b.pod, named(fmt.Sprint("app-", i)), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 				require.NoError(b, err)
 			})
 		}
@@ -81,7 +81,7 @@ func TestASidecarIsKilledOutOfOrder(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{})
-		_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), graceperiod.ReasonLivenessProbe)
+		_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 		require.NoError(b, err)
 		require.Zero(b, b.at())
 		require.Len(b, b.rt.Stops(), 1)
@@ -94,7 +94,7 @@ func TestTwoKillsOfAContainerAreOne(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+				_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 				require.NoError(b, err)
 			})
 		}
@@ -110,7 +110,7 @@ func TestAKillBecomesAPartOfItsPodsTermination(t *testing.T) {
 		b.main("web", nil, lifecycletest.Script{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 			require.NoError(b, err)
 		})
 		<-time.After(10 * time.Second)
@@ -132,7 +132,7 @@ func TestAKillIsShortenedWithItsPod(t *testing.T) {
 		b.main("app", sleep(40), lifecycletest.Script{IgnoreTerm: true})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 			require.NoError(b, err)
 		})
 		synctest.Wait()
@@ -152,7 +152,7 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 		b.main("app", sleep(5), lifecycletest.Script{})
 		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonLivenessProbe)
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 		require.NoError(b, err)
 		require.EqualValues(b, 60, result.GrantedSeconds)
 		require.Equal(b, 5*time.Second, b.at())
@@ -160,44 +160,69 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 	})
 }
 
+// stuckUntil plays a runtime that fails every call until a time after the start of the
+// test, and a terminator that gives up after a second.
+func (b *bed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
+
+func impatient(o *lifecycle.TerminatorOptions) { o.GiveUp = time.Second }
+
 func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{FailStops: 2})
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		b.main("app", sleep(1), lifecycletest.Script{IgnoreTerm: true})
+		b.stuckUntil(time.Minute)
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
+		require.Equal(b, 11*time.Second, b.at())
+		<-time.After(time.Minute)
+		began := time.Now()
+		result, err = b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
-		require.Len(b, b.rt.Execs(), 1)
-	})
+		require.Equal(b, lifecycle.Forced, result.Outcome, "its deadline is over")
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: time.Second}, result.Hook)
+		require.Equal(b, began, b.rt.Exits()[0].At)
+		b.requireEvents("Killing", "FailedKillPod")
+	}, impatient)
 }
 
 func TestATerminationGoesOnWhereAKillGotStuck(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Second), FailStops: 2})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
-			require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		})
-		synctest.Wait()
+		b.main("app", exec(), lifecycletest.Script{})
+		b.stuckUntil(11500 * time.Millisecond)
+		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		result := b.kill()
-		wg.Wait()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.Forced, result.Outcome())
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
-		require.Len(b, b.rt.Execs(), 1)
-	})
+		require.Equal(b, 11700*time.Millisecond, b.at(), "tried again at 11, 11.1, 11.3 and 11.7 s")
+	}, impatient)
 }
 
 func TestAStuckTerminationCanBeFollowedByAKill(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{FailStops: 2})
+		b.main("app", sleep(1), lifecycletest.Script{})
+		b.stuckUntil(20 * time.Second)
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		_, err = b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		<-time.After(10 * time.Second)
+		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Len(b, b.rt.Execs(), 1)
-	})
+		require.Equal(b, lifecycle.Forced, result.Outcome)
+		pod := b.kill() // which has heard of it
+		require.Equal(b, lifecycle.Forced, pod.Outcome())
+		require.Equal(b, []string{"app"}, stopped(b.rt))
+	}, impatient)
+}
+
+// stopped are the containers whose stop has succeeded.
+func stopped(rt *lifecycletest.Runtime) (ids []string) {
+	for _, stop := range rt.Stops() {
+		if stop.Err == nil {
+			ids = append(ids, stop.ID)
+		}
+	}
+	return ids
 }
 
 func TestACallerOfKillContainerMayLeave(t *testing.T) {
@@ -205,7 +230,7 @@ func TestACallerOfKillContainerMayLeave(t *testing.T) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		result, err := b.KillContainer(ctx, b.pod, named("app"), graceperiod.ReasonUnknown)
+		result, err := b.KillContainer(ctx, b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.ErrorContains(b, err, "ns/pod/app")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.Equal(b, lifecycle.PhaseStopping, result.Phase)
@@ -219,7 +244,7 @@ func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 		b.rt.Start("stray", lifecycletest.Script{})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("stray")}})
 		require.NoError(b, err)
-		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)"`)
+		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)" when killing container for reason ""`)
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
 	})
 }
@@ -229,14 +254,14 @@ func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 		b.main("app", sleep(40), lifecycletest.Script{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			result, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 			require.ErrorIs(b, err, lifecycle.AgentStopping)
 			require.Equal(b, lifecycle.LeftRunning, result.Outcome)
 		})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
 		wg.Wait()
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.ErrorIs(b, err, lifecycle.AgentStopping)
 		require.Empty(b, b.rt.Stops())
 	})

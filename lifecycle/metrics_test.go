@@ -35,7 +35,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}, counted)
 	inBubble(t, 10, func(b *bed) { // a kill of one container is no termination of a pod
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
 	var deaf chan struct{}
@@ -71,4 +71,20 @@ kubelet_sleep_action_terminated_early_total 1
 	pods, err := testutil.GatherAndCount(registry, "kubelet_pod_termination_duration_seconds")
 	require.NoError(t, err)
 	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
+}
+
+// A container that had to be forced is not one that has used up its grace.
+func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
+	require.NoError(t, err)
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# TYPE kubelet_containers_killed_after_grace_total counter
+kubelet_containers_killed_after_grace_total 0
+`), "kubelet_containers_killed_after_grace_total"))
 }

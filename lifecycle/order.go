@@ -56,24 +56,31 @@ func (r role) mustWaitFor(other role) bool {
 	return r >= roleFirstSidecar && (other == roleMain || other > r)
 }
 
-// hasTurnLocked tells whether a container may be stopped now: nobody that it waits
-// for is left, or the time to wait is over. Containers that do not run are not
-// in the termination, and so are waited for by none (k/k#125880).
-func (c *container) hasTurnLocked() bool {
-	t := c.termination
-	return t.spentLocked() || !t.anyLocked(func(other *container) bool {
-		return !other.stop.ended && c.role.mustWaitFor(other.role)
-	})
+// firstLocked gives a container that must have ended before another one is stopped,
+// nil if that may be stopped now: nobody that it waits for is left, or the time to
+// wait is over. Containers that do not run are not in the termination, and so are
+// waited for by none (k/k#125880).
+func (c *container) firstLocked() *container {
+	if !c.inOrder || c.role < roleFirstSidecar || len(c.parts) == 0 || c.grace.Err() != nil {
+		return nil
+	}
+	for _, other := range c.parts[len(c.parts)-1].active.containers {
+		if other.result.Outcome == "" && c.role.mustWaitFor(other.role) {
+			return other
+		}
+	}
+	return nil
 }
 
-// giveTurnsLocked sends those on their way who wait, and whose turn it is now.
-func (t *Termination) giveTurnsLocked() {
-	for i := range t.containers {
-		c := &t.containers[i]
-		if c.result.Phase != PhaseWaiting || c.stop.ended || !c.hasTurnLocked() {
-			continue
-		}
-		c.result.Waited += time.Since(c.waitingSince)
-		t.goLocked(c, c.nextLocked())
+// awaitTurn waits until a container may be stopped.
+func (c *container) awaitTurn() {
+	c.table.mu.Lock()
+	defer c.table.unlock()
+	if c.firstLocked() == nil {
+		return
 	}
+	began := time.Now()
+	c.result.Phase = PhaseWaiting
+	c.table.waitLocked(func() bool { return c.firstLocked() == nil }, c.grace.Done())
+	c.result.Waited = time.Since(began)
 }

@@ -91,7 +91,7 @@ func TestAContainerThatDoesNotRunIsWaitedForByNone(t *testing.T) {
 		b.sidecar("logs", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{})
 		b.declare("never")
-		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{} // logs has exited
+		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}} // logs has exited
 		b.kill()
 		require.Zero(b, b.at())
 		require.Len(b, b.rt.Stops(), 2)
@@ -110,7 +110,7 @@ func TestReverseOrderHoldsOverAGap(t *testing.T) {
 		b.sidecar("first", nil, lifecycletest.Script{})
 		b.sidecar("second", nil, lifecycletest.Script{})
 		b.sidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
-		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{}
+		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 		b.kill()
 		b.requireStop("first", 56, 4*time.Second)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -20,60 +19,90 @@ import (
 // The hook's context is the caller's. It ends as well when the container exits during
 // a sleep, which is no failure; when the grace of its pod is over, though not when
 // the termination begins (KEP-4438); and, with the cause [AgentStopping], when the
-// terminator is closed, which kills nobody. A hook that ignores its context holds up
-// the caller and nobody else.
+// terminator is closed. The hook of a pod that is being terminated, or of an agent that
+// stops, has not failed: there is an error, but neither event nor kill. A hook that
+// ignores its context holds up the caller and nobody else.
 func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) error {
+	if pod == nil {
+		return fmt.Errorf("failed to run the postStart hook of container %q: %w", c.Name, errNoPod)
+	}
 	spec, _ := findContainer(pod, c.Name)
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil {
 		return nil
 	}
-	err := tr.runPostStart(ctx, pod, c, spec)
+	failed, err := tr.runPostStart(ctx, pod, c, spec)
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, podText(pod), err)
-	if errors.Is(err, AgentStopping) {
+	if !failed {
 		return err
 	}
-	tr.event(pod, c.Name, v1.EventTypeWarning, reasonFailedPostStart, messageFailedPostStart)
-	_, killErr := tr.killFor(ctx, pod, c, graceperiod.ReasonFailedPostStartHook, reasonFailedPostStart)
+	tr.record(ctx, containerReference(pod, c.Name), pod, c.Name, reasonFailedPostStart, messageFailedPostStart)
+	_, killErr := tr.KillContainer(ctx, pod, c, ContainerRequest{
+		Reason: graceperiod.ReasonFailedPostStartHook, Message: reasonFailedPostStart,
+	})
 	return errors.Join(err, killErr)
 }
 
-// runPostStart runs the hook as a guest of its pod.
-func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, c Container, spec *v1.Container) (err error) {
+// runPostStart runs the hook beside the caller, and tells whether an error means that
+// it has failed.
+func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container) (failed bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	g := &guest{name: c.Name, cancel: cancel}
-	if err := tr.admit(pod, g); err != nil {
+	p := tr.lock(pod)
+	if p.closed {
+		p.mu.Unlock()
+		return false, AgentStopping
+	}
+	c := p.nameLocked(pod, named)
+	c.guests++
+	defer p.mu.Unlock()
+	returned := false
+	c.spawnLocked(ctx, "hook", func() error {
+		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, spec.Lifecycle.PostStart)
 		return err
-	}
-	defer tr.dismiss(g, "", false)
-	if kindOf(spec.Lifecycle.PostStart) == kindSleep && tr.opts.Exits != nil {
-		defer cutBeside(ctx, cancel, tr.opts.Exits.Exited(c.ID))()
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = panicked(ctx, pod, c.Name, r)
+	}, func(said error) {
+		p.mu.Lock()
+		defer p.unlock()
+		returned, err = true, said
+	})
+	ended := func() bool {
+		if p.closed {
+			cancel(AgentStopping)
+		} else if c.grace != nil && c.grace.Err() != nil {
+			cancel(context.Cause(c.grace))
 		}
-	}()
-	_, err = tr.opts.Hooks.Run(ctx, c.ID, pod, spec, spec.Lifecycle.PostStart)
-	return err
+		return returned
+	}
+	if kindOf(spec.Lifecycle.PostStart) == kindSleep {
+		c.askExitLocked(ctx)
+		p.waitLocked(func() bool { return ended() || c.exit.asked == 0 }, nil)
+		p.waitLocked(ended, c.exit.exited)
+	}
+	if !returned && isClosed(c.exit.exited) {
+		cancel(ContainerExited)
+	}
+	p.waitLocked(ended, nil)
+	c.guests--
+	c.obsolete = c.obsolete || c.isIdle()
+	p.tidyLocked()
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil, errors.Is(cause, ContainerExited):
+		return false, nil
+	case cause != nil && !errors.Is(err, cause):
+		err = errors.Join(cause, err)
+	}
+	return !p.closed && p.current == nil && !c.ending, err
 }
 
-// cutBeside ends a sleep when its container exits, until the function that it gives
-// is called.
-func cutBeside(ctx context.Context, cancel context.CancelCauseFunc, exited <-chan struct{}) (end func()) {
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-exited:
-			cancel(ContainerExited)
-		case <-ctx.Done():
-		}
-	})
-	return func() {
-		cancel(nil)
-		watcher.Wait()
+// isClosed tells whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

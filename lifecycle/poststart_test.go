@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,7 +83,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				wg.Go(func() {
 					err := b.PostStart(b.Context(), b.pod, named("app"))
 					require.ErrorIs(b, err, lifecycle.GraceSpent)
-					require.Equal(b, 12*time.Second, b.at()) // the kill that follows is the stop under way
+					require.Equal(b, 10*time.Second, b.at())
 				})
 				synctest.Wait()
 				if !begin {
@@ -91,6 +92,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				wg.Wait()
 				b.kill()
 				require.Len(b, b.rt.Stops(), 1)
+				b.requireEvents("Killing") // it has not failed
 			})
 		})
 	}
@@ -108,5 +110,54 @@ func TestCloseEndsPostStartAndKillsNobody(t *testing.T) {
 		wg.Wait()
 		require.Empty(b, b.events.All())
 		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
+	})
+}
+
+// What a postStart hook says that was ended with its pod, or with its agent, is no
+// failure, in whatever words it says it.
+func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
+	sorry := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
+	for name, end := range map[string]func(*bed){
+		"with its agent": func(b *bed) { require.NoError(b, b.Close(b.Context())) },
+		"with its pod":   func(b *bed) { b.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.post(exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "exit status 143")
+					require.LessOrEqual(b, b.at(), 3*time.Second, "it ends with its container's stop")
+				})
+				synctest.Wait()
+				end(b)
+				wg.Wait()
+				for _, event := range b.events.All() {
+					require.Equal(b, "Killing", event.Reason)
+				}
+				require.LessOrEqual(b, len(b.rt.Stops()), 1)
+			}, sorry)
+		})
+	}
+	inBubble(t, 10, func(b *bed) {
+		b.post(sleep(20), lifecycletest.Script{ExitAfter: time.Second})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
+		require.Empty(b, b.events.All())
+	}, sorry)
+}
+
+// The agent ends its start of a pod when that is to be terminated, which may come first.
+func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour), ExitAfterTerm: 3 * time.Second})
+		ctx, cancel := context.WithCancel(b.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.ErrorIs(b, b.PostStart(ctx, b.pod, named("app")), context.Canceled) })
+		synctest.Wait()
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		cancel()
+		wg.Wait()
+		<-termination.Done()
+		b.requireEvents("Killing")
 	})
 }

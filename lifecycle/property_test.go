@@ -273,7 +273,7 @@ func (m *member) judge(c *crowd) {
 	c.Helper()
 	slack := 2 * time.Second // the floor of a stop
 	if m.faulty {
-		slack += 2 * lifecycle.DefaultStopSlack
+		slack += lifecycle.DefaultGiveUp
 	}
 	last := m.terms[len(m.terms)-1]
 	require.False(c, m.end.After(last.deadline().Add(slack)), "%s ended %v after its deadline", m.pod.Name, m.end.Sub(last.deadline()))

@@ -51,6 +51,15 @@ func TestWhatIsNotRestarted(t *testing.T) {
 		require.False(b, again)
 		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", nil), lifecycle.ErrTerminating)
 	})
+	inBubble(t, 5, func(b *bed) { // its grace is over, and it is being stopped
+		b.sidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(6 * time.Second)
+		again, _ := termination.ShouldRestart("proxy")
+		require.False(b, again)
+		<-termination.Done()
+	})
 	inBubble(t, 1, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -69,14 +78,15 @@ func TestARestartThatMissesItsTurnIsStopped(t *testing.T) {
 		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
-			b.rt.Start("proxy-2", lifecycletest.Script{IgnoreTerm: true})
+			<-time.After(3 * time.Second)
+			b.rt.Start("proxy-2", lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 			return "proxy-2", nil
 		})
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.ErrorIs(b, cause, lifecycle.ErrTerminating)
-		require.Equal(b, 12*time.Second, b.at())
-		<-b.rt.Exited("proxy-2")
 		<-termination.Done()
+		b.requireStop("proxy-2", 47, 13*time.Second) // it has what is left, as any other
+		require.Equal(b, 15*time.Second, b.at())
 	})
 }
 
@@ -108,14 +118,14 @@ func TestRunOnExitRunsTheHookOnce(t *testing.T) {
 		require.Empty(b, b.rt.Stops())
 		require.Empty(b, b.events.All())
 
-		result, err := terminator.KillContainer(b.Context(), b.pod, named("app"), graceperiod.ReasonUnknown)
+		result, err := terminator.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
+		require.Equal(b, lifecycle.HookCompleted, result.Hook.Outcome, "that of its exit")
 		containers := []lifecycle.Container{named("app")}
 		pod, err := terminator.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers})
 		require.NoError(b, err)
 		require.Equal(b, []lifecycle.Container{named("app")}, containers)
-		require.Equal(b, lifecycle.HookSkipped, pod.Containers[0].Hook.Outcome)
+		require.Equal(b, lifecycle.HookCompleted, pod.Containers[0].Hook.Outcome)
 		require.Equal(b, 1, runs)
 	})
 }

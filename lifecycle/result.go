@@ -17,15 +17,17 @@ const (
 	// killed it. The runtime does not say so: it is concluded from a StopContainer
 	// that lasted as long as its timeout.
 	GraceExceeded Outcome = "GraceExceeded"
-	// Forced means that StopContainer failed, or was silent, and one with timeout 0
-	// ended the container. Whether it had time to end by itself is not known.
+	// Forced means that a StopContainer with timeout 0 ended the container, because
+	// others had failed until its deadline was over, or were silent. Whether it had time to
+	// end by itself is not known.
 	Forced Outcome = "Forced"
-	// RuntimeStuck means that StopContainer failed or was silent, and the one
-	// with timeout 0 was too, or that the start of the container had not returned
-	// at the deadline: whether the container runs is not known.
+	// RuntimeStuck means that whether the container runs is not known: StopContainer
+	// failed or was silent until it was given up, the start of the container had not
+	// returned at the deadline, or nobody knows its ID ([ErrUnknownContainers]).
 	RuntimeStuck Outcome = "RuntimeStuck"
-	// NotFound means that the runtime did not know the container any more, or that
-	// it was being started and did not come up. It is a success.
+	// NotFound means that the runtime did not know the container any more, that it was
+	// being started and did not come up, or that it had exited, which only
+	// [Terminator.Start] and the [ExitWatcher] knew. It is a success.
 	NotFound Outcome = "NotFound"
 	// LeftRunning means that the agent stopped before the container had ended. A
 	// StopContainer that was under way may still end it.
@@ -49,8 +51,8 @@ const (
 	// HookAbandoned means that the hook did not end within a second of its
 	// cancellation. The stop had gone on without it at once.
 	HookAbandoned HookOutcome = "Abandoned"
-	// HookSkipped means that there was no time for the hook, that it had run
-	// before ([Container.PreStopDone]), or that its feature gate is off.
+	// HookSkipped means that there was no time for the hook, that it had run in an
+	// earlier life of the agent ([Container.PreStopDone]), or that its feature gate is off.
 	HookSkipped HookOutcome = "Skipped"
 )
 
@@ -101,9 +103,10 @@ type ContainerResult struct {
 	Waited time.Duration
 	// Stopping is the time from the first StopContainer to the end; 0 before that.
 	Stopping time.Duration
-	// Err joins why the container had to be forced, is stuck or was left, and that
-	// the pod's spec has none of its name; else nil. The failures of calls that did
-	// not matter in the end are in it, too.
+	// Err joins why the container had to be forced, is stuck or was left, that the
+	// pod's spec has none of its name, and what code of the embedder's panicked; else
+	// nil. Of calls that have failed the last one is in it, whatever became of the
+	// container.
 	Err error
 }
 
@@ -112,15 +115,13 @@ type Result struct {
 	// GracePeriodSeconds is the period in force: the one the termination began
 	// with, or the last that shortened it.
 	GracePeriodSeconds int64
-	// Containers are those of the request, then those that Start had started
-	// unseen, then those that were being started.
+	// Containers are those of the request, then those that only the table of the pod
+	// knew: started or being started, killed alone, or stuck.
 	Containers []ContainerResult
 }
 
 // severity orders outcomes from the best to the worst.
-func (o Outcome) severity() int {
-	return slices.Index([]Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning, ""}, o)
-}
+func (o Outcome) severity() int { return slices.Index(outcomes(), o) }
 
 // orWorse gives the worse of two outcomes.
 func (o Outcome) orWorse(other Outcome) Outcome {
@@ -140,6 +141,9 @@ func (r Result) Outcome() Outcome {
 	}
 	return worst
 }
+
+// resultOf is the result of a single container.
+func resultOf(c ContainerResult) Result { return Result{Containers: []ContainerResult{c}} }
 
 // Err joins the errors of those containers that are not known to have ended:
 // [RuntimeStuck] and [LeftRunning]. A container that had to be [Forced] is gone; why it

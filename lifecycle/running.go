@@ -1,28 +1,103 @@
 package lifecycle
 
 import (
+	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
 
+// ErrUnknownContainers is wrapped by the error of a container of which nobody knows
+// whether it runs: the request has no list, [Terminator.Start] has started nothing,
+// and the pod's status does not say how the container is, or it runs and has no ID.
+// Its outcome is [RuntimeStuck]. A pod that is Pending, Succeeded or Failed runs none.
+var ErrUnknownContainers = errors.New("it is not known which containers run")
+
+// unknownContainer is the error of one such container.
+func unknownContainer(name string) error {
+	return fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
+}
+
+// statusesOf are the statuses of all containers of a pod, which are large, in place.
+func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
+	return func(yield func(*v1.ContainerStatus) bool) {
+		for _, list := range [...][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // ContainersOf gives the containers that run by the status of a pod: regular ones,
 // then init containers, sidecars among them, then ephemeral ones. The ID is that of
-// the status without its "containerd://", as the container runtime interface takes it.
-// A nil pod has none; the result is never nil.
+// the status without its "containerd://", as the container runtime interface takes it;
+// it is "" where the status has none. A nil pod has none; the result is never nil.
 func ContainersOf(pod *v1.Pod) []Container {
 	running := []Container{}
 	if pod == nil {
 		return running
 	}
-	for _, status := range slices.Concat(pod.Status.ContainerStatuses,
-		pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses) {
+	for status := range statusesOf(pod) {
 		if status.State.Running != nil {
 			running = append(running, Container{Name: status.Name, ID: bareID(status.ContainerID)})
 		}
 	}
 	return running
+}
+
+// stateless are the main containers and sidecars of a pod whose status does not say
+// whether they run, though they may.
+func stateless(pod *v1.Pod) (unknown []Container) {
+	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
+		return nil
+	}
+	add := func(name string) {
+		for s := range statusesOf(pod) {
+			if s.Name == name && s.State != (v1.ContainerState{}) {
+				return
+			}
+		}
+		unknown = append(unknown, Container{Name: name})
+	}
+	for i := range pod.Spec.Containers {
+		add(pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
+			add(c.Name)
+		}
+	}
+	return unknown
+}
+
+// startOf is when a running container was started by the status of its pod, zero if
+// that does not say.
+func startOf(pod *v1.Pod, id string) time.Time {
+	for status := range statusesOf(pod) {
+		if running := status.State.Running; running != nil && bareID(status.ContainerID) == id {
+			return running.StartedAt.Time
+		}
+	}
+	return time.Time{}
+}
+
+// hasExited tells whether a container has exited by the status of its pod.
+func hasExited(pod *v1.Pod, id string) bool {
+	for s := range statusesOf(pod) {
+		now, before := s.State.Terminated, s.LastTerminationState.Terminated
+		if now != nil && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
+			before != nil && bareID(before.ContainerID) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // bareID is a container ID without the name of its runtime.

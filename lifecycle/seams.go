@@ -29,7 +29,8 @@ type HandlerRunner interface {
 // also if it had ended before, and at the latest when ctx ends. A container that is
 // gone is reported with an error that wraps ErrContainerNotFound. A second call may
 // come, in parallel, for a container whose first has not returned; it has a smaller
-// timeout, and the container is to be killed when that is over.
+// timeout, and the container is to be killed when that is over. A call that fails in any
+// other way is made again, with what is left of the grace.
 type Runtime interface {
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
 }
@@ -43,7 +44,8 @@ func (f RuntimeFunc) StopContainer(ctx context.Context, containerID string, time
 }
 
 // CommandRunner runs the command of an exec hook in a container and returns its
-// stdout and stderr together. A timeout of zero or less means none beyond ctx.
+// stdout and stderr together. A timeout of zero or less means none beyond ctx. The
+// first 64 KiB of the output are used; a runner should read no more than it gives.
 type CommandRunner interface {
 	RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error)
 }

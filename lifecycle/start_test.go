@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -17,6 +18,9 @@ import (
 // declare adds a regular container to the pod that does not run yet.
 func (b *bed) declare(name string) {
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, nil))
+	b.pod.Status.ContainerStatuses = append(b.pod.Status.ContainerStatuses, v1.ContainerStatus{
+		Name: name, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}},
+	})
 }
 
 // starting starts a declared container, which comes up after a while whatever its

@@ -1,177 +1,257 @@
 package lifecycle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// stop is what is asked of the runtime to end one container.
+// How long it takes until a StopContainer that has failed is asked for again.
+const (
+	firstRetry   = 100 * time.Millisecond
+	slowestRetry = time.Second
+)
+
+// stop asks the runtime to end one container, until it has, or is given up. It is
+// used by one goroutine.
 type stop struct {
-	ctx      context.Context // ended once the container has ended
-	cancel   context.CancelFunc
-	began    time.Time
-	killAt   time.Time   // when the runtime has been asked to kill, at the latest
-	silentAt time.Time   // when a runtime that has not answered is silent
-	silence  *time.Timer // comes then
-	inFlight int         // StopContainer calls without an answer
-	forced   bool        // the one with timeout 0 was made
-	ended    bool        // the container has ended, or cannot be helped
-	errs     []error     // of calls that failed
+	container *container
+	began     time.Time
+	answers   chan answer
+	calls     []*stopCall   // that are counted on: not answered, and not silent
+	patience  time.Duration // how long past its timeout the next call may be silent
+	retry     time.Duration // how long after the next failure
+	due       time.Time     // when the next call may be made
+	deadline  deadline      // that the calls were made for
+	stale     bool          // they may not be enough
+	silent    bool          // one was silent
+	forced    bool          // one had a timeout of 0
+	failures  int
+	err       error // the last one
+}
+
+// stopCall is one StopContainer.
+type stopCall struct {
+	timeout  int64
+	killAt   time.Time // when the runtime is to have killed the container
+	silentAt time.Time // when it is counted on no longer
+}
+
+// answer is what came of one.
+type answer struct {
+	call *stopCall
+	err  error
 }
 
 // stopError is why a container did not end as it should. It is put into words only
 // when somebody asks: an agent that stops has one for each of its containers.
 type stopError struct {
 	name, id string
-	errs     []error
+	err      error
 }
 
 // Error names the container.
 func (e *stopError) Error() string {
-	return fmt.Sprintf("failed to stop container %q (id=%q): %v", e.name, e.id, errors.Join(e.errs...))
+	return fmt.Sprintf("failed to stop container %q (id=%q): %v", e.name, e.id, e.err)
 }
 
-// Unwrap gives all that went wrong.
-func (e *stopError) Unwrap() []error { return e.errs }
+// Unwrap gives what went wrong.
+func (e *stopError) Unwrap() error { return e.err }
 
-// beginStopLocked is the stage of the stop.
-func (c *container) beginStopLocked() stage {
-	c.result.Phase = PhaseStopping
-	if c.restart != nil {
-		c.restart()
+// stop stops a container.
+func (c *container) stop() (Outcome, error) {
+	if c.isLeft() {
+		return LeftRunning, nil
 	}
-	c.stop.ctx, c.stop.cancel = context.WithCancel(c.termination.life)
-	c.stop.began = time.Now()
-	return c.askLocked(c.termination.leftLocked())
+	s := &stop{
+		container: c, began: time.Now(), answers: make(chan answer),
+		patience: c.table.terminator.opts.StopSlack, retry: firstRetry, stale: true,
+	}
+	c.setPhase(PhaseStopping)
+	outcome := s.run()
+	s.settle(outcome)
+	if s.failures > 1 {
+		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
+	}
+	return outcome, s.err
 }
 
-// askLocked is a StopContainer call. The silence of the runtime is measured by the
-// call that asks for the earliest end.
-func (c *container) askLocked(timeoutSeconds int64) stage {
-	timeout := graceperiod.Duration(timeoutSeconds)
-	slack := c.termination.owner.opts.StopSlack
-	silence := min(timeout, math.MaxInt64-slack) + slack
+// run goes on until the container has an outcome: whenever something has happened it
+// sees to it that the calls which are counted on kill the container in time.
+func (s *stop) run() (outcome Outcome) {
+	c := s.container
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	for outcome == "" {
+		d, changed := c.watch()
+		if outcome = s.proceed(d); outcome != "" {
+			break
+		}
+		wake.Reset(time.Until(s.next()))
+		select {
+		case a := <-s.answers:
+			outcome = s.answered(a)
+		case <-changed:
+		case <-wake.C:
+		case <-c.life.Done():
+			outcome = LeftRunning
+		}
+	}
+	return outcome
+}
+
+// proceed asks the runtime if what was asked of it is not enough, and gives up.
+func (s *stop) proceed(d deadline) Outcome {
 	now := time.Now()
-	c.stop.inFlight++
-	c.stop.killAt, c.stop.silentAt = now.Add(timeout), now.Add(silence)
-	if c.stop.silence == nil {
-		c.stop.silence = time.AfterFunc(silence, c.silent)
-	} else {
-		c.stop.silence.Reset(silence)
+	s.stale = s.stale || d != s.deadline
+	s.deadline = d
+	for _, call := range s.calls {
+		if !now.Before(call.silentAt) {
+			s.silent = true
+			s.patience = 2 * min(s.patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
+			s.fail(call, fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began)))
+			break
+		}
 	}
-	id, ctx := c.result.ID, c.stop.ctx
-	return func(c *container) stage {
-		err := c.termination.owner.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
-		c.termination.mu.Lock()
-		defer c.termination.unlock()
-		return c.answeredLocked(timeoutSeconds, err)
+	if !now.Before(s.giveUpAt()) {
+		if s.err == nil {
+			s.fail(nil, fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began)))
+		}
+		return RuntimeStuck
 	}
+	if s.stale && !now.Before(s.due) {
+		s.stale = false
+		s.ask(now)
+	}
+	return ""
 }
 
-// overtakeLocked asks for an earlier end of a stop in flight, beside it.
-func (c *container) overtakeLocked() {
-	if c.stop.inFlight == 0 || c.stop.ended || c.stop.forced {
+// ask calls StopContainer, beside those calls that have not been answered, unless one
+// of them kills the container in time.
+func (s *stop) ask(now time.Time) {
+	seconds := s.deadline.left()
+	if s.silent {
+		seconds = 0
+	}
+	killAt := now.Add(graceperiod.Duration(seconds))
+	if slices.ContainsFunc(s.calls, func(c *stopCall) bool { return !killAt.Before(c.killAt) }) {
 		return
 	}
-	timeout := c.termination.leftLocked()
-	if time.Now().Add(graceperiod.Duration(timeout)).Before(c.stop.killAt) {
-		c.termination.goLocked(c, c.askLocked(timeout))
-	}
+	call := &stopCall{timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
+	s.calls = append(s.calls, call)
+	s.forced = s.forced || seconds == 0
+	ctx, id, runtime := s.container.life, s.container.snapshot().ID, s.container.table.terminator.opts.Runtime
+	s.container.spawn(ctx, "runtime", func() error {
+		return runtime.StopContainer(ctx, id, seconds)
+	}, func(err error) {
+		select {
+		case s.answers <- answer{call: call, err: err}:
+		case <-ctx.Done():
+		}
+	})
 }
 
-// answeredLocked takes the answer of a StopContainer call; the first success ends
-// all of them, and the failure of the last one has the container killed, once.
-func (c *container) answeredLocked(timeoutSeconds int64, err error) stage {
-	c.stop.inFlight--
+// answered takes the answer of a call: the first success ends all of them, a failure
+// is followed by another call. The runtime does not say whether it had to kill, but it
+// does so when its timeout is over: a stop that lasted that long is taken for a kill.
+func (s *stop) answered(a answer) Outcome {
+	killAt := a.call.killAt
+	for _, call := range s.calls {
+		killAt = earlier(killAt, call.killAt)
+	}
 	switch {
-	case c.stop.ended:
-	case err == nil:
-		c.endLocked(c.successLocked())
-	case errors.Is(err, ErrContainerNotFound):
-		c.endLocked(NotFound)
-	default:
-		c.stop.errs = append(c.stop.errs, fmt.Errorf("StopContainer with timeout %d failed: %w", timeoutSeconds, err))
-		return c.forceLocked()
-	}
-	return nil
-}
-
-// forceLocked has a container killed whose calls have all failed; if that was one
-// of them, it cannot be helped.
-func (c *container) forceLocked() stage {
-	switch {
-	case c.stop.inFlight > 0:
-		return nil
-	case c.stop.forced:
-		c.endLocked(RuntimeStuck)
-		return nil
-	default:
-		c.stop.forced = true
-		return c.askLocked(0)
-	}
-}
-
-// silent is called when the runtime has not answered in time.
-func (c *container) silent() {
-	c.termination.mu.Lock()
-	defer c.termination.unlock()
-	if c.stop.ended || time.Now().Before(c.stop.silentAt) {
-		return // asked again in the moment that the timer fired
-	}
-	c.stop.errs = append(c.stop.errs, fmt.Errorf("StopContainer was silent for %v", time.Since(c.stop.began)))
-	if c.stop.forced {
-		c.endLocked(RuntimeStuck)
-		return
-	}
-	c.stop.forced = true
-	c.termination.goLocked(c, c.askLocked(0))
-}
-
-// successLocked is the outcome of a stop that has succeeded. The runtime does not
-// say whether it had to kill, but it does so when its timeout is over: a stop that
-// lasted that long is taken for a kill.
-func (c *container) successLocked() Outcome {
-	switch {
-	case c.stop.forced:
+	case a.err == nil && s.forced:
 		return Forced
-	case time.Now().Before(c.stop.killAt):
+	case a.err == nil && time.Now().Before(killAt):
 		return Graceful
-	default:
-		c.termination.deferLocked(c.termination.owner.opts.Metrics.ContainerKilledAfterGrace)
+	case a.err == nil:
+		s.container.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
 		return GraceExceeded
+	case errors.Is(a.err, ErrContainerNotFound):
+		return NotFound
+	case s.container.isLeft():
+		return LeftRunning
 	}
+	s.due = time.Now().Add(s.retry)
+	s.retry = min(2*s.retry, slowestRetry)
+	s.fail(a.call, fmt.Errorf("StopContainer with timeout %d failed: %w", a.call.timeout, a.err))
+	return ""
 }
 
-// endLocked ends a container, and lets those go who wait for it.
-func (c *container) endLocked(outcome Outcome) {
-	c.stop.ended, c.starting = true, false
-	c.result.Outcome = outcome
-	if !c.stop.began.IsZero() {
-		c.result.Stopping = time.Since(c.stop.began)
-		c.stop.silence.Stop()
-		c.stop.cancel()
+// next is when there is something to do if nothing is heard until then.
+func (s *stop) next() time.Time {
+	next := s.giveUpAt()
+	if s.stale {
+		next = earlier(next, s.due)
 	}
-	if len(c.stop.errs) > 0 {
-		c.result.Err = errors.Join(c.result.Err, &stopError{name: c.result.Name, id: c.result.ID, errs: c.stop.errs})
+	for _, call := range s.calls {
+		next = earlier(next, call.silentAt)
 	}
-	c.termination.giveTurnsLocked()
-	c.completeLocked()
+	return next
 }
 
-// completeLocked ends what is done about a container, once it has ended and its
-// hook has returned or is abandoned.
-func (c *container) completeLocked() {
-	if !c.stop.ended || c.result.Phase == PhaseEnded || !c.awaitHookLocked() {
+// giveUpAt is when the container cannot be helped. One that is asked for again long
+// after its deadline has as much time.
+func (s *stop) giveUpAt() time.Time {
+	from := s.deadline.at()
+	if from.Before(s.began) {
+		from = s.began
+	}
+	return from.Add(s.container.table.terminator.opts.GiveUp)
+}
+
+// earlier gives the earlier of two moments.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// fail lets go of a call that has failed, and makes the first failure known: one log
+// line for each container, one event for all of the pod that fail at the same time.
+func (s *stop) fail(call *stopCall, err error) {
+	s.calls = slices.DeleteFunc(s.calls, func(c *stopCall) bool { return c == call })
+	s.stale, s.err = true, err
+	s.failures++
+	if s.failures > 1 {
 		return
 	}
-	c.result.Phase = PhaseEnded
-	if c.ended != nil {
-		close(c.ended)
+	c := s.container
+	c.logger().Error(err, "Failed to stop a container, trying again")
+	c.table.mu.Lock()
+	c.table.failing++
+	first := c.table.failing == 1
+	c.table.mu.Unlock()
+	if first {
+		c.recordFailedKill(err)
 	}
-	c.termination.settleLocked()
+}
+
+// settle makes the end known of what has failed.
+func (s *stop) settle(outcome Outcome) {
+	c := s.container
+	c.table.mu.Lock()
+	c.result.Stopping = time.Since(s.began)
+	if s.failures > 0 {
+		c.table.failing--
+	}
+	c.table.mu.Unlock()
+	switch {
+	case outcome == RuntimeStuck:
+		c.logger().Error(s.err, "Gave up stopping a container", "failures", s.failures)
+	case s.failures > 0 && outcome != LeftRunning:
+		c.logger().Info("A container is stopped after all", "outcome", outcome, "failures", s.failures)
+	}
+}
+
+// logger names the container in each line.
+func (c *container) logger() klog.Logger {
+	return klog.FromContext(c.life).WithValues("pod", klog.KObj(c.pod), "containerName", c.result.Name, "containerID", c.snapshot().ID)
 }

@@ -13,14 +13,124 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestAFailedStopIsForced(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{FailStops: 1})
+// A runtime that is away for a moment costs no grace: it is asked again, each time with
+// what is left, and nobody hears of it twice.
+func TestARuntimeThatIsAwayForAMoment(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
+		b.rt.Away(0, 3*time.Second)
 		result := b.kill()
-		require.Equal(b, lifecycle.Forced, result.Containers[0].Outcome)
-		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
-		require.Zero(b, b.at())
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the runtime is away (the last of 5 failures)`)
+		require.Equal(b, [][2]time.Duration{
+			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
+		}, b.asks("app"))
+		require.Equal(b, 6500*time.Millisecond, b.at())
+		b.requireEvents("Killing", "FailedKillPod")
+		event := b.events.All()[1]
+		require.Equal(b, "error killing pod: StopContainer with timeout 29 failed: the runtime is away", event.Message)
+		require.Same(b, b.pod, event.Object)
+	})
+}
+
+// asks are the StopContainer calls for a container: the timeout in seconds, and the
+// time in milliseconds.
+func (b *bed) asks(id string) (asks [][2]time.Duration) {
+	for _, stop := range b.rt.Stops() {
+		if stop.ID == id {
+			asks = append(asks, [2]time.Duration{time.Duration(stop.TimeoutSeconds), stop.At.Sub(b.start) / time.Millisecond})
+		}
+	}
+	return asks
+}
+
+func TestARuntimeThatComesBackAfterTheDeadline(t *testing.T) {
+	inBubble(t, 2, func(b *bed) {
+		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.rt.Away(0, 10*time.Second)
+		result := b.kill()
+		require.Equal(b, lifecycle.Forced, result.Outcome())
+		require.Equal(b, [][2]time.Duration{
+			{2, 0},
+			{2, 100},
+			{2, 300},
+			{2, 700},
+			{2, 1500},
+			{1, 2500},
+			{0, 3500},
+			{0, 4500},
+			{0, 5500},
+			{0, 6500},
+			{0, 7500},
+			{0, 8500},
+			{0, 9500},
+			{0, 10500},
+		}, b.asks("app"))
+		require.Equal(b, [2]time.Duration{2, 2000}, b.asks("proxy")[0], "who waits for it is released at the deadline")
+		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
+	})
+}
+
+func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.rt.Away(4*time.Second, 6*time.Second)
+		require.Equal(b, lifecycle.GraceExceeded, b.kill().Outcome())
+		require.Equal(b, [][2]time.Duration{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.asks("app"))
+		require.Equal(b, 10500*time.Millisecond, b.at())
+	})
+}
+
+func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{FailStops: -1})
+		b.main("web", nil, lifecycletest.Script{FailStops: -1})
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
+		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUp, b.at())
+		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
+	})
+}
+
+// KillPod takes up what got stuck, under the deadline of its first call.
+func TestKillPodTakesUpWhatIsStuck(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", sleep(1), lifecycletest.Script{})
+		b.main("web", nil, lifecycletest.Script{})
+		b.rt.Remove("web")
+		b.stuckUntil(20 * time.Second)
+		b.rt.AnswerNilForUnknown()
+		five := ptr.To(int64(5))
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: five})
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, 6*time.Second, b.at())
+		<-time.After(15 * time.Second)
+		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Forced, result.Outcome())
+		require.EqualValues(b, 5, result.GracePeriodSeconds, "the override given first holds")
+		require.Equal(b, 21*time.Second, b.at())
+		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
+		again := b.kill()
+		require.Equal(b, result, again)
+	}, impatient)
+}
+
+func TestShortenOvertakesWhereTheFirstCallFails(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(10 * time.Second)
+		require.True(b, termination.Shorten(5))
+		<-termination.Done()
+		require.Equal(b, [][2]time.Duration{{60, 0}, {5, 10000}, {5, 10100}}, b.asks("app"))
+		require.Equal(b, 15100*time.Millisecond, b.at())
 	})
 }
 
@@ -31,8 +141,9 @@ func TestASilentRuntimeIsBounded(t *testing.T) {
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, 20*time.Second, b.at())
-		require.Len(b, b.rt.Stops(), 3)
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.asks("proxy"))
+		require.Equal(b, 130*time.Second, b.at())
 	})
 }
 
@@ -47,21 +158,6 @@ func TestARuntimeThatDoesNotKnowTheContainerHasStoppedIt(t *testing.T) {
 	})
 }
 
-func TestAStopThatFailsTwiceIsStuckAndReleasesTheOthers(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", exec(), lifecycletest.Script{FailStops: -1})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
-		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
-		require.Zero(b, b.at())
-		require.Len(b, b.rt.Stops(), 3)
-		require.Len(b, b.rt.Execs(), 1)
-	})
-}
-
 func TestASilentStopIsForced(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: 1})
@@ -73,13 +169,22 @@ func TestASilentStopIsForced(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 2 * time.Second })
 }
 
+// One that is silent is asked for a kill, whatever is left of the floor.
+func TestASilentStopIsForcedWithinTheFloor(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.asks("app"))
+	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 500 * time.Millisecond })
+}
+
 func TestAHungStopEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: 1})
 		b.main("web", nil, lifecycletest.Script{HangStops: -1})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "web")
-		require.Equal(b, 12*time.Second, b.at())
+		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUp, b.at())
 		for _, stop := range b.rt.Stops() {
 			if stop.ID == "app" {
 				require.Equal(b, 7*time.Second, stop.Returned.Sub(b.start))
@@ -120,7 +225,8 @@ func TestASilentFirstStopIsMeasuredByTheOneThatOvertakesIt(t *testing.T) {
 		termination.Shorten(3)
 		<-termination.Done()
 		require.Equal(b, lifecycle.RuntimeStuck, termination.Result().Outcome())
-		require.Equal(b, 1*time.Second+3*time.Second+2*5*time.Second, b.at())
+		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.asks("app")[:3])
+		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUp, b.at())
 	})
 }
 

@@ -2,223 +2,272 @@ package lifecycle
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // Termination is one pod's termination, under way or ended. All methods may be
 // called concurrently.
-//
-// It is driven by what happens: a hook or a StopContainer returns, the deadline
-// comes, a container exits, somebody shortens. A goroutine exists for each call that
-// may block, and for nothing else.
 type Termination struct {
-	owner   *Terminator
-	pod     *v1.Pod
-	message string    // of the Killing events, "" for the kubelet's
-	single  *podState // nil: it is the pod's; else that of one container of this pod
-	exited  bool      // the container has exited: only its hook is run
+	table *podTable // whose mutex guards all below
 
-	life     context.Context // ended by Close: stops run under it
-	endLife  context.CancelCauseFunc
-	grace    context.Context // ended at the deadline as well: hooks run under it
-	endGrace context.CancelCauseFunc
-	began    time.Time
-	done     chan struct{}
-
-	mu         sync.Mutex // never held while anything blocks
-	deferred   []func()   // what to do once mu is let go of
-	granted    int64      // seconds, from since on: the deadline
-	since      time.Time
-	timer      *time.Timer // comes at the deadline
-	cause      Cause       // of what the deadline ends
-	containers []container
-	begun      bool // the containers are on their way, or about to be
-	left       bool // the agent stopped
-	over       bool // every container has ended
-	took       time.Duration
-	reported   bool // and done is closed
-	goroutines int
-	idle       chan struct{} // made by Close: closed once reported, and no goroutine works
+	deadline deadline
+	active   *active  // what is needed until the end; nil once that has come
+	endedAt  int64    // in nanoseconds since 1970, to be compared with dates in a status
+	records  []record // of the containers, once all have ended
 }
 
-// newTermination makes a termination that has not begun, of containers that run and
-// of those that are being started.
-func newTermination(ctx context.Context, owner *Terminator, pod *v1.Pod, seconds int64, running []Container, starting []*guest) *Termination {
-	t := &Termination{
-		owner: owner, pod: pod, began: time.Now(), done: make(chan struct{}),
-		granted: seconds, cause: GraceSpent,
-		containers: make([]container, len(running)+len(starting)),
-	}
-	t.since = t.began
-	t.life, t.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
-	grace, endGrace := context.WithCancelCause(t.life)
-	t.grace, t.endGrace = &graceContext{Context: grace, termination: t}, endGrace
-	for i, c := range running {
-		t.containers[i].enter(t, c)
-	}
-	for i, g := range starting {
-		c := &t.containers[len(running)+i]
-		c.enter(t, Container{Name: g.name})
-		c.starting, g.awaits = true, c
-	}
-	return t
+// active is a termination that is under way.
+type active struct {
+	ctx        context.Context // of the request, for its values
+	pod        *v1.Pod
+	message    string // of the Killing events, "" for the kubelet's
+	began      time.Time
+	containers []*container
+	done       chan struct{}
 }
 
-// begin sets the clock going and sends the containers on their way.
-func (t *Termination) begin() {
-	klog.FromContext(t.life).V(1).Info("Terminating pod", "pod", klog.KObj(t.pod), "containers", len(t.containers))
-	t.send(t.start()...)
-	t.mu.Lock()
-	defer t.unlock()
+// terminateLocked begins the termination of a pod, or goes on with the one that there
+// is; begun is nil then.
+func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req Request) (t *Termination, begun *active) {
+	p.reviveLocked()
+	defer p.tidyLocked()
+	t = p.current
+	under := t != nil && t.active != nil
+	ended := t != nil && !under && !t.isStuck()
+	chosen := p.chooseLocked(pod, req, ended)
+	switch {
+	case t == nil:
+		t = p.newTerminationLocked(ctx, pod, req, grantOf(pod, req))
+	case ended && !slices.ContainsFunc(chosen, (*container).isNews):
+		return t, nil
+	case !under:
+		t, chosen = p.beginAgainLocked(ctx, pod, req, chosen)
+	}
+	if under {
+		t.joinLocked(pod, req)
+	} else {
+		begun = t.active
+	}
+	t.takeLocked(chosen)
 	t.settleLocked()
+	return t, begun
 }
 
-// start sets the clock going, and gives the containers that can be sent.
-func (t *Termination) start() (ready []*container) {
-	t.mu.Lock()
-	defer t.unlock()
-	t.begun = true
-	t.timer = time.AfterFunc(time.Until(t.deadlineLocked()), t.expire)
-	for i := range t.containers {
-		if c := &t.containers[i]; !c.starting {
-			ready = append(ready, c)
+// grantOf is the deadline of a pod whose termination begins now.
+func grantOf(pod *v1.Pod, req Request) deadline {
+	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
+	return grant(seconds)
+}
+
+func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req Request, until deadline) *Termination {
+	p.current = &Termination{table: p, deadline: until, active: &active{
+		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message, began: time.Now(), done: make(chan struct{}),
+	}}
+	return p.current
+}
+
+// beginAgainLocked goes on where a termination has ended: afresh if there is a
+// container that was started since, else under the old deadline and with the results
+// of those that have ended.
+func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req Request, chosen []*container) (*Termination, []*container) {
+	old := p.current
+	since := func(c *container) bool {
+		return !c.hasEnded() && !c.ending && (c.began.IsZero() || !c.began.Before(time.Unix(0, old.endedAt)))
+	}
+	if slices.ContainsFunc(chosen, since) {
+		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !c.isNews() && !c.isStuck() })
+		return p.newTerminationLocked(ctx, pod, req, grantOf(pod, req)), chosen
+	}
+	all := slices.Clone(p.containers)
+	all = slices.DeleteFunc(all, func(c *container) bool {
+		return !slices.Contains(chosen, c) && (!c.hasEnded() || c.isUnknown())
+	})
+	t := p.newTerminationLocked(ctx, pod, req, old.deadline)
+	t.joinLocked(pod, req)
+	return t, all
+}
+
+// takeLocked makes containers a part of the termination, and sends those on their way
+// that are not.
+func (t *Termination) takeLocked(chosen []*container) {
+	a := t.active
+	for _, c := range chosen {
+		if !slices.Contains(a.containers, c) {
+			a.containers = append(a.containers, c)
+		}
+		c.obsolete, c.hookOnly = false, false
+		if !c.ending && !c.isToStop() {
+			continue
+		}
+		if !slices.Contains(c.parts, t) {
+			c.parts = append(c.parts, t)
+		}
+		if c.ending {
+			c.limitLocked(t.deadline)
+			continue
+		}
+		c.inOrder, c.message = true, a.message
+		c.beginLocked(a.ctx, a.pod, t.deadline)
+	}
+}
+
+// settleLocked ends the termination once all of its containers have ended. It gives
+// what was under way until then, else nil.
+func (t *Termination) settleLocked() *active {
+	a := t.active
+	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.ending }) {
+		return nil
+	}
+	t.active, t.endedAt = nil, time.Now().UnixNano()
+	t.records = make([]record, len(a.containers))
+	exceeded := false
+	for i, c := range a.containers {
+		t.records[i] = recordOf(c.result)
+		exceeded = exceeded || c.result.Outcome == GraceExceeded
+		c.obsolete = !c.isPartOf(t.table.current) // which may be a later one
+	}
+	metrics := t.table.terminator.opts.Metrics
+	metrics.PodTerminated(string(t.resultLocked().Outcome()), time.Since(a.began))
+	if exceeded {
+		metrics.PodGraceExceeded()
+	}
+	close(a.done)
+	return a
+}
+
+// logEnd logs the end of a termination.
+func (t *Termination) logEnd(a *active) {
+	if logger := klog.FromContext(a.ctx).V(1); logger.Enabled() {
+		logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.began))
+	}
+}
+
+// isStuck tells whether a container of an ended termination may run.
+func (t *Termination) isStuck() bool {
+	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
+}
+
+// Deadline is when hooks and waits end and every container has at most
+// [graceperiod.MinimumContainerSeconds] left. It only ever moves earlier.
+func (t *Termination) Deadline() time.Time {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	return t.deadline.at()
+}
+
+// Shorten moves the deadline to seconds from now, 1 at least, and tells whether that
+// is earlier than it was; if it is not, nothing changes. It takes effect at once: a
+// hook or a wait ends at the new deadline, and a stop in flight is overtaken by a
+// second, parallel StopContainer with less.
+func (t *Termination) Shorten(seconds int64) bool {
+	t.table.mu.Lock()
+	shortened, a := t.shortenLocked(seconds), t.active
+	t.table.unlock()
+	if shortened {
+		klog.FromContext(a.ctx).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
+	}
+	return shortened
+}
+
+func (t *Termination) shortenLocked(seconds int64) bool {
+	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
+	d.shortened = true
+	if t.active == nil || t.table.closed || !d.at().Before(t.deadline.at()) {
+		return false
+	}
+	t.deadline = d
+	for _, c := range t.active.containers {
+		if c.ending {
+			c.limitLocked(d)
 		}
 	}
-	return ready
+	return true
 }
 
-// send says that containers are being stopped, before anything is done to them, and
-// sends them on their way.
-func (t *Termination) send(containers ...*container) {
-	for _, c := range containers {
-		if c.kill == nil && !t.exited {
-			t.recordKilling(c)
-		}
+// joinLocked shortens a termination if a further request for it asks for less.
+func (t *Termination) joinLocked(pod *v1.Pod, req Request) {
+	if seconds, shortened := graceperiod.ForPod(pod, t.deadline.granted, req.GracePeriodSeconds); shortened {
+		t.shortenLocked(seconds)
 	}
-	t.mu.Lock()
-	defer t.unlock()
-	for _, c := range containers {
-		t.goLocked(c, c.nextLocked())
-	}
-}
-
-// has tells whether a container is, or was, one of the termination's.
-func (t *Termination) has(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.anyLocked(func(c *container) bool { return c.result.ID == id && !c.starting })
 }
 
 // Done is closed when every container has ended, or cannot be helped.
-func (t *Termination) Done() <-chan struct{} { return t.done }
+func (t *Termination) Done() <-chan struct{} {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	if t.active == nil {
+		return t.table.terminator.past
+	}
+	return t.active.done
+}
 
 // Wait waits until every container has ended, and gives the result with the error of
 // [Result.Err]. ctx bounds the waiting only: when it ends, the termination goes on,
 // the result is that of the moment, and the error is a [*StillRunningError] that names
 // the containers which have not ended; if the pod should have ended by then, an
-// ExceededGracePeriod event says so, as the kubelet does after its
-// own timeout.
+// ExceededGracePeriod event says so, as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	select {
-	case <-t.done:
-		result := t.Result()
-		return result, result.Err()
+	case <-t.Done():
 	case <-ctx.Done():
-		t.recordOverdue()
-		return t.Result(), t.stillRunning(ctx)
+		if running := t.stillRunning(ctx); running != nil {
+			t.recordOverdue(ctx)
+			return t.Result(), running
+		}
 	}
+	result := t.Result()
+	return result, result.Err()
 }
 
-// Result is what became of the containers so far, in the order of the request. It
-// is a copy, final once [Termination.Done] is closed.
+// stillRunning is the error of a caller that stops waiting, nil if the termination has
+// ended.
+func (t *Termination) stillRunning(ctx context.Context) error {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	if t.active == nil {
+		return nil
+	}
+	var names []string
+	for _, c := range t.active.containers {
+		if c.ending && c.result.Outcome == "" {
+			names = append(names, c.fullName())
+		}
+	}
+	slices.Sort(names)
+	return &StillRunningError{Containers: names, Cause: context.Cause(ctx)}
+}
+
+// Result is what became of the containers so far: those of the request first. It is a
+// copy, final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	result := Result{GracePeriodSeconds: t.granted, Containers: make([]ContainerResult, len(t.containers))}
-	for i := range t.containers {
-		result.Containers[i] = t.containers[i].result
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	return t.resultLocked()
+}
+
+func (t *Termination) resultLocked() Result {
+	result := Result{GracePeriodSeconds: t.deadline.granted}
+	if t.active == nil {
+		for _, r := range t.records {
+			result.Containers = append(result.Containers, r.unpack())
+		}
+		return result
+	}
+	for _, c := range t.active.containers {
+		result.Containers = append(result.Containers, c.result)
 	}
 	return result
 }
 
-// anyLocked tells whether one of the containers is so.
-func (t *Termination) anyLocked(so func(*container) bool) bool {
-	for i := range t.containers {
-		if so(&t.containers[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// unlock lets go of the termination and then does what was deferred under its
-// lock: whatever calls into code of others or takes another lock.
-func (t *Termination) unlock() {
-	deferred := t.deferred
-	t.deferred = nil
-	t.mu.Unlock()
-	for _, do := range deferred {
-		do()
-	}
-}
-
-// deferLocked has something done once the lock is let go of.
-func (t *Termination) deferLocked(do func()) { t.deferred = append(t.deferred, do) }
-
-// settleLocked ends the termination once all of its containers have ended.
-func (t *Termination) settleLocked() {
-	if t.over || t.anyLocked(func(c *container) bool { return c.result.Phase != PhaseEnded }) {
-		return
-	}
-	t.over = true
-	t.took = time.Since(t.began)
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	t.endLife(ErrTerminating)
-	t.deferLocked(t.report)
-}
-
-// report makes the end known, and lets go of the termination if nothing works for
-// it any more. Nothing changes a container any more, and so no lock is needed to look.
-func (t *Termination) report() {
-	if t.single != nil {
-		t.owner.killEnded(t)
-	} else {
-		t.measure()
-	}
-	t.mu.Lock()
-	defer t.unlock()
-	t.reported = true
-	close(t.done)
-	t.restLocked()
-}
-
-// measure counts the end of a pod.
-func (t *Termination) measure() {
-	outcome, exceeded := Graceful, false
-	for i := range t.containers {
-		outcome = outcome.orWorse(t.containers[i].result.Outcome)
-		exceeded = exceeded || t.containers[i].result.Outcome == GraceExceeded
-	}
-	klog.FromContext(t.life).V(1).Info("Pod terminated", "pod", klog.KObj(t.pod), "outcome", outcome, "took", t.took)
-	t.owner.opts.Metrics.PodTerminated(string(outcome), t.took)
-	if exceeded {
-		t.owner.opts.Metrics.PodGraceExceeded()
-	}
-}
-
-// restLocked lets go of the termination once it is reported and idle.
-func (t *Termination) restLocked() {
-	if !t.reported || t.goroutines > 0 {
-		return
-	}
-	if t.idle != nil {
-		close(t.idle)
-	}
-	t.deferLocked(func() { t.owner.release(t) })
+// refused is the termination of no pod.
+func (tr *Terminator) refused(err error) *Termination {
+	result := ContainerResult{Phase: PhaseEnded, Outcome: RuntimeStuck, Err: errors.Join(err)}
+	return &Termination{table: &podTable{terminator: tr}, records: []record{recordOf(result)}}
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +10,20 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// DefaultStopSlack is how long past its timeout a StopContainer may be silent
-// when [TerminatorOptions.StopSlack] is 0.
-const DefaultStopSlack = 5 * time.Second
+// The defaults of [TerminatorOptions].
+const (
+	// DefaultStopSlack is how long past its timeout a StopContainer may be silent.
+	DefaultStopSlack = 5 * time.Second
+	// DefaultGiveUp is how long past its deadline a container is asked for: the
+	// kubelet's CRI client waits as long past the timeout of its one call.
+	DefaultGiveUp = 2 * time.Minute
+)
 
 // HookTiming says when preStop hooks run.
 type HookTiming string
@@ -35,8 +41,13 @@ const (
 type TerminatorOptions struct {
 	// Runtime stops the containers; nil is an error.
 	Runtime Runtime
-	// Hooks runs the hooks; nil: [NewHandlerRunner] with the Events, Metrics and
-	// Gates of these options, whose exec hooks fail and say so.
+	// Commands, HTTP and PodIP are those of [HandlerRunnerOptions]. They count where
+	// Hooks is nil.
+	Commands CommandRunner
+	HTTP     HTTPDoer
+	PodIP    func(context.Context, *v1.Pod) (string, error)
+	// Hooks runs the hooks; nil: [NewHandlerRunner] with the Commands, HTTP, PodIP,
+	// Events, Metrics and Gates of these options.
 	Hooks HandlerRunner
 	// Exits tells when a container has exited, which ends its sleep hook; nil: a
 	// sleep lasts as long as its pod's grace lets it, as in the kubelet (k/k#134338).
@@ -44,9 +55,13 @@ type TerminatorOptions struct {
 	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
 	HookTiming HookTiming
 	// StopSlack is how long past its timeout a StopContainer may be silent before
-	// it is asked once more, with timeout 0, and how long that one may be; 0:
-	// [DefaultStopSlack]; negative is an error.
+	// it is asked once more beside it, with timeout 0. Each such call may be silent for
+	// twice as long as the one before. 0: [DefaultStopSlack]; negative is an error.
 	StopSlack time.Duration
+	// GiveUp is how long past its deadline a container is asked for whose StopContainer
+	// fails or is silent, before it is [RuntimeStuck]; 0: [DefaultGiveUp]; negative is
+	// an error.
+	GiveUp time.Duration
 	// Events takes the kubelet's events; nil: none are recorded.
 	Events EventRecorder
 	// Metrics counts; nil: nothing is counted.
@@ -59,17 +74,13 @@ type TerminatorOptions struct {
 // with [NewTerminator] and end it with [Terminator.Close].
 type Terminator struct {
 	opts   TerminatorOptions
-	sleep  *sleepHook // of the runner, nil if that is another's
-	sleeps bool       // PodLifecycleSleepAction is on
+	sleep  *sleepHook    // of the runner, nil if that is another's
+	sleeps bool          // PodLifecycleSleepAction is on
+	past   chan struct{} // closed
 
-	mu     sync.Mutex // never held while anything blocks; may be held to take a Termination's
+	mu     sync.Mutex // never held while anything blocks; may be held to take a table's
 	closed bool
-	pods   map[types.UID]*podState
-	// working are the terminations that have not ended, or for which a goroutine
-	// still works, and guests the agent's calls under way. Forget takes nothing from
-	// them, so that Close misses none.
-	working map[*Termination]struct{}
-	guests  map[*guest]struct{}
+	pods   map[types.UID]*podTable
 }
 
 // NewTerminator makes a terminator. It starts nothing. All that is wrong with
@@ -78,20 +89,23 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a terminator: %w", err)
 	}
-	if opts.StopSlack == 0 {
-		opts.StopSlack = DefaultStopSlack
-	}
+	opts.StopSlack = cmp.Or(opts.StopSlack, DefaultStopSlack)
+	opts.GiveUp = cmp.Or(opts.GiveUp, DefaultGiveUp)
 	if opts.Hooks == nil {
-		opts.Hooks = NewHandlerRunner(HandlerRunnerOptions{Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates})
+		opts.Hooks = NewHandlerRunner(HandlerRunnerOptions{
+			Commands: opts.Commands, HTTP: opts.HTTP, PodIP: opts.PodIP,
+			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
+		})
 	}
-	return &Terminator{
-		opts:    opts,
-		sleep:   sleepOf(opts.Hooks),
-		sleeps:  features.Enabled(opts.Gates, PodLifecycleSleepAction),
-		pods:    map[types.UID]*podState{},
-		working: map[*Termination]struct{}{},
-		guests:  map[*guest]struct{}{},
-	}, nil
+	tr := &Terminator{
+		opts:   opts,
+		sleep:  sleepOf(opts.Hooks),
+		sleeps: features.Enabled(opts.Gates, PodLifecycleSleepAction),
+		past:   make(chan struct{}),
+		pods:   map[types.UID]*podTable{},
+	}
+	close(tr.past)
+	return tr, nil
 }
 
 // validate tells all that is wrong.
@@ -106,6 +120,9 @@ func (o TerminatorOptions) validate() error {
 	if o.StopSlack < 0 {
 		errs = append(errs, fmt.Errorf("StopSlack: must not be negative, is %v", o.StopSlack))
 	}
+	if o.GiveUp < 0 {
+		errs = append(errs, fmt.Errorf("GiveUp: must not be negative, is %v", o.GiveUp))
+	}
 	return errors.Join(errs...)
 }
 
@@ -113,57 +130,36 @@ func (o TerminatorOptions) validate() error {
 // be changed until it has ended.
 //
 // The grace period is that of [graceperiod.ForPod]: the override and the deletion
-// grace of the pod if it has them, else its spec's, 1 s at least. A pod that is
-// being terminated, or was, keeps its one termination until [Terminator.Forget]: it is
-// returned again, and shortened if the pod or the request now ask for less; the
-// containers of the first request count. Besides those, it ends the containers that
-// [Terminator.Start] is starting, and, where there is an [ExitWatcher], those that
-// it has started and that have not exited. The kill of a single container that is
-// under way becomes a part of it.
+// grace of the pod if it has them, else its spec's, 1 s at least. The containers are
+// those of the request, or those that run in the pod's status, and always those that
+// [Terminator.Start] has started, or is starting, and that are not known to have
+// exited. Where nothing of this says how a container is, its result wraps
+// [ErrUnknownContainers]. What is being done about a container already becomes a part
+// of the termination, and is held to its deadline.
+//
+// A pod that is being terminated keeps its one termination: it is returned again, takes
+// in containers that it did not know, and is shortened if the pod or the request now
+// ask for less. One that has ended is kept until [Terminator.Forget]; a new one begins
+// in its place where there is something to do: a container that got stuck is asked for
+// again, under the old deadline, as is one that was started before the end; one that
+// was started since, by its status, or whose start nobody dates, has a grace of its own.
 //
 // ctx gives values such as the logger; that it ends does not matter. After
 // [Terminator.Close] the termination has ended when it is returned, with all
-// containers [LeftRunning].
+// containers [LeftRunning]. The termination of a nil pod has ended with an error.
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
-	t, existed := tr.enter(ctx, pod, req)
-	if existed {
-		t.join(pod, req)
-	} else {
-		tr.send(t)
+	if pod == nil {
+		return tr.refused(errNoPod)
+	}
+	p := tr.lock(pod)
+	t, begun := p.terminateLocked(ctx, pod, req)
+	p.unlock()
+	if begun != nil {
+		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
+			logger.Info("Terminating pod", "pod", klog.KObj(pod), "containers", len(begun.containers))
+		}
 	}
 	return t
-}
-
-// send begins a termination that was entered, unless the agent stops.
-func (tr *Terminator) send(t *Termination) {
-	if tr.isClosed() {
-		t.leave()
-	} else {
-		t.begin()
-	}
-}
-
-// enter finds the termination of a pod, or enters a new one that has not begun.
-func (tr *Terminator) enter(ctx context.Context, pod *v1.Pod, req Request) (t *Termination, existed bool) {
-	exited := tr.exitedOf(pod)
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	state := tr.stateLocked(pod)
-	if state.termination != nil {
-		return state.termination, true
-	}
-	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	running := req.Containers
-	if running == nil {
-		running = ContainersOf(pod)
-	}
-	t = newTermination(ctx, tr, pod, seconds, state.withStarted(running, exited), tr.startingLocked(state))
-	t.message = req.Message
-	state.termination = t
-	state.bindKills(t)
-	tr.bindGuestsLocked(state, t)
-	tr.working[t] = struct{}{}
-	return t, false
 }
 
 // KillPod terminates a pod, as [Terminator.Terminate] does, and waits for its end, as
@@ -172,11 +168,34 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 	return tr.Terminate(ctx, pod, req).Wait(ctx)
 }
 
+// Termination finds the termination of a pod that is under way, or that has ended and
+// was not forgotten. For a pod without UID, uid is "NAMESPACE/NAME".
+func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
+	p := tr.find(uid)
+	if p == nil {
+		return nil, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current, p.current != nil
+}
+
 // Forget lets go of a pod that is gone, so that one with the same UID, as a static
 // pod has when it returns, starts afresh. For a pod without UID, uid is
-// "NAMESPACE/NAME". A termination under way goes on, and Close still waits for it.
+// "NAMESPACE/NAME". What is under way is not forgotten: a termination goes on, and what
+// is being started or stopped becomes a part of the next one.
 func (tr *Terminator) Forget(uid types.UID) {
+	if p := tr.find(uid); p != nil {
+		p.mu.Lock()
+		p.forgetLocked()
+		p.mu.Unlock()
+		tr.release(uid)
+	}
+}
+
+// find gives the table of a pod, nil if it has none.
+func (tr *Terminator) find(uid types.UID) *podTable {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	delete(tr.pods, uid)
+	return tr.pods[uid]
 }

@@ -162,3 +162,158 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTerminate is 10,000 pods whose containers end when they are told, from the
+// first KillPod until all have ended: through the Terminator, and plainly.
+func BenchmarkTerminate(b *testing.B) {
+	const pods = 10_000
+	all := runningPods(pods)
+	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
+		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop },
+		"Terminator": func(b *testing.B) func(context.Context, *v1.Pod) {
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+			require.NoError(b, err)
+			return func(ctx context.Context, pod *v1.Pod) {
+				if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
+					panic(err)
+				}
+			}
+		},
+	}
+	for _, name := range []string{"plain", "Terminator"} {
+		b.Run(name, func(b *testing.B) {
+			ctx := klog.NewContext(b.Context(), klog.Logger{})
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				kill := kills[name](b)
+				b.StartTimer()
+				var ended sync.WaitGroup
+				for _, pod := range all {
+					ended.Go(func() { kill(ctx, pod) })
+				}
+				ended.Wait()
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "ms/10000-pods")
+		})
+	}
+}
+
+// plainStop is a pod worker of the kubelet's, without hooks: a goroutine that kills,
+// and one per container.
+func plainStop(ctx context.Context, pod *v1.Pod) {
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		var containers sync.WaitGroup
+		for i := range pod.Spec.Containers {
+			containers.Go(func() { _ = calm{}.StopContainer(ctx, pod.Spec.Containers[i].Name, 30) }) // it does not fail
+		}
+		containers.Wait()
+	}()
+	select {
+	case <-killed:
+	case <-time.After(time.Minute):
+	}
+}
+
+// runningPods are pods of one container that runs.
+func runningPods(n int) []*v1.Pod {
+	pods := make([]*v1.Pod, n)
+	for i := range pods {
+		id := strconv.Itoa(i)
+		pods[i] = &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-" + id, UID: types.UID(id)},
+			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: []v1.Container{{Name: "app"}}},
+			Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{
+				Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+			}}},
+		}
+	}
+	return pods
+}
+
+// BenchmarkTerminateBesideStarts is one Terminate while 10,000 Starts are under way for
+// other pods.
+func BenchmarkTerminateBesideStarts(b *testing.B) {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+	require.NoError(b, err)
+	ctx := klog.NewContext(b.Context(), klog.Logger{})
+	release := make(chan struct{})
+	var starting, started sync.WaitGroup
+	starting.Add(10_000)
+	for _, pod := range runningPods(10_000) {
+		started.Go(func() {
+			_ = terminator.Start(ctx, pod, "app", func(context.Context) (string, error) { // it does not fail
+				starting.Done()
+				<-release
+				return "app", nil
+			})
+		})
+	}
+	starting.Wait()
+	pod := runningPods(1)[0]
+	pod.UID = "another"
+	for b.Loop() {
+		if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
+			b.Fatal(err)
+		}
+		terminator.Forget(pod.UID)
+	}
+	close(release)
+	started.Wait()
+}
+
+// What a terminator keeps of pods that have ended, until they are forgotten, beside the
+// strings, which are the pods' own.
+func BenchmarkEndedPodMemory(b *testing.B) {
+	const pods = 20_000
+	for _, containers := range []int{1, 2, 8} {
+		b.Run(strconv.Itoa(containers), func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(endedPodBytes(b, pods, containers), "B/pod")
+			}
+		})
+	}
+}
+
+// endedPodBytes is what one ended pod takes.
+func endedPodBytes(tb testing.TB, pods, containers int) float64 {
+	tb.Helper()
+	all := runningPods(pods)
+	for _, pod := range all {
+		for i := 1; i < containers; i++ {
+			status := pod.Status.ContainerStatuses[0]
+			status.Name, status.ContainerID = "app-"+strconv.Itoa(i), pod.Name+strconv.Itoa(i)
+			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: status.Name})
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		}
+	}
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+	require.NoError(tb, err)
+	ctx := klog.NewContext(tb.Context(), klog.Logger{})
+	before := heapInUse()
+	for _, pod := range all {
+		<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
+	}
+	require.NoError(tb, terminator.Close(ctx))
+	kept := heapInUse() - before
+	runtime.KeepAlive(all)
+	runtime.KeepAlive(terminator)
+	return float64(kept) / float64(pods)
+}
+
+// heapInUse is what is reachable.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func TestAnEndedPodIsKeptSmall(t *testing.T) {
+	one, nine := endedPodBytes(t, 5000, 1), endedPodBytes(t, 5000, 9)
+	require.LessOrEqual(t, one, 300.0)
+	require.LessOrEqual(t, (nine-one)/8, 100.0)
+}

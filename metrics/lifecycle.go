@@ -119,6 +119,10 @@ func (m *Lifecycle) SleepEndedByExit() {
 // sleep and the outcome Completed, Failed, Cut or Abandoned; any other is
 // recorded as "other". A hook that was skipped has no duration and is not to be
 // recorded; a negative duration counts as 0.
+//
+// One that was Abandoned, because it did not end when it was cancelled, is counted as
+// well (kubelet_prestop_hooks_abandoned_total): its goroutine is left behind until it
+// returns by itself, so a rising count is a leak in a hook's runner.
 func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	if m == nil {
 		return
@@ -126,13 +130,7 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	handler = known(handler, "exec", "httpGet", "sleep")
 	outcome = known(outcome, "Completed", "Failed", "Cut", "Abandoned")
 	m.hooks.WithLabelValues(handler, outcome).Observe(max(took, 0).Seconds())
-}
-
-// HookAbandoned counts a preStop hook that did not end when it was cancelled
-// (kubelet_prestop_hooks_abandoned_total): its goroutine is left behind until
-// it returns by itself, so a rising count is a leak in a hook's runner.
-func (m *Lifecycle) HookAbandoned() {
-	if m != nil {
+	if outcome == "Abandoned" {
 		m.hooksAbandoned.Inc()
 	}
 }

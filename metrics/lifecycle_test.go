@@ -29,8 +29,7 @@ func everything(m *metrics.Lifecycle) {
 	m.HTTPFallback()
 	m.SleepTerminatedEarly()
 	m.SleepEndedByExit()
-	m.HookEnded("sleep", "Completed", 1500*time.Millisecond)
-	m.HookAbandoned()
+	m.HookEnded("sleep", "Abandoned", 1500*time.Millisecond)
 	m.PodTerminated("GraceExceeded", 32*time.Second)
 	m.ContainerKilledAfterGrace()
 	m.PodGraceExceeded()
@@ -86,24 +85,24 @@ kubelet_pod_termination_duration_seconds_sum{outcome="GraceExceeded"} 32
 kubelet_pod_termination_duration_seconds_count{outcome="GraceExceeded"} 1
 # HELP kubelet_prestop_hook_duration_seconds Duration of preStop hooks in seconds, by handler and outcome.
 # TYPE kubelet_prestop_hook_duration_seconds histogram
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.01"} 0
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.1"} 0
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="0.5"} 0
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="1"} 0
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="2"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="5"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="10"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="20"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="30"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="60"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="120"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="300"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="600"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="1800"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="3600"} 1
-kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Completed",le="+Inf"} 1
-kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Completed"} 1.5
-kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Completed"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="0.01"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="0.1"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="0.5"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="1"} 0
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="2"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="5"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="10"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="20"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="30"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="60"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="120"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="300"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="600"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="1800"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="3600"} 1
+kubelet_prestop_hook_duration_seconds_bucket{handler="sleep",outcome="Abandoned",le="+Inf"} 1
+kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1.5
+kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
 // Nothing else is in the registry, and nothing of what is named here is missing.

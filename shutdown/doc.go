@@ -49,9 +49,8 @@
 // left for a reboot that brings them back, or deleted as a drain would. A
 // [ReadinessMarker] takes them out of their services before they are stopped. Each of
 // these has a reserve in every bucket: an API server that is slow, or dead, costs a
-// bucket its reserves, and its pods nothing. [HardEviction] and [SoftEviction] ask the
-// same [PodKiller] for an eviction, and a [TimedKiller] waits for it as the kubelet
-// does.
+// bucket its reserves, and its pods nothing. Package podkiller has evictions for the
+// same [PodKiller], and one that waits for them as the kubelet does.
 //
 // # Concurrency properties
 //

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -99,7 +98,7 @@ func (p *Provider) retry(r *record) {
 	errs := make([]error, len(running))
 	for i, c := range running {
 		stops.Go(func() {
-			if _, errs[i] = p.terminator.KillContainer(r.ctx, pod, c, graceperiod.ReasonUnknown); errs[i] == nil {
+			if _, errs[i] = p.terminator.KillContainer(r.ctx, pod, c, lifecycle.ContainerRequest{}); errs[i] == nil {
 				p.awaitExit(r, c.ID, time.Now().Add(p.opts.ExitSlack))
 			}
 		})

@@ -13,24 +13,23 @@ import (
 
 func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		b.rt.scripts["app"] = lifecycletest.Script{FailStops: 4}
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(running("app"))
 		b.create(pod)
+		b.rt.Away(time.Millisecond, 3*time.Minute) // it has sent the signal, and forgets the kill
 		b.remove(pod, 30)
-		wait(0)
-		require.Zero(b, b.last().at)
+		wait(150 * second)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "whether it runs is not known")
 
 		err := b.DeletePod(b.Context(), pod)
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		require.ErrorContains(b, err, `failed to end pod ns/pod: failed to stop container "app" (id="uid/app")`)
 		wait(second)
 		require.Error(b, b.DeletePod(b.Context(), pod))
-		wait(0)
-		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 0, 0}, {"uid/app", 2, 0}, {"uid/app", 0, 0}, {"uid/app", 2, second}}, b.stops())
+		wait(30 * second)
 		require.Len(b, b.rt.Execs(), 1, "the hook runs once")
-		require.Equal(b, second, b.last().at)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.EqualValues(b, 137, b.last().pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 	})
 }
 
@@ -43,7 +42,7 @@ func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, "RuntimeStuck", result.Outcome)
 		require.Nil(b, result.Status)
-		require.Equal(b, 20*second, b.at(), "the grace and twice the slack")
+		require.Equal(b, 130*second, b.at(), "the grace and two minutes")
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.last().at)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)

@@ -19,34 +19,37 @@
 //		})
 //	}
 //
-// A [Script] says what a container does: how long it takes to end after the stop
-// signal, whether it ignores that signal, whether it ends by itself, and which
-// calls of the runtime fail or hang. What the agent did is read back with
-// [Runtime.Stops], [Runtime.Execs] and [Runtime.Exits]; [Events] keeps the events
-// that were recorded.
+// A [Script] says what a container does: how it starts, how long it takes to end after
+// the stop signal, whether it ignores that signal, whether it ends by itself, with which
+// exit code, and which calls of the runtime fail or hang. [Runtime.Away] takes the whole
+// runtime away for a while. What the agent did is read back with [Runtime.Stops],
+// [Runtime.Execs], [Runtime.Signals] and [Runtime.Exits]; [Events] keeps the events that
+// were recorded.
 //
 // The runtime answers as containerd does: a StopContainer with timeout 0 kills at
 // once; a second, parallel StopContainer with a smaller timeout kills at the second
 // one's timeout, and both return; one whose context ends returns early and kills
 // nobody; the stop of an exited container succeeds, that of an unknown one wraps
-// [lifecycle.ErrContainerNotFound].
+// [lifecycle.ErrContainerNotFound], unless [Runtime.AnswerNilForUnknown] has it succeed
+// as in containerd 2.
 //
 // # Concurrency properties
 //
 // All methods may be called concurrently. A container's life is timers, and a
 // blocked call is blocked in its caller's goroutine; only a scripted command has a
-// goroutine beside it, which ends before the call returns. No mutex is held while anything waits, so the runtime works inside
-// testing/synctest bubbles, where time is exact and free, and outside of them,
-// where a scripted second takes a second.
+// goroutine beside it, which ends before the call returns. No mutex is held while
+// anything waits, so the runtime works inside testing/synctest bubbles, where time is
+// exact and free, and outside of them, where a scripted second takes a second.
 //
 // # Failure modes
 //
-// Only those that were asked for: [Script.HangStops] and [Script.FailStops]. A hung
+// Only those that were asked for: [Script.HangStops], [Script.FailStops],
+// [Script.StartErr] and [Runtime.Away]. A hung
 // call ends with its context, or, where [Script.HangDeaf] is set, with
 // [Runtime.Release]; a test in a bubble must release before it ends.
 //
 // # Testing
 //
-// This package is for tests. Its limits: it knows no signals but TERM and KILL, no
-// exit codes, and no pods.
+// This package is for tests. Its limits: a container hears one stop signal and SIGKILL,
+// and there are no pods, images or volumes.
 package lifecycletest

@@ -19,8 +19,11 @@ func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, t
 	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd), Timeout: timeout, At: time.Now()})
 	c := r.containers[id]
 	gone := c != nil && c.gone
+	away := r.awayLocked()
 	r.mu.Unlock()
 	switch {
+	case away:
+		return nil, ErrAway
 	case c == nil:
 		return nil, fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
 	case gone:
@@ -28,6 +31,8 @@ func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, t
 	case c.script.Exec == nil:
 		return nil, nil
 	}
+	ctx, cancel := r.untilAway(ctx)
+	defer cancel()
 	return c.exec(ctx, cmd, timeout)
 }
 

@@ -3,6 +3,8 @@ package lifecycletest
 import (
 	"slices"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // Stop is one StopContainer call.
@@ -36,9 +38,17 @@ const (
 
 // Exit is the end of one container.
 type Exit struct {
-	ID string
-	By ExitCause
-	At time.Time
+	ID   string
+	By   ExitCause
+	Code int32 // [Script.ExitCode], or 137 for one that was killed
+	At   time.Time
+}
+
+// Signal is one signal that a container was sent.
+type Signal struct {
+	ID     string
+	Signal v1.Signal // [Script.StopSignal], or SIGKILL
+	At     time.Time
 }
 
 // Stops are the StopContainer calls so far, in the order they came in.
@@ -53,6 +63,25 @@ func (r *Runtime) Execs() []Exec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.execs)
+}
+
+// Signals are those that were sent so far, in their order. A container that has exited
+// is sent none.
+func (r *Runtime) Signals() []Signal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.signals)
+}
+
+// ExitCode is how a container has ended; false: it runs, or is unknown.
+func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.containers[id]
+	if c == nil || !c.gone {
+		return 0, false
+	}
+	return c.code, true
 }
 
 // Exits are the containers that have ended, in the order they did.

@@ -1,9 +1,12 @@
 package lifecycletest
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -22,6 +25,9 @@ var (
 	_ lifecycle.ExitWatcher   = (*Runtime)(nil)
 )
 
+// killedCode is the exit code of a process that SIGKILL has ended.
+const killedCode = 137
+
 // Runtime is a container runtime whose containers follow a [Script]. It is a
 // [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher].
 type Runtime struct {
@@ -30,6 +36,9 @@ type Runtime struct {
 	stops      []Stop
 	execs      []Exec
 	exits      []Exit
+	signals    []Signal
+	windows    []window // in which it is away
+	forgiving  bool     // the stop of an unknown container succeeds
 	released   chan struct{}
 }
 
@@ -39,6 +48,7 @@ type container struct {
 	script Script
 	exited chan struct{} // closed once it has exited
 	gone   bool          // exited is closed
+	code   int32         // its exit code, once it is gone
 	calls  int           // StopContainer calls so far
 	termed bool          // the stop signal was sent
 	bySelf *time.Timer   // nil: it does not end by itself
@@ -63,6 +73,37 @@ func (r *Runtime) Start(id string, s Script) {
 	if s.ExitAfter > 0 {
 		c.bySelf = time.AfterFunc(s.ExitAfter, func() { r.end(c, ByItself) })
 	}
+}
+
+// StartContainer runs a container as its script says that it is started: after
+// [Script.StartTakes], or not at all. It gives the ID, as a function for
+// [lifecycle.Terminator.Start] does. A start whose context ends, or that fails, leaves no
+// container.
+func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
+	ended := ctx.Done()
+	if s.StartDeaf {
+		ended = nil
+	}
+	takes := time.NewTimer(s.StartTakes)
+	defer takes.Stop()
+	select {
+	case <-takes.C:
+	case <-ended:
+		return "", context.Cause(ctx)
+	}
+	if s.StartErr != nil {
+		return "", s.StartErr
+	}
+	r.Start(id, s)
+	return id, nil
+}
+
+// AnswerNilForUnknown has StopContainer succeed for an unknown container, as
+// containerd 2 does; without it there is an error.
+func (r *Runtime) AnswerNilForUnknown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgiving = true
 }
 
 // Exit ends a container by itself, now. Of an unknown or an exited one it does
@@ -129,6 +170,11 @@ func (r *Runtime) endLocked(c *container, by ExitCause) {
 			timer.Stop()
 		}
 	}
-	r.exits = append(r.exits, Exit{ID: c.id, By: by, At: time.Now()})
+	c.code = c.script.ExitCode
+	if by == ByKill {
+		c.code = killedCode
+		r.signals = append(r.signals, Signal{ID: c.id, Signal: v1.SIGKILL, At: time.Now()})
+	}
+	r.exits = append(r.exits, Exit{ID: c.id, By: by, Code: c.code, At: time.Now()})
 	close(c.exited)
 }

@@ -39,7 +39,8 @@ func TestStopContainer(t *testing.T) {
 				require.NoError(t, rt.StopContainer(t.Context(), "app", test.timeout))
 				require.Equal(t, test.took, time.Since(start))
 				<-rt.Exited("app")
-				require.Equal(t, []lifecycletest.Exit{{ID: "app", By: test.by, At: time.Now()}}, rt.Exits())
+				code := map[lifecycletest.ExitCause]int32{lifecycletest.ByKill: 137}[test.by]
+				require.Equal(t, []lifecycletest.Exit{{ID: "app", By: test.by, Code: code, At: time.Now()}}, rt.Exits())
 				require.Equal(t, []lifecycletest.Stop{{ID: "app", TimeoutSeconds: test.timeout, At: start, Returned: time.Now()}}, rt.Stops())
 			})
 		})

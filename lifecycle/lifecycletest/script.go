@@ -3,6 +3,8 @@ package lifecycletest
 import (
 	"context"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // Script says what a container does in its life. The zero value runs until it is
@@ -17,6 +19,20 @@ type Script struct {
 	// ExitAfter is how long after its start the container ends by itself; 0 or
 	// less: never.
 	ExitAfter time.Duration
+
+	// ExitCode is the container's where it ends by itself or by its stop signal; one
+	// that is killed has 137.
+	ExitCode int32
+	// StopSignal is sent by StopContainer before it kills; "" is SIGTERM.
+	StopSignal v1.Signal
+
+	// StartTakes is how long [Runtime.StartContainer] takes to bring it up; 0 or less:
+	// it does so at once.
+	StartTakes time.Duration
+	// StartDeaf makes a start ignore its context: the container comes up all the same.
+	StartDeaf bool
+	// StartErr makes the start fail with it, after StartTakes; nil: it succeeds.
+	StartErr error
 
 	// HangStops is how many StopContainer calls hang before the others are
 	// served; negative: all. A hung call sends no signal and ends with its context.

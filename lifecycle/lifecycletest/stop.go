@@ -1,27 +1,40 @@
 package lifecycletest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // StopContainer sends the stop signal, waits timeoutSeconds for the container to
 // end, and kills it then; with a timeout of 0 or less it kills at once. If ctx
 // ends first, its error is returned and nobody is killed. An unknown container
-// gives an error that wraps [lifecycle.ErrContainerNotFound].
+// gives an error that wraps [lifecycle.ErrContainerNotFound], unless
+// [Runtime.AnswerNilForUnknown]. While the runtime is [Runtime.Away] every call fails
+// with [ErrAway], those too that were under way.
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	r.mu.Lock()
 	stop := len(r.stops)
 	r.stops = append(r.stops, Stop{ID: id, TimeoutSeconds: timeoutSeconds, At: time.Now()})
-	c := r.containers[id]
+	c, forgiving := r.containers[id], r.forgiving
+	away := r.awayLocked()
 	hang, fail := c.nextFault()
 	r.mu.Unlock()
+	ctx, cancel := r.untilAway(ctx)
+	defer cancel()
 
 	var err error
 	switch {
+	case away:
+		err = ErrAway
+	case c == nil && forgiving:
 	case c == nil:
 		err = fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
 	case hang:
@@ -30,6 +43,9 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 		err = c.stopErr()
 	default:
 		err = r.stop(ctx, c, timeoutSeconds)
+	}
+	if errors.Is(context.Cause(ctx), ErrAway) && err != nil {
+		err = ErrAway
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +95,7 @@ func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) 
 		return nil
 	}
 	r.term(c)
-	timeout := time.NewTimer(time.Duration(timeoutSeconds) * time.Second)
+	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
 	defer timeout.Stop()
 	select {
 	case <-c.exited:
@@ -100,6 +116,8 @@ func (r *Runtime) term(c *container) {
 		return
 	}
 	c.termed = true
+	signal := cmp.Or(c.script.StopSignal, v1.SIGTERM)
+	r.signals = append(r.signals, Signal{ID: c.id, Signal: signal, At: time.Now()})
 	switch {
 	case c.script.IgnoreTerm:
 	case c.script.ExitAfterTerm <= 0:

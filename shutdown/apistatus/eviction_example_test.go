@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
 // evict is what an agent does when it is short of something: the pod leaves its
@@ -45,7 +46,7 @@ func ExampleReporter_eviction() {
 		}
 		return shutdown.KillResult{Outcome: "Graceful"}, nil
 	})
-	err = evict(context.Background(), reporter, killer, pod, shutdown.HardEviction("The node was low on resource: memory."))
+	err = evict(context.Background(), reporter, killer, pod, podkiller.HardEviction("The node was low on resource: memory."))
 	fmt.Println(err)
 	evicted, _ := server.Pod("default", "web")
 	fmt.Println(evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message)

@@ -91,7 +91,7 @@ func TestPodThatCannotStopIsAnError(t *testing.T) {
 		err := b.end()
 		require.ErrorContains(t, err, "pod ns/stuck was not stopped: ")
 		require.Contains(t, b.output(), "1 of 2 pods stopped in time.")
-		require.Contains(t, b.output(), "may still run: the container runtime failed")
+		require.Contains(t, b.output(), "stopped waiting: containers that have not ended: ns/stuck/app", "it is asked for again as long as the host waits")
 		require.Contains(t, b.order(), "web/app", "the others are stopped all the same")
 	})
 }

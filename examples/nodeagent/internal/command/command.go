@@ -77,7 +77,7 @@ func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 func ownGates() []string {
 	return []string{
 		string(lifecycle.PodLifecycleSleepAction),
-		string(lifecycle.PodLifecycleSleepActionAllowZero),
+		"PodLifecycleSleepActionAllowZero",
 		string(lifecycle.ContainerStopSignals),
 		string(shutdown.GracefulNodeShutdown),
 		string(shutdown.GracefulNodeShutdownBasedOnPodPriority),

@@ -22,7 +22,7 @@
 // At the end of a test its pods are removed, then containerd is killed, and with it,
 // as the first process of their namespace, every shim and container that may be
 // left; their mounts go with the namespace. The same happens when the test binary is
-// killed. Only the folder in /tmp, and the cgroups of containers that ran, are then
+// killed. [Server.Kill] ends containerd alone, as a crash does. Only the folder in /tmp, and the cgroups of containers that ran, are then
 // left behind.
 //
 // # Testing

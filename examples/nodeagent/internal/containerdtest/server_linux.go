@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,11 +26,15 @@ const (
 	cleanUpTimeout = 60 * time.Second // of the pods that a test leaves
 )
 
+// DownTime is how long a containerd stays away that was ended by [Server.Kill].
+const DownTime = 2 * time.Second
+
 // Server is a containerd that belongs to one test.
 type Server struct {
 	folder  string
 	ctr     string
-	alive   context.Context // ends when containerd does
+	shell   int             // the process that containerd runs under
+	alive   context.Context // ends when that process does
 	runtime runtimeapi.RuntimeServiceClient
 	exits   exits
 }
@@ -61,15 +67,19 @@ func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 // Runtime is a plain client of the server, for what a test wants to see for itself.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd as the first process of its own namespace of processes: when
-// it ends, the kernel ends all shims and containers, and when it has been waited
-// for, they are gone. /run is its own too, because shims have their sockets there.
+// run starts containerd in its own namespace of processes, under a shell that is the
+// first process there: when that ends, the kernel ends all shims and containers, and
+// when it has been waited for, they are gone. The shell starts a containerd again that
+// was killed, [DownTime] later, and ends with one that ends in any other way. /run is its
+// own too, because shims have their sockets there.
 func (s *Server) run(t testing.TB, containerd string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
 	require.NoError(t, os.WriteFile(config, []byte(configOfServer(s.folder)), 0o600))
-	const script = `mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && exec "$0" "$@"`
+	const script = `mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run &&
+		while :; do "$0" "$@"; [ $? = 137 ] || exit; sleep "$DOWN_TIME"; done`
 	process := exec.Command("/bin/sh", "-c", script, containerd, "--config", config)
+	process.Env = append(os.Environ(), fmt.Sprintf("DOWN_TIME=%v", DownTime.Seconds()))
 	process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
@@ -80,6 +90,7 @@ func (s *Server) run(t testing.TB, containerd string) {
 	require.NoError(t, process.Start())
 	require.NoError(t, log.Close())
 
+	s.shell = process.Process.Pid
 	alive, died := context.WithCancel(t.Context())
 	s.alive = alive
 	var waiting sync.WaitGroup
@@ -91,6 +102,27 @@ func (s *Server) run(t testing.TB, containerd string) {
 		_ = process.Process.Kill() // it may have ended by itself
 		waiting.Wait()
 	})
+}
+
+// Kill ends containerd with SIGKILL. Its shims and containers live on, and [DownTime]
+// later it is started again.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.shell, s.shell))
+	require.NoError(t, err)
+	killed := false
+	for child := range strings.FieldsSeq(string(children)) {
+		name, err := os.ReadFile(filepath.Join("/proc", child, "comm"))
+		require.NoError(t, err)
+		if strings.TrimSpace(string(name)) != "containerd" {
+			continue // a shim that has lost its parent
+		}
+		pid, err := strconv.Atoi(child)
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		killed = true
+	}
+	require.True(t, killed, "there is no containerd to kill")
 }
 
 // log is where containerd writes.

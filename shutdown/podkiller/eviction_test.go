@@ -1,18 +1,22 @@
-package shutdown_test
+package podkiller_test
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -23,11 +27,11 @@ func TestEvictionRequests(t *testing.T) {
 		req  shutdown.KillRequest
 		want int64
 	}{
-		{"hard", shutdown.HardEviction("low"), 1},
-		{"soft, the maximum", shutdown.SoftEviction(pod, 20, "low"), 20},
-		{"soft, the pod's own", shutdown.SoftEviction(pod, 60, "low"), 40},
-		{"soft, no maximum", shutdown.SoftEviction(pod, -1, "low"), 40},
-		{"soft, at once", shutdown.SoftEviction(pod, 0, "low"), 0},
+		{"hard", podkiller.HardEviction("low"), 1},
+		{"soft, the maximum", podkiller.SoftEviction(pod, 20, "low"), 20},
+		{"soft, the pod's own", podkiller.SoftEviction(pod, 60, "low"), 40},
+		{"soft, no maximum", podkiller.SoftEviction(pod, -1, "low"), 40},
+		{"soft, at once", podkiller.SoftEviction(pod, 0, "low"), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.want, test.req.GracePeriodSeconds)
@@ -49,6 +53,8 @@ func TestEvictionRequests(t *testing.T) {
 func TestEvictable(t *testing.T) {
 	static := shutdowntest.Pod("static", 0, 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	mirror := shutdowntest.Pod("etcd", 0, 5)
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	for _, test := range []struct {
 		name string
 		pod  *v1.Pod
@@ -59,20 +65,19 @@ func TestEvictable(t *testing.T) {
 		{"below critical", shutdowntest.Pod("web", 1999999999, 5), true},
 		{"critical", shutdowntest.Pod("dns", 2000000000, 5), false},
 		{"static", static, false},
-		{"mirror", mirror("etcd"), false},
+		{"mirror", mirror, false},
 		{"nil", nil, false},
 	} {
-		require.Equal(t, test.want, shutdown.Evictable(test.pod), test.name)
+		require.Equal(t, test.want, podkiller.Evictable(test.pod), test.name)
 	}
 }
 
 // timed runs a kill in a bubble against a timed killer around another.
-func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *shutdown.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
+func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		inner, events := &shutdowntest.Killer{Default: how}, &recorder{}
-		k, err := shutdown.NewTimedKiller(inner, events)
-		require.NoError(t, err)
+		k := podkiller.Timed(inner, events)
 		test(t, k, inner, events)
 		k.Wait()
 	})
@@ -80,9 +85,9 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 
 func TestTimedKillerInTime(t *testing.T) {
 	failed := errors.New("no")
-	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *shutdown.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		began := time.Now()
-		result, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.SoftEviction(shutdowntest.Pod("web", 0, 60), 20, "low"))
+		result, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.SoftEviction(shutdowntest.Pod("web", 0, 60), 20, "low"))
 		require.ErrorIs(t, err, failed)
 		require.Equal(t, "Graceful", result.Outcome)
 		require.Equal(t, 3*time.Second, time.Since(began))
@@ -94,14 +99,14 @@ func TestTimedKillerInTime(t *testing.T) {
 func TestTimedKillerOverdue(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run(strconv.FormatInt(seconds, 10), func(t *testing.T) {
-			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *shutdown.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: seconds})
 				require.Equal(t, want, time.Since(began))
-				var overdue *shutdown.OverdueError
+				var overdue *podkiller.OverdueError
 				ok := errors.As(err, &overdue)
 				require.True(t, ok)
-				require.Equal(t, &shutdown.OverdueError{Pod: types.NamespacedName{Namespace: "default", Name: "web"}, Timeout: want}, overdue)
+				require.Equal(t, &podkiller.OverdueError{Pod: types.NamespacedName{Namespace: "default", Name: "web"}, Timeout: want}, overdue)
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
 				kill, _ := inner.Kill("web")
@@ -117,30 +122,57 @@ func TestTimedKillerOverdue(t *testing.T) {
 
 // The end of the context ends the waiting and is no event.
 func TestTimedKillerIsGivenUp(t *testing.T) {
-	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *shutdown.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		reason := errors.New("the agent leaves")
 		time.AfterFunc(time.Second, func() { stop(reason) })
-		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), shutdown.HardEviction("low"))
+		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
 		require.ErrorIs(t, err, reason)
 		require.Empty(t, events.all())
 	})
 }
 
 func TestTimedKillerNeedsAKiller(t *testing.T) {
-	_, err := shutdown.NewTimedKiller(nil, nil)
-	require.EqualError(t, err, "failed to make a timed killer: the killer is nil")
+	_, err := podkiller.Timed(nil, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
+	require.EqualError(t, err, "the killer of a timed killer is nil")
 }
 
 // Without a recorder nothing is recorded.
 func TestTimedKillerWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}
-		k, err := shutdown.NewTimedKiller(inner, nil)
-		require.NoError(t, err)
-		_, err = k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.HardEviction("low"))
+		k := podkiller.Timed(inner, nil)
+		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
 		require.Error(t, err)
 		inner.Release()
 		k.Wait()
 	})
+}
+
+// A pod that has used too much local storage has done so itself.
+func TestALocalStorageEvictionIsNoDisruption(t *testing.T) {
+	req := podkiller.LocalStorageEviction("too large")
+	status := v1.PodStatus{Phase: v1.PodRunning}
+	req.SetStatus(&status)
+	require.Equal(t, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "too large"}, status)
+	require.EqualValues(t, 1, req.GracePeriodSeconds)
+	require.True(t, req.Evict)
+}
+
+// recorder keeps events as text.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, eventtype+" "+reason+" "+message)
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
 }

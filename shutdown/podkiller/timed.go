@@ -1,4 +1,4 @@
-package shutdown
+package podkiller
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 const (
@@ -27,33 +28,40 @@ type OverdueError struct {
 // Error is the kubelet's text.
 func (*OverdueError) Error() string { return "timeout waiting to kill pod" }
 
-// TimedKiller is a [PodKiller] that waits no longer than the kubelet does: for what
+// EventRecorder records an event on an object; client-go's recorder is one.
+type EventRecorder = shutdown.EventRecorder
+
+// errNoKiller is the error of every kill where there is nobody to kill.
+var errNoKiller = errors.New("the killer of a timed killer is nil")
+
+// TimedKiller is a [shutdown.PodKiller] that waits no longer than the kubelet does: for what
 // [graceperiod.KillTimeout] makes of the grace, one and a half times of it and 10 s
 // at least (the kubelet's killPodNow). It is for evictions, which must not wait for
-// one stuck pod; a [Manager] has bounds of its own and needs none. Make one with
-// [NewTimedKiller]. All methods may be called concurrently.
+// one stuck pod; a [shutdown.Manager] has bounds of its own and needs none. Make one with
+// [Timed]. All methods may be called concurrently.
 type TimedKiller struct {
-	killer PodKiller
+	killer shutdown.PodKiller
 	events EventRecorder // nil: nothing is recorded
 	work   sync.WaitGroup
 }
 
-// NewTimedKiller makes a killer that waits for another one. A kill that is overdue
-// is an event on its pod; nil events record none. A nil killer is an error.
-func NewTimedKiller(killer PodKiller, events EventRecorder) (*TimedKiller, error) {
-	if killer == nil {
-		return nil, errors.New("failed to make a timed killer: the killer is nil")
-	}
-	return &TimedKiller{killer: killer, events: events}, nil
+// Timed makes a killer that waits for another one as long as the kubelet does
+// (killPodNow). A kill that is overdue is an event on its pod; nil events record none. A
+// nil killer gives an error for every pod.
+func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
+	return &TimedKiller{killer: killer, events: events}
 }
 
-var _ PodKiller = (*TimedKiller)(nil)
+var _ shutdown.PodKiller = (*TimedKiller)(nil)
 
 // KillPod has the pod killed and waits for it. After the timeout it records the
 // Warning ExceededGracePeriod and gives an *[OverdueError], and the kill goes on:
 // another call joins it, if the killer is one that joins. The end of ctx ends the
 // waiting, and the kill's own context.
-func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error) {
+func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	if t.killer == nil {
+		return shutdown.KillResult{}, errNoKiller
+	}
 	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
 	ended := t.begin(ctx, pod, req)
 	timer := time.NewTimer(timeout)
@@ -62,23 +70,23 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req KillRequest)
 	case end := <-ended:
 		return end.result, end.err
 	case <-ctx.Done():
-		return KillResult{}, context.Cause(ctx)
+		return shutdown.KillResult{}, context.Cause(ctx)
 	case <-timer.C:
 	}
 	if t.events != nil {
 		t.events.Event(pod, v1.EventTypeWarning, overdueReason, overdueMessage)
 	}
-	return KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout}
+	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout}
 }
 
 // killEnd is what came of a kill.
 type killEnd struct {
-	result KillResult
+	result shutdown.KillResult
 	err    error
 }
 
 // begin starts the kill in a goroutine that Wait waits for.
-func (t *TimedKiller) begin(ctx context.Context, pod *v1.Pod, req KillRequest) <-chan killEnd {
+func (t *TimedKiller) begin(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) <-chan killEnd {
 	ended := make(chan killEnd, 1)
 	t.work.Go(func() {
 		result, err := t.killer.KillPod(ctx, pod, req)

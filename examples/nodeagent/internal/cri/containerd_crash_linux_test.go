@@ -1,0 +1,93 @@
+package cri_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// slow takes 6 s to end after TERM, and then ends with 7.
+const slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+
+// counted counts the hooks that are run.
+type counted struct {
+	lifecycle.CommandRunner
+
+	runs atomic.Int32
+}
+
+func (c *counted) RunInContainer(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, error) {
+	c.runs.Add(1)
+	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
+}
+
+// A containerd that is killed in the middle of a stop, and is back 2 s later, costs a
+// container nothing: it has the rest of its grace, its hook has run once, and what is
+// said of it is true.
+func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
+	server := containerdtest.Start(t,
+		containerdtest.Image{Name: "slow:1", Command: []string{"/bin/sh", "-c", slow}},
+		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
+	c := &containerd{server: server, runtime: connect(t, server, cri.Options{})}
+	for name, test := range map[string]struct {
+		grace          int64
+		outcome        lifecycle.Outcome
+		code           int32
+		atLeast, below time.Duration
+	}{
+		"slow":     {grace: 30, outcome: lifecycle.Graceful, code: 7, atLeast: 6 * time.Second, below: 20 * time.Second},
+		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second, below: 14 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := realPod(name, v1.Container{Name: "main", Image: name + ":1"})
+			pod.Spec.TerminationGracePeriodSeconds = ptr.To(test.grace)
+			pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}}
+			containers := c.startReady(t, pod)
+			survivor := realPod("survivor-of-"+name, v1.Container{Name: "main", Image: "slow:1"})
+			survivors := c.startReady(t, survivor)
+
+			hooks, events := &counted{CommandRunner: c.runtime}, &lifecycletest.Events{}
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: hooks, Exits: c.runtime, Events: events})
+			require.NoError(t, err)
+			began := time.Now()
+			termination := terminator.Terminate(t.Context(), pod, lifecycle.Request{Containers: containers})
+			require.Eventually(t, func() bool {
+				return termination.Result().Containers[0].Phase == lifecycle.PhaseStopping && time.Since(began) > time.Second
+			}, waitAtMost, pollEvery)
+			server.Kill(t)
+
+			result, err := termination.Wait(t.Context())
+			require.NoError(t, err)
+			took := time.Since(began)
+			require.Equal(t, test.outcome, result.Outcome(), "%v", result.Containers[0].Err)
+			require.GreaterOrEqual(t, took, test.atLeast)
+			require.Less(t, took, test.below)
+			require.EqualValues(t, 1, hooks.runs.Load())
+			var reasons []string
+			for _, event := range events.All() {
+				reasons = append(reasons, event.Reason)
+			}
+			require.Equal(t, []string{"Killing", "FailedKillPod"}, reasons)
+			status, err := c.runtime.ContainerStatus(t.Context(), containers[0].ID)
+			require.NoError(t, err)
+			require.Equal(t, test.code, status.State.Terminated.ExitCode)
+
+			found, ok, err := c.runtime.Adopt(t.Context(), survivor)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, survivors, found, "what has survived is found again")
+			require.NoError(t, c.runtime.StopContainer(t.Context(), survivors[0].ID, 0))
+			require.NoError(t, terminator.Close(t.Context()))
+		})
+	}
+}

@@ -1,0 +1,254 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// TestRandomFaults terminates 10,000 random pods whose runtime fails, hangs, panics and
+// goes away at random, by callers who know nothing of each other: KillPod, KillContainer
+// and Forget. Two things must hold all the same: a container whose process runs is
+// never said to have ended, and no hook runs twice.
+func TestRandomFaults(t *testing.T) {
+	const bubbles, pods = 50, 200
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i := range uint64(bubbles) {
+		synctest.Test(t, func(t *testing.T) {
+			newChaos(t, rand.New(rand.NewPCG(seed, i))).run(pods)
+		})
+	}
+}
+
+// chaos is a node on a bad day. Each pod has a runtime of its own.
+type chaos struct {
+	*testing.T
+
+	random     *rand.Rand
+	terminator *lifecycle.Terminator
+	runtimes   map[string]*lifecycletest.Runtime // by pod
+
+	mu    sync.Mutex
+	dice  *rand.Rand
+	hooks map[string]int // runs by container ID
+}
+
+func newChaos(t *testing.T, random *rand.Rand) *chaos {
+	c := &chaos{
+		T: t, random: random, dice: rand.New(rand.NewPCG(random.Uint64(), 0)),
+		runtimes: map[string]*lifecycletest.Runtime{}, hooks: map[string]int{},
+	}
+	var err error
+	c.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: c, Exits: c, Events: c, Hooks: c, GiveUp: 10 * time.Minute,
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// chance is true once in n times, in whatever goroutine.
+func (c *chaos) chance(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dice.IntN(n) == 0
+}
+
+// stumble sometimes does not return.
+func (c *chaos) stumble(n int) {
+	if c.chance(n) {
+		panic("boom")
+	}
+	if c.chance(n) {
+		goruntime.Goexit()
+	}
+}
+
+func (c *chaos) runtimeOf(id string) *lifecycletest.Runtime {
+	pod, _, _ := strings.Cut(id, "/")
+	return c.runtimes[pod]
+}
+
+// StopContainer stumbles before it has asked the runtime, or after.
+func (c *chaos) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	c.stumble(10)
+	err := c.runtimeOf(id).StopContainer(ctx, id, timeoutSeconds)
+	c.stumble(20)
+	return err
+}
+
+func (c *chaos) Exited(id string) <-chan struct{} {
+	c.stumble(20)
+	return c.runtimeOf(id).Exited(id)
+}
+
+func (c *chaos) Event(apiruntime.Object, string, string, string) { c.stumble(20) }
+
+// Run counts the hook, which takes up to 8 s and heeds its context three times in four.
+func (c *chaos) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, _ *v1.LifecycleHandler) (string, error) {
+	c.mu.Lock()
+	c.hooks[id]++
+	takes := time.Duration(c.dice.IntN(8000)) * time.Millisecond
+	c.mu.Unlock()
+	if c.chance(4) {
+		<-time.After(takes)
+		return "", nil
+	}
+	err := wait(ctx, takes)
+	c.stumble(10)
+	return "", err
+}
+
+// wait waits, unless ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	_, err := takes(d)(ctx, nil)
+	return err
+}
+
+func (c *chaos) run(pods int) {
+	var all sync.WaitGroup
+	plans := make([]func(), 0, pods)
+	for i := range pods {
+		plans = append(plans, c.plan(fmt.Sprint("pod-", i)))
+	}
+	for _, plan := range plans {
+		all.Go(plan)
+	}
+	all.Wait()
+	for id, runs := range c.hooks {
+		require.LessOrEqual(c, runs, 1, "the hook of %s", id)
+	}
+	require.NoError(c, c.terminator.Close(c.Context()))
+}
+
+// plan makes a pod and what happens to it.
+func (c *chaos) plan(name string) func() {
+	rt := lifecycletest.NewRuntime()
+	c.runtimes[name] = rt
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(c.random.IntN(15)))},
+	}
+	for i := range 1 + c.random.IntN(3) {
+		c.addContainer(pod, rt, fmt.Sprint("c", i), i)
+	}
+	for range c.random.IntN(3) {
+		from := c.upTo(20)
+		rt.Away(from, from+c.upTo(6))
+	}
+	ctx := klog.NewContext(c.Context(), klog.Logger{}) // the stacks of panics are no use here
+	actors := make([]func(), 0, 8)
+	for i := range 2 + c.random.IntN(6) {
+		// Each actor has microseconds of its own, so that a list of what runs is true for a moment.
+		at := c.upTo(15) + time.Duration(i+1)*time.Microsecond
+		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(5)))
+	}
+	return func() {
+		var all sync.WaitGroup
+		for _, actor := range actors {
+			all.Go(actor)
+		}
+		all.Wait()
+		<-time.After(time.Minute)
+		c.killPod(ctx, pod, rt, nil)
+		for _, id := range running(pod, rt) {
+			require.Fail(c, "a container runs on", id.ID)
+		}
+	}
+}
+
+// upTo is a random time, in milliseconds.
+func (c *chaos) upTo(seconds int) time.Duration {
+	return time.Duration(c.random.IntN(seconds*1000)) * time.Millisecond
+}
+
+func (c *chaos) addContainer(pod *v1.Pod, rt *lifecycletest.Runtime, name string, i int) {
+	spec := container(name, []*v1.LifecycleHandler{nil, exec(), sleep(int64(c.random.IntN(12)))}[c.random.IntN(3)])
+	if i > 0 && c.random.IntN(3) == 0 {
+		spec.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, spec)
+	} else {
+		pod.Spec.Containers = append(pod.Spec.Containers, spec)
+	}
+	rt.Start(pod.Name+"/"+name, lifecycletest.Script{
+		ExitAfterTerm: c.upTo(8), IgnoreTerm: c.random.IntN(5) == 0,
+		ExitAfter: []time.Duration{0, 0, c.upTo(30)}[c.random.IntN(3)],
+		HangStops: max(c.random.IntN(8)-5, 0), FailStops: max(c.random.IntN(8)-4, 0),
+	})
+}
+
+// running are the containers of a pod that run now.
+func running(pod *v1.Pod, rt *lifecycletest.Runtime) []lifecycle.Container {
+	list := []lifecycle.Container{}
+	for _, specs := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range specs {
+			id := pod.Name + "/" + specs[i].Name
+			if _, exited := rt.ExitCode(id); !exited {
+				list = append(list, lifecycle.Container{Name: specs[i].Name, ID: id})
+			}
+		}
+	}
+	return list
+}
+
+// actor does one thing to a pod at a time.
+func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
+	override := ptr.To(int64(c.random.IntN(20)))
+	name := "c" + strconv.Itoa(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
+	return func() {
+		<-time.After(at)
+		switch what {
+		case 0:
+			c.killPod(ctx, pod, rt, nil)
+		case 1:
+			c.killPod(ctx, pod, rt, override)
+		case 2:
+			c.terminator.Forget(pod.UID)
+		default:
+			for _, named := range running(pod, rt) {
+				if named.Name == name {
+					result, _ := c.terminator.KillContainer(ctx, pod, named, lifecycle.ContainerRequest{GracePeriodSeconds: override}) // the result has the error
+					c.judge(rt, result)
+				}
+			}
+		}
+	}
+}
+
+// killPod terminates a pod and judges the result.
+func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, override *int64) {
+	list := running(pod, rt)
+	result, _ := c.terminator.KillPod(ctx, pod, lifecycle.Request{Containers: list, GracePeriodSeconds: override}) // the result has the error
+	for _, container := range result.Containers {
+		c.judge(rt, container)
+	}
+	for _, named := range list {
+		_, exited := rt.ExitCode(named.ID)
+		require.True(c, exited || result.Outcome() == lifecycle.RuntimeStuck, "%s runs, and the pod is %s", named.ID, result.Outcome())
+	}
+}
+
+// judge requires that a container which is said to have ended has.
+func (c *chaos) judge(rt *lifecycletest.Runtime, result lifecycle.ContainerResult) {
+	require.NotEmpty(c, result.Outcome)
+	_, exited := rt.ExitCode(result.ID)
+	require.True(c, exited || result.Outcome == lifecycle.RuntimeStuck, "%s runs, and is %s", result.ID, result.Outcome)
+}

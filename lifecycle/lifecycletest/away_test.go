@@ -1,0 +1,106 @@
+package lifecycletest_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestARuntimeThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		rt.Away(time.Second, 3*time.Second)
+		began := time.Now()
+		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrAway)
+		require.Equal(t, time.Second, time.Since(began), "a call that was under way")
+		_, err := rt.RunInContainer(t.Context(), "app", nil, 0)
+		require.ErrorIs(t, err, lifecycletest.ErrAway)
+		<-time.After(2 * time.Second)
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+		require.Equal(t, 5*time.Second, time.Since(began), "it has heard its signal")
+	})
+}
+
+func TestAnUnknownContainerMayBeStopped(t *testing.T) {
+	rt := lifecycletest.NewRuntime()
+	rt.AnswerNilForUnknown()
+	require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+}
+
+func TestExitCodesAndSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{ExitCode: 3, StopSignal: v1.SIGQUIT})
+		rt.Start("deaf", lifecycletest.Script{ExitCode: 3, IgnoreTerm: true})
+		_, exited := rt.ExitCode("app")
+		require.False(t, exited)
+		now := time.Now()
+		require.NoError(t, rt.StopContainer(t.Context(), "app", math.MaxInt64), "the longest timeout is no short one")
+		require.NoError(t, rt.StopContainer(t.Context(), "deaf", 2))
+		for id, want := range map[string]int32{"app": 3, "deaf": 137} {
+			code, exited := rt.ExitCode(id)
+			require.True(t, exited)
+			require.Equal(t, want, code)
+		}
+		require.Equal(t, []lifecycletest.Signal{
+			{ID: "app", Signal: v1.SIGQUIT, At: now},
+			{ID: "deaf", Signal: v1.SIGTERM, At: now},
+			{ID: "deaf", Signal: v1.SIGKILL, At: now.Add(2 * time.Second)},
+		}, rt.Signals())
+	})
+}
+
+func TestTheLongestTimeoutKillsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("app", lifecycletest.Script{IgnoreTerm: true, ExitAfter: time.Hour})
+		require.NoError(t, rt.StopContainer(t.Context(), "app", math.MaxInt64))
+		require.Equal(t, lifecycletest.ByItself, rt.Exits()[0].By)
+	})
+}
+
+func TestScriptedStarts(t *testing.T) {
+	broken := errors.New("no such image")
+	for name, test := range map[string]struct {
+		script lifecycletest.Script
+		cancel time.Duration
+		took   time.Duration
+		err    error
+	}{
+		"at once":          {},
+		"slow":             {script: lifecycletest.Script{StartTakes: 3 * time.Second}, took: 3 * time.Second},
+		"failed":           {script: lifecycletest.Script{StartTakes: time.Second, StartErr: broken}, took: time.Second, err: broken},
+		"cancelled":        {script: lifecycletest.Script{StartTakes: 3 * time.Second}, cancel: time.Second, took: time.Second, err: context.DeadlineExceeded},
+		"cancelled, deaf":  {script: lifecycletest.Script{StartTakes: 3 * time.Second, StartDeaf: true}, cancel: time.Second, took: 3 * time.Second},
+		"cancelled later":  {script: lifecycletest.Script{StartTakes: time.Second}, cancel: 2 * time.Second, took: time.Second},
+		"failed, at once":  {script: lifecycletest.Script{StartErr: broken}, err: broken},
+		"cancelled before": {script: lifecycletest.Script{StartTakes: time.Second}, cancel: time.Nanosecond, took: time.Nanosecond, err: context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := lifecycletest.NewRuntime()
+				ctx, began := t.Context(), time.Now()
+				if test.cancel > 0 {
+					timed, cancel := context.WithTimeout(ctx, test.cancel)
+					defer cancel()
+					ctx = timed
+				}
+				id, err := rt.StartContainer(ctx, "app", test.script)
+				require.Equal(t, test.took, time.Since(began))
+				require.ErrorIs(t, err, test.err)
+				require.Equal(t, err == nil, id == "app")
+				_, known := rt.ExitCode("app")
+				require.False(t, known)
+			})
+		})
+	}
+}

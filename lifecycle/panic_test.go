@@ -1,0 +1,132 @@
+package lifecycle_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// broken is code of the embedder's that does not return.
+type broken func()
+
+func (b broken) StopContainer(context.Context, string, int64) error { b(); return nil }
+
+func (b broken) Exited(string) <-chan struct{} { b(); return nil }
+
+func (b broken) Event(apiruntime.Object, string, string, string) { b() }
+
+func (b broken) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
+	b()
+	return nil, nil
+}
+
+func (b broken) Do(*http.Request) (*http.Response, error) { b(); return nil, nil }
+
+func (b broken) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+	b()
+	return "", nil
+}
+
+// waysToBreak are a panic, and the end of the goroutine.
+var waysToBreak = map[string]broken{
+	"panics":  func() { panic("boom") },
+	"Goexits": runtime.Goexit,
+}
+
+// quiet is a context whose logger drops the stacks.
+func (b *bed) quiet() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
+
+// Whatever the embedder's code does, the pod ends, and its result says what has happened.
+func TestCodeThatDoesNotReturn(t *testing.T) {
+	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
+	for how, code := range waysToBreak {
+		for name, test := range map[string]struct {
+			options func(*lifecycle.TerminatorOptions)
+			hook    *v1.LifecycleHandler
+			outcome lifecycle.Outcome
+			hooked  lifecycle.HookOutcome
+			inHook  bool
+			at      time.Duration
+		}{
+			"a runtime":        {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.RuntimeStuck, at: 130 * time.Second},
+			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
+			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.Graceful},
+			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: exec(), outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
+			"an HTTP client":   {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.HTTP = nil, code }, hook: httpGet, outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
+		} {
+			t.Run(name+" that "+how, func(t *testing.T) {
+				inBubble(t, 10, func(b *bed) {
+					b.main("app", test.hook, lifecycletest.Script{})
+					result, _ := b.KillPod(b.quiet(), b.pod, lifecycle.Request{}) // the result has the error
+					app := result.Containers[0]
+					require.Equal(b, test.outcome, app.Outcome)
+					require.Equal(b, test.hooked, app.Hook.Outcome)
+					require.Equal(b, test.at, b.at())
+					err := app.Err
+					if test.inHook {
+						err = app.Hook.Err
+					}
+					require.Regexp(b, "the (runtime|exit watcher|event recorder|hook) (panicked: boom|ended its goroutine)", err)
+				}, test.options)
+			})
+		}
+	}
+}
+
+// A start that does not return has perhaps started its container.
+func TestAStartThatDoesNotReturn(t *testing.T) {
+	for how, code := range waysToBreak {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.declare("app")
+				release := make(chan struct{})
+				var wg sync.WaitGroup
+				for _, after := range []<-chan struct{}{nil, release} {
+					wg.Go(func() {
+						err := b.Start(b.quiet(), b.pod, "app", func(context.Context) (string, error) {
+							if after != nil {
+								<-after
+							}
+							code()
+							return "app", nil
+						})
+						require.ErrorContains(b, err, "the start panicked: boom")
+					})
+				}
+				synctest.Wait()
+				time.AfterFunc(3*time.Second, func() { close(release) })
+				result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+				wg.Wait()
+				require.ErrorContains(b, err, "the start")
+				require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+				require.Equal(b, 3*time.Second, b.at())
+			})
+		})
+	}
+}
+
+func TestAPostStartThatDoesNotReturn(t *testing.T) {
+	for how, code := range waysToBreak {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.post(exec(), lifecycletest.Script{})
+				require.ErrorContains(b, b.PostStart(b.quiet(), b.pod, named("app")), "the hook")
+				b.requireEvents("FailedPostStartHook", "Killing")
+			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = code })
+		})
+	}
+}

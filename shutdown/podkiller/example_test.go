@@ -1,0 +1,66 @@
+package podkiller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// An agent evicts pods through the same door as a shutdown kills them: one
+// PodKiller.
+func ExampleTimedKiller() {
+	stop := func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+		status := pod.Status.DeepCopy()
+		req.SetStatus(status)
+		fmt.Printf("%s has %d s: %s, %s: %s\n", pod.Name, req.GracePeriodSeconds, status.Phase, status.Reason, status.Message)
+		return shutdown.KillResult{Outcome: "Graceful", Status: status}, nil
+	}
+	killer := podkiller.Timed(shutdown.PodKillerFunc(stop), nil)
+	defer killer.Wait()
+
+	pod := shutdowntest.Pod("web", 0, 60)
+	if !podkiller.Evictable(pod) {
+		return
+	}
+	req := podkiller.SoftEviction(pod, 20, "The node was low on resource: memory.")
+	_, err := killer.KillPod(context.Background(), pod, req)
+	var overdue *podkiller.OverdueError
+	if errors.As(err, &overdue) {
+		fmt.Println("the kill goes on after", overdue.Timeout)
+	}
+	// Output:
+	// web has 20 s: Failed, Evicted: The node was low on resource: memory.
+}
+
+// A terminator is the killer of a drain. The status says how the containers have ended.
+func ExampleNew() {
+	rt := lifecycletest.NewRuntime()
+	rt.Start("7f3a", lifecycletest.Script{ExitCode: 3})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	status := func(*v1.Pod) *v1.PodStatus {
+		state := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+		if code, exited := rt.ExitCode("7f3a"); exited {
+			state = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
+		}
+		return &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "web", ContainerID: "cri://7f3a", State: state}}}
+	}
+	killer := podkiller.New(terminator, podkiller.Options{Status: status})
+	result, err := killer.KillPod(context.Background(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low on memory"))
+	fmt.Println(result.Outcome, err)
+	fmt.Println(result.Status.Phase, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+	// Output:
+	// Graceful <nil>
+	// Failed 3
+}
