@@ -80,8 +80,7 @@ func (c *checker) all(ctx context.Context, minors []int, stdout io.Writer) error
 
 // explain prints what a command has printed that failed.
 func (c *checker) explain(err error) {
-	var failed *failure
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*failure](err); ok {
 		fmt.Fprintf(c.progress, "%s\n", bytes.TrimRight(failed.output, "\n"))
 	}
 }
@@ -89,10 +88,7 @@ func (c *checker) explain(err error) {
 // one tests one minor.
 func (c *checker) one(ctx context.Context, minor int) row {
 	began := time.Now()
-	r := row{kubernetes: minorName(minor), goVersion: c.toolchain(minor), what: "vet, all tests"}
-	if minor < floor {
-		r.what = "build of what forks vendor"
-	}
+	r := row{kubernetes: minorName(minor), goVersion: c.toolchain(minor), what: whatIsTested(minor)}
 	r.err = c.test(ctx, minor, &r)
 	r.took = time.Since(began)
 	return r

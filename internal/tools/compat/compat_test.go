@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer os.RemoveAll(bin)
+	defer func() { _ = os.RemoveAll(bin) }()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "go"), "./testdata/fakego").CombinedOutput(); err != nil {
 		log.Panicf("%v: %s", err, out)
 	}
@@ -158,7 +158,7 @@ func TestAnInterruptEndsWhatRuns(t *testing.T) {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "unix", socket)
 	require.NoError(t, err)
-	defer listener.Close()
+	defer func() { require.NoError(t, listener.Close()) }()
 
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -169,15 +169,14 @@ func TestAnInterruptEndsWhatRuns(t *testing.T) {
 	}()
 	child, err := listener.Accept() // of go test
 	require.NoError(t, err)
-	defer child.Close()
+	defer func() { require.NoError(t, child.Close()) }()
 	require.NoError(t, child.SetReadDeadline(time.Now().Add(time.Minute)))
 	interrupt()
 
 	require.EqualError(t, <-ended, "2 of 2 rows are missing: context canceled")
 	_, err = child.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "the child has ended")
-	require.Contains(t, stdout.String(), "| Kubernetes | Go")
-	require.NotContains(t, stdout.String(), "v0.34")
+	require.Empty(t, stdout.String())
 	empty(t, temp)
 }
 

@@ -55,11 +55,11 @@ func setKubernetes(goMod []byte, version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
+	var edits error
 	for _, path := range modules {
-		errs = append(errs, file.AddRequire(path, version))
+		edits = errors.Join(edits, file.AddRequire(path, version))
 	}
-	return format(file, errs)
+	return format(file, edits)
 }
 
 // forkGoMod is the go.mod of a module that uses kubegrace as a fork of the kubelet does:
@@ -67,22 +67,22 @@ func setKubernetes(goMod []byte, version string) ([]byte, error) {
 // of its go line.
 func forkGoMod(folder, goVersion string, kubernetes []string, version string) ([]byte, error) {
 	file := &modfile.File{}
-	errs := []error{
+	edits := errors.Join(
 		file.AddModuleStmt("example.com/fork"),
 		file.AddGoStmt(goVersion),
 		file.AddRequire(kubegrace, "v0.0.0"),
 		file.AddReplace(kubegrace, "", folder, ""),
-	}
+	)
 	for _, path := range kubernetes {
-		errs = append(errs, file.AddReplace(path, "", path, version))
+		edits = errors.Join(edits, file.AddReplace(path, "", path, version))
 	}
-	return format(file, errs)
+	return format(file, edits)
 }
 
-// format writes a go.mod unless one of its edits has failed.
-func format(file *modfile.File, edits []error) ([]byte, error) {
-	if err := errors.Join(edits...); err != nil {
-		return nil, fmt.Errorf("failed to edit go.mod: %w", err)
+// format writes a go.mod, unless one of its edits has failed: edits is the error of all.
+func format(file *modfile.File, edits error) ([]byte, error) {
+	if edits != nil {
+		return nil, fmt.Errorf("failed to edit go.mod: %w", edits)
 	}
 	file.Cleanup()
 	out, err := file.Format()

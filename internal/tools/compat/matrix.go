@@ -28,7 +28,15 @@ func testedModules() []string { return []string{".", "internal/apiservertest"} }
 // the oldest minor. The rest may use what came later: lifecycle/stopsignal and validation
 // the types of KEP-4960, shutdown/apistatus the conditions' generation.
 func forkPackages() []string {
-	return []string{"graceperiod", "metrics", "lifecycle", "shutdown", "shutdown/plan", "shutdown/logind"}
+	return []string{"graceperiod", "metrics", "lifecycle", "shutdown", "shutdown/plan", "shutdown/podkiller", "shutdown/logind"}
+}
+
+// whatIsTested says what is done with a minor.
+func whatIsTested(minor int) string {
+	if minor < floor {
+		return "build of what forks vendor"
+	}
+	return "vet, all tests"
 }
 
 // minorName is how a minor is called.

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,11 +30,12 @@ func TestChooseMinors(t *testing.T) {
 	}
 }
 
+const repository = "../../.."
+
 // TestTheMatrixIsThatOfTheRepository: matrix.go speaks of other files.
 func TestTheMatrixIsThatOfTheRepository(t *testing.T) {
-	const root = "../../.."
 	for _, name := range testedModules() {
-		goMod, err := os.ReadFile(filepath.Join(root, name, "go.mod"))
+		goMod, err := os.ReadFile(filepath.Join(repository, name, "go.mod"))
 		require.NoError(t, err)
 		file, err := modfile.Parse("go.mod", goMod, nil)
 		require.NoError(t, err)
@@ -41,6 +44,31 @@ func TestTheMatrixIsThatOfTheRepository(t *testing.T) {
 		require.Equal(t, minorName(floor), semver.MajorMinor(version), "the floor of module %s", name)
 	}
 	for _, path := range forkPackages() {
-		require.FileExists(t, filepath.Join(root, path, "doc.go"))
+		require.FileExists(t, filepath.Join(repository, path, "doc.go"))
 	}
+}
+
+// TestTheReadmeSaysWhatIsTested: it has the table as it was printed last, and figures
+// that hold for the floor.
+func TestTheReadmeSaysWhatIsTested(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	require.NoError(t, err)
+	var got, want []string
+	for _, cells := range regexp.MustCompile(`(?m)^\| (v0\.\d+)\.\d+ +\| go\S+ +\| (.*?) +\| ok +\|`).FindAllStringSubmatch(string(readme), -1) {
+		got = append(got, cells[1]+" "+cells[2])
+	}
+	for minor := newest; minor >= oldest; minor-- {
+		want = append(want, minorName(minor)+" "+whatIsTested(minor))
+	}
+	require.Equal(t, want, got, "the table of make compat in README.md")
+	require.Contains(t, string(readme), "the Kubernetes libraries from "+minorName(floor)+" on")
+	require.Contains(t, string(readme), "packages, with Kubernetes "+minorName(floor))
+	_, forks, found := strings.Cut(string(readme), "can go back to "+minorName(oldest)+" with ")
+	require.True(t, found, "README.md says how far back forks can go")
+	forks, _, _ = strings.Cut(forks, ".")
+	var packages []string
+	for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(forks, -1) {
+		packages = append(packages, name[1])
+	}
+	require.Equal(t, forkPackages(), packages, "what forks vendor, in README.md")
 }

@@ -25,8 +25,11 @@ func (r row) result() string {
 }
 
 // printTable prints rows as a table that is aligned in a terminal, and is one in
-// Markdown as well.
+// Markdown as well. Without rows it prints nothing.
 func printTable(w io.Writer, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(table, "| Kubernetes\t| Go\t| what\t| result\t| time\t|")
 	fmt.Fprintln(table, "|---\t|---\t|---\t|---\t|---\t|")

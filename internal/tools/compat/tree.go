@@ -18,8 +18,7 @@ func copyRepository(ctx context.Context, root, into string) error {
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return fmt.Errorf("failed to list the files of %s: %w: %s", root, err, exit.Stderr)
 		}
 		return fmt.Errorf("failed to list the files of %s: %w", root, err)
