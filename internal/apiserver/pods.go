@@ -16,6 +16,7 @@ func pods() resource {
 		newItem:  func() runtime.Object { return &v1.Pod{} },
 		newList:  func() runtime.Object { return &v1.PodList{} },
 		graceful: true,
+		returned: true,
 		create:   func(obj runtime.Object) { createPod(obj.(*v1.Pod)) },
 		update:   func(obj, old runtime.Object) { updatePod(obj.(*v1.Pod), old.(*v1.Pod)) },
 		status:   func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },

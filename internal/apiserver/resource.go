@@ -25,6 +25,8 @@ type resource struct {
 	lifetime uint64
 	// graceful deletes as graceperiod says of pods.
 	graceful bool
+	// returned is answered to a DELETE when the object has gone, not a metav1.Status.
+	returned bool
 
 	// create changes an object that is new, update one that replaces old; nil: nothing.
 	create func(obj runtime.Object)

@@ -48,7 +48,8 @@ func (s storage) store(r resource) (*genericregistry.Store, error) {
 		DefaultQualifiedResource:  r.resource(),
 		SingularQualifiedResource: schema.GroupResource{Group: r.Group, Resource: r.singular},
 		CreateStrategy:            strategy, UpdateStrategy: strategy, DeleteStrategy: strategy,
-		TableConvertor: rest.NewDefaultTableConvertor(r.resource()),
+		ReturnDeletedObject: r.returned,
+		TableConvertor:      rest.NewDefaultTableConvertor(r.resource()),
 	}
 	if r.lifetime > 0 {
 		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return r.lifetime, nil }
