@@ -115,7 +115,7 @@ func (i *installer) version(root string, group schema.GroupVersion, stores map[s
 		Serializer:                 i.codecs,
 		ParameterCodec:             metav1.ParameterCodec,
 		Typer:                      i.scheme,
-		Creater:                    i.scheme,
+		Creater:                    i.scheme, //nolint:misspell // the field's name
 		Convertor:                  i.scheme,
 		ConvertabilityChecker:      i.scheme,
 		UnsafeConvertor:            runtime.UnsafeObjectConvertor(i.scheme),

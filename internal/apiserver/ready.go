@@ -13,8 +13,10 @@ import (
 // waitReady waits until the server says that it is ready, and until the watch caches
 // do: a list of resourceVersion 0 is answered by the cache alone.
 func waitReady(ctx context.Context, url string) error {
-	paths := []string{"/readyz"}
-	for _, r := range resources() {
+	all := resources()
+	paths := make([]string, 0, len(all)+1)
+	paths = append(paths, "/readyz")
+	for _, r := range all {
 		paths = append(paths, r.path()+"?resourceVersion=0")
 	}
 	client := &http.Client{Transport: &http.Transport{}}

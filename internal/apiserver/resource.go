@@ -62,7 +62,7 @@ func (r resource) path() string {
 	if r.Group == "" {
 		return "/api/" + r.Version + "/" + r.plural
 	}
-	return "/apis/" + r.GroupVersion.String() + "/" + r.plural
+	return "/apis/" + r.Group + "/" + r.Version + "/" + r.plural
 }
 
 func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }

@@ -111,10 +111,10 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass)
 	require.Equal(t, "node-1", got.Spec.NodeName)
 
-	for i, any := range []string{"", "0"} {
-		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = any, ptr.To(int64(100-i))
+	for i, version := range []string{"", "0"} {
+		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = version, ptr.To(int64(100-i))
 		got, err = c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
-		require.NoError(t, err, "with resourceVersion %q it replaces what is there", any)
+		require.NoError(t, err, "with resourceVersion %q it replaces what is there", version)
 		require.EqualValues(t, 2+i, got.Generation, "a new spec is a new generation")
 	}
 }
