@@ -12,7 +12,7 @@ LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 BENCHTIME ?= 1s
 
-.PHONY: help demo test compat e2e bench lint
+.PHONY: help demo test apiserver compat e2e bench lint
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,11 +21,17 @@ demo: ## drain a small node in this terminal: the main job, on the embedded runt
 	@echo "Building the example agent; the first time this takes a few minutes."
 	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
 
-test: ## run all tests; those that miss a Debian package are skipped and listed
+test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
 
-compat: ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
+# Tests that need an API server build it too, but say so only when they are over.
+apiserver:
+	@echo "Building the API server of the tests; the first time this takes a few minutes."
+	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
+
+compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
 	@cd internal/tools && go run ./compat --root $(CURDIR) --oldest-go $(OLDEST_GO) --only '$(ONLY)'
 
 e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
@@ -36,7 +42,7 @@ bench: ## measure speed and memory beside the plain way of doing the same
 
 lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
-	@set -e; for module in $(MODULES); do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
+	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do GOOS=$$os go build ./...; GOOS=$$os go vet ./...; done

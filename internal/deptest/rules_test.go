@@ -50,7 +50,9 @@ func allowed() map[string][]string {
 		"internal/deptest":    {},
 		"internal/need":       {},
 
-		"validation/featuregates": {gates, module + "/validation", module + "/internal/features"},
+		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
+		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},
+		"internal/apiserverproxy":   {machine, "golang.org/x/time/rate"},
 
 		"internal/podcondition": {api, machine},
 		"internal/staticpod":    {api},

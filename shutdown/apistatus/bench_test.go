@@ -18,27 +18,29 @@ import (
 // a goroutine for each pod that reads and updates it, with a client whose limits
 // were raised.
 func BenchmarkFlush(b *testing.B) {
-	servers, pods := crowd(500)
-	run := func(b *testing.B, client func(*rest.Config) (kubernetes.Interface, error), flush func(*testing.B, kubernetes.Interface)) {
-		server, _ := serve(b)
+	run := func(b *testing.B, client func(*rest.Config) (kubernetes.Interface, error), flush func(*testing.B, kubernetes.Interface, []*v1.Pod)) {
+		server, _, pods := serveCrowd(b, 500)
+		before := server.pods()
 		b.ReportAllocs()
 		for b.Loop() {
 			b.StopTimer()
-			require.NoError(b, server.Put(servers...))
+			for i := range before {
+				server.setStatus(&before[i])
+			}
 			c, err := client(&rest.Config{Host: server.URL()}) // with all of its burst
 			require.NoError(b, err)
 			b.StartTimer()
-			flush(b, c)
+			flush(b, c, pods)
 		}
-		require.Equal(b, len(pods), terminated(server))
+		require.Equal(b, len(pods), server.terminated())
 	}
 	b.Run("Reporter", func(b *testing.B) {
-		run(b, apistatus.NewClient, func(b *testing.B, client kubernetes.Interface) {
+		run(b, apistatus.NewClient, func(b *testing.B, client kubernetes.Interface, pods []*v1.Pod) {
 			require.NoError(b, reporterOf(b, client, 0).FlushPods(b.Context(), pods))
 		})
 	})
 	b.Run("Plain", func(b *testing.B) {
-		run(b, raisedClient, func(b *testing.B, client kubernetes.Interface) { flushPlainly(b, client, pods) })
+		run(b, raisedClient, flushPlainly)
 	})
 }
 

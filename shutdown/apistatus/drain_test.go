@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -73,9 +74,9 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	pods := fullNode(20)
 	server, r := serve(t, nodeOf(ready))
 	for _, pod := range pods {
-		require.NoError(t, server.Put(pod))
+		server.create(pod)
 	}
-	server.Slow(time.Millisecond)
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: time.Millisecond}))
 	a := newAgent(t, r, pods...)
 	a.opts.Config = plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: 4 * time.Second},
@@ -83,7 +84,7 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	}
 	a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	atRelease := 0
-	a.opts.OnRelease = func(context.Context) { atRelease = terminated(server) }
+	a.opts.OnRelease = func(context.Context) { atRelease = server.terminated() }
 	a.run()
 	defer a.end()
 	report := a.shutDown(shutdown.KindPoweroff)

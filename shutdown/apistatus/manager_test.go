@@ -39,12 +39,13 @@ func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
 func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
 	web := workload("web", 0, 5)
 	server, r := serve(t, nodeOf(ready), web)
-	for run := range 1000 {
-		require.NoError(t, server.Put(nodeOf(ready), web))
+	for run := range 200 {
+		server.setNodeStatus(nodeOf(ready))
+		server.setStatus(web)
 		a := newAgent(t, r, web)
 		said := false
 		a.killer.OnKill = func(*v1.Pod) {
-			node, _ := server.Node(nodeName)
+			node := server.node()
 			said = says(node)
 		}
 		a.run()

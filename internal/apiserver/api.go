@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/applyconfigurations"
+	restclient "k8s.io/client-go/rest"
+)
+
+// newAPI makes the API server, which is not yet running. Clients find it under url;
+// address is its host and port.
+func newAPI(url, address, etcd string) (*genericapiserver.GenericAPIServer, error) {
+	all := resources()
+	scheme, err := newScheme(all)
+	if err != nil {
+		return nil, fmt.Errorf("failed to make a scheme: %w", err)
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	config := genericapiserver.NewConfig(codecs)
+	config.ExternalAddress = address // without a port klog.Fatal ends the program
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	config.LoopbackClientConfig = &restclient.Config{Host: url, QPS: -1}
+	config.Authentication.Authenticator = genericapiserver.InsecureSuperuser{}
+	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
+	config.SkipOpenAPIInstallation = true  // the definitions are in k8s.io/kubernetes
+	config.StorageObjectCountTracker = nil // that is for priority and fairness
+	config.EnableProfiling = false
+	server, err := config.Complete(nil).New("kubegrace", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("failed to make an API server: %w", err)
+	}
+	installer := &installer{server: server, scheme: scheme, codecs: codecs}
+	if err := installer.install(all, storage{etcd: etcd, scheme: scheme, codecs: codecs}); err != nil {
+		return nil, err
+	}
+	return server, nil
+}
+
+// installer gives an API server its groups. InstallAPIGroup of the server's own wants
+// OpenAPI definitions for server-side apply; client-go has a schema of the same types
+// that does as well.
+type installer struct {
+	server *genericapiserver.GenericAPIServer
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+func (i *installer) install(all []resource, in storage) error {
+	groups := map[schema.GroupVersion]map[string]rest.Storage{}
+	for _, r := range all {
+		stores, err := in.stores(r)
+		if err != nil {
+			return err
+		}
+		for path, store := range stores {
+			if groups[r.GroupVersion] == nil {
+				groups[r.GroupVersion] = map[string]rest.Storage{}
+			}
+			groups[r.GroupVersion][path] = store
+			i.server.RegisterDestroyFunc(store.Destroy)
+		}
+	}
+	for group, stores := range groups {
+		if err := i.group(group, stores); err != nil {
+			return fmt.Errorf("failed to install %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
+// group serves the resources of a group and tells discovery of them.
+func (i *installer) group(group schema.GroupVersion, stores map[string]rest.Storage) error {
+	root, manager := "/apis", i.server.AggregatedDiscoveryGroupManager
+	if group.Group == "" {
+		root, manager = "/api", i.server.AggregatedLegacyDiscoveryGroupManager
+	}
+	found, _, err := i.version(root, group, stores).InstallREST(i.server.Handler.GoRestfulContainer)
+	if err != nil {
+		return err
+	}
+	// client-go asks for aggregated discovery first, and believes an empty one.
+	manager.AddGroupVersion(group.Group, apidiscoveryv2.APIVersionDiscovery{
+		Version: group.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: found,
+	})
+	if group.Group == "" {
+		i.legacyDiscovery()
+	} else {
+		i.groupDiscovery(group)
+	}
+	return nil
+}
+
+func (i *installer) version(root string, group schema.GroupVersion, stores map[string]rest.Storage) *endpoints.APIGroupVersion {
+	served := map[string][]string{}
+	for path := range stores {
+		served[path] = []string{group.String()}
+	}
+	return &endpoints.APIGroupVersion{
+		Root: root, GroupVersion: group, Storage: stores, AllServedVersionsByResource: served,
+		OptionsExternalVersion:     &schema.GroupVersion{Version: "v1"},
+		Serializer:                 i.codecs,
+		ParameterCodec:             metav1.ParameterCodec,
+		Typer:                      i.scheme,
+		Creater:                    i.scheme, //nolint:misspell // the field's name
+		Convertor:                  i.scheme,
+		ConvertabilityChecker:      i.scheme,
+		UnsafeConvertor:            runtime.UnsafeObjectConvertor(i.scheme),
+		Defaulter:                  i.scheme,
+		Namer:                      runtime.Namer(meta.NewAccessor()),
+		TypeConverter:              applyconfigurations.NewTypeConverter(i.scheme),
+		EquivalentResourceRegistry: i.server.EquivalentResourceRegistry,
+		Authorizer:                 i.server.Authorizer,
+		MinRequestTimeout:          30 * time.Minute, // kube-apiserver's --min-request-timeout
+		MaxRequestBodyBytes:        3 << 20,
+	}
+}
+
+// legacyDiscovery serves /api.
+func (i *installer) legacyDiscovery() {
+	addresses := discovery.DefaultAddresses{DefaultAddress: i.server.ExternalAddress}
+	handler := discovery.NewLegacyRootAPIHandler(addresses, i.codecs, "/api")
+	wrapped := aggregated.WrapAggregatedDiscoveryToHandler(handler, i.server.AggregatedLegacyDiscoveryGroupManager)
+	i.server.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService("/api", metav1.APIVersions{}))
+}
+
+// groupDiscovery serves /apis/GROUP.
+func (i *installer) groupDiscovery(group schema.GroupVersion) {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
+	described := metav1.APIGroup{Name: group.Group, PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}
+	i.server.DiscoveryGroupManager.AddGroup(described)
+	i.server.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(i.codecs, described).WebService())
+}

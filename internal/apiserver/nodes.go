@@ -1,0 +1,24 @@
+package main
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// nodes keep the status that they are created with: a kubelet registers with one.
+func nodes() resource {
+	return resource{
+		GroupVersion: v1.SchemeGroupVersion, kind: "Node", plural: "nodes", singular: "node",
+		newItem: func() runtime.Object { return &v1.Node{} },
+		newList: func() runtime.Object { return &v1.NodeList{} },
+		global:  true,
+		update:  func(obj, old runtime.Object) { obj.(*v1.Node).Status = old.(*v1.Node).Status },
+		status:  func(obj, old runtime.Object) { obj.(*v1.Node).Spec = old.(*v1.Node).Spec },
+		fields: func(obj runtime.Object) fields.Set {
+			return fields.Set{"spec.unschedulable": strconv.FormatBool(obj.(*v1.Node).Spec.Unschedulable)}
+		},
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+func pods() resource {
+	return resource{
+		GroupVersion: v1.SchemeGroupVersion, kind: "Pod", plural: "pods", singular: "pod",
+		newItem:  func() runtime.Object { return &v1.Pod{} },
+		newList:  func() runtime.Object { return &v1.PodList{} },
+		graceful: true,
+		returned: true,
+		create:   func(obj runtime.Object) { createPod(obj.(*v1.Pod)) },
+		update:   func(obj, old runtime.Object) { updatePod(obj.(*v1.Pod), old.(*v1.Pod)) },
+		status:   func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },
+		fields:   func(obj runtime.Object) fields.Set { return podFields(obj.(*v1.Pod)) },
+		defaults: func(obj runtime.Object) { defaultPod(&obj.(*v1.Pod).Spec) },
+	}
+}
+
+func createPod(pod *v1.Pod) {
+	pod.Generation = 1
+	pod.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qosClass(&pod.Spec)}
+}
+
+func updatePod(pod, old *v1.Pod) {
+	pod.Status = old.Status
+	if !apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
+		pod.Generation = old.Generation + 1
+	}
+}
+
+// updatePodStatus leaves everything as it was but for the status, the labels, the
+// annotations and the finalizers, as podStatusStrategy of the API server does. The
+// store puts the deletion timestamp back.
+func updatePodStatus(pod, old *v1.Pod) {
+	pod.Spec = old.Spec
+	pod.DeletionTimestamp = nil
+	pod.OwnerReferences = old.OwnerReferences
+	pod.Status.QOSClass = old.Status.QOSClass
+}
+
+func podFields(pod *v1.Pod) fields.Set {
+	return fields.Set{
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
+	}
+}
+
+// orDefault writes a default where there is no value.
+func orDefault[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
+	}
+}
+
+func defaultPod(spec *v1.PodSpec) {
+	if spec.TerminationGracePeriodSeconds == nil {
+		spec.TerminationGracePeriodSeconds = ptr.To(int64(v1.DefaultTerminationGracePeriodSeconds))
+	}
+	if spec.EnableServiceLinks == nil {
+		spec.EnableServiceLinks = ptr.To(v1.DefaultEnableServiceLinks)
+	}
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &v1.PodSecurityContext{}
+	}
+	orDefault(&spec.RestartPolicy, v1.RestartPolicyAlways)
+	orDefault(&spec.DNSPolicy, v1.DNSClusterFirst)
+	orDefault(&spec.SchedulerName, v1.DefaultSchedulerName)
+	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			defaultContainer(&containers[i])
+		}
+	}
+}
+
+func defaultContainer(container *v1.Container) {
+	orDefault(&container.TerminationMessagePath, v1.TerminationMessagePathDefault)
+	orDefault(&container.TerminationMessagePolicy, v1.TerminationMessageReadFile)
+	orDefault(&container.ImagePullPolicy, v1.PullIfNotPresent)
+	for name, limit := range container.Resources.Limits {
+		if _, ok := container.Resources.Requests[name]; !ok {
+			if container.Resources.Requests == nil {
+				container.Resources.Requests = v1.ResourceList{}
+			}
+			container.Resources.Requests[name] = limit.DeepCopy()
+		}
+	}
+}
+
+// qosClass is the class of a pod by the cpu and memory of its containers. A request
+// without a limit is burstable, as is a limit of one of the two only.
+func qosClass(spec *v1.PodSpec) v1.PodQOSClass {
+	none, guaranteed := true, true
+	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+				request, limit := containers[i].Resources.Requests[name], containers[i].Resources.Limits[name]
+				none = none && request.IsZero() && limit.IsZero()
+				guaranteed = guaranteed && !limit.IsZero() && request.Equal(limit)
+			}
+		}
+	}
+	switch {
+	case none:
+		return v1.PodQOSBestEffort
+	case guaranteed:
+		return v1.PodQOSGuaranteed
+	default:
+		return v1.PodQOSBurstable
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// waitReady waits until the server says that it is ready, and until the watch caches
+// do: a list of resourceVersion 0 is answered by the cache alone.
+func waitReady(ctx context.Context, url string) error {
+	all := resources()
+	paths := make([]string, 0, len(all)+1)
+	paths = append(paths, "/readyz")
+	for _, r := range all {
+		paths = append(paths, r.path()+"?resourceVersion=0")
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for _, path := range paths {
+		var last error
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			last = get(ctx, client, url+path)
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s is not ready: %w", path, errors.Join(err, last))
+		}
+	}
+	return nil
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}

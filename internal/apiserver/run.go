@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// options are the flags of the program.
+type options struct {
+	data   string // folder of etcd; "": a temporary one
+	listen string // host and port
+}
+
+// run serves until ctx ends. It prints the URL on out when the server is ready.
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if o.data == "" {
+		if o.data, err = os.MkdirTemp("", "apiserver-"); err != nil {
+			return fmt.Errorf("failed to make a folder for etcd: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.data)) }()
+	}
+	etcd, err := startEtcd(ctx, o.data)
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("failed to listen: %w", err)
+	}
+	url := "http://" + listener.Addr().String()
+	api, err := newAPI(url, listener.Addr().String(), "http://"+etcd.Clients[0].Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer api.Destroy()
+	// RunWithContext would never return: without TLS it waits for nil channels.
+	hooks, endHooks := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHooks()
+	if _, _, err := api.PrepareRun().NonBlockingRunWithContext(hooks, 0); err != nil {
+		return errors.Join(fmt.Errorf("failed to start the API server: %w", err), listener.Close())
+	}
+	return serve(ctx, &http.Server{Handler: api.Handler, ReadHeaderTimeout: time.Minute}, listener, func() error {
+		if err := waitReady(ctx, url); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(out, url)
+		return err
+	})
+}
+
+// serve serves on a listener until ctx ends or onServing fails, which is called once
+// requests are answered. Open watches are cut off.
+func serve(ctx context.Context, server *http.Server, listener net.Listener, onServing func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	err := onServing()
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err := <-ended:
+			return fmt.Errorf("failed to serve: %w", err)
+		}
+	}
+	err = errors.Join(err, server.Close())
+	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("failed to serve: %w", end))
+	}
+	return err
+}

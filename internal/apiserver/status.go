@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+var (
+	_ rest.Patcher             = statusREST{}
+	_ rest.ResetFieldsStrategy = statusREST{}
+)
+
+// statusREST serves the /status of a resource: GET, PUT and PATCH. Its store is that
+// of the resource with another strategy for updates.
+type statusREST struct {
+	rest.TableConvertor
+
+	store *genericregistry.Store
+}
+
+func (r statusREST) New() runtime.Object { return r.store.New() }
+
+// Destroy has nothing to do: what the stores share ends with the resource's.
+func (statusREST) Destroy() {}
+
+func (r statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// Update never creates what it does not find.
+func (r statusREST) Update(ctx context.Context, name string, object rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, object, create, update, false, options)
+}
+
+func (r statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}

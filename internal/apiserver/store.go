@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// storage makes the stores of resources, all in one etcd.
+type storage struct {
+	etcd   string // the URL
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+// stores are those of a resource and of its status, by their paths.
+func (s storage) stores(r resource) (map[string]rest.Storage, error) {
+	store, err := s.store(r)
+	if err != nil {
+		return nil, fmt.Errorf("failed to store %s: %w", r.plural, err)
+	}
+	stores := map[string]rest.Storage{r.plural: store}
+	if r.status != nil {
+		store.ResetFieldsStrategy = resetFields{r.Version, "status"}
+		status := *store
+		status.UpdateStrategy = newStatusStrategy(s.scheme, r)
+		status.ResetFieldsStrategy = resetFields{r.Version, "spec"}
+		stores[r.plural+"/status"] = statusREST{TableConvertor: store.TableConvertor, store: &status}
+	}
+	return stores, nil
+}
+
+func (s storage) store(r resource) (*genericregistry.Store, error) {
+	strategy := newStrategy(s.scheme, r)
+	store := &genericregistry.Store{
+		NewFunc: r.newItem, NewListFunc: r.newList,
+		DefaultQualifiedResource:  r.resource(),
+		SingularQualifiedResource: schema.GroupResource{Group: r.Group, Resource: r.singular},
+		CreateStrategy:            strategy, UpdateStrategy: strategy, DeleteStrategy: strategy,
+		ReturnDeletedObject: r.returned,
+		TableConvertor:      rest.NewDefaultTableConvertor(r.resource()),
+	}
+	if r.lifetime > 0 {
+		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return r.lifetime, nil }
+	}
+	options := s.options(r)
+	return store, store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: r.attributes})
+}
+
+// options keep a resource in etcd, behind a watch cache.
+func (s storage) options(r resource) generic.RESTOptions {
+	config := storagebackend.NewDefaultConfig("/registry", s.codecs.LegacyCodec(r.GroupVersion))
+	config.EncodeVersioner = r.GroupVersion
+	config.Transport.ServerList = []string{s.etcd}
+	config.CompactionInterval = 5 * time.Minute
+	return generic.RESTOptions{
+		StorageConfig:           config.ForResource(r.resource()),
+		Decorator:               genericregistry.StorageWithCacher(),
+		EnableGarbageCollection: true,
+		DeleteCollectionWorkers: 1,
+		ResourcePrefix:          r.plural,
+	}
+}
+
+// attributes are the labels and fields that selectors see.
+func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	set := r.selectable(obj)
+	set["metadata.name"] = object.GetName()
+	if !r.global {
+		set["metadata.namespace"] = object.GetNamespace()
+	}
+	return object.GetLabels(), set, nil
+}
+
+// resetFields is a field that a client of server-side apply does not come to own
+// through a path that does not write it.
+type resetFields struct{ version, field string }
+
+func (r resetFields) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(r.version): fieldpath.NewSet(fieldpath.MakePathOrDie(r.field)),
+	}
+}

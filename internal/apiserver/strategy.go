@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// storeStrategy is what a store asks before it creates, updates or deletes.
+type storeStrategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+}
+
+var (
+	_ storeStrategy                   = strategy{}
+	_ rest.RESTGracefulDeleteStrategy = podStrategy{}
+)
+
+// strategy carries out the rules of a resource. The API server's validation of specs
+// is in k8s.io/kubernetes and cannot be imported: the metadata alone are validated.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+
+	resource resource
+	update   func(obj, old runtime.Object) // of the resource, or of its status
+}
+
+// podStrategy deletes pods as graceperiod says.
+type podStrategy struct {
+	strategy
+	graceperiod.PodDeleteStrategy
+}
+
+func newStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
+	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.update}
+	if r.graceful {
+		return podStrategy{strategy: s}
+	}
+	return s
+}
+
+func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
+	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.status}
+}
+
+func (s strategy) NamespaceScoped() bool          { return !s.resource.global }
+func (s strategy) AllowCreateOnUpdate() bool      { return s.resource.createOnUpdate }
+func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.versioned }
+func (strategy) Canonicalize(runtime.Object)      {}
+
+func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	if s.resource.create != nil {
+		s.resource.create(obj)
+	}
+}
+
+func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	if s.update != nil {
+		s.update(obj, old)
+	}
+}
+
+func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	path := field.NewPath("metadata")
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	return apivalidation.ValidateObjectMetaAccessor(object, s.NamespaceScoped(), apivalidation.NameIsDNSSubdomain, path)
+}
+
+// ValidateUpdate has nothing to add: the store itself validates the metadata.
+func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}

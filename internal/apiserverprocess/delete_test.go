@@ -1,0 +1,151 @@
+package apiserverprocess_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	before := time.Now().Truncate(time.Second)
+	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
+
+	got := c.pod(t, "web")
+	require.Equal(t, ptr.To(int64(30)), got.DeletionGracePeriodSeconds, "the default of the spec")
+	require.False(t, got.DeletionTimestamp.Time.Before(before.Add(30*time.Second)))
+	require.EqualValues(t, 2, got.Generation)
+
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(60)))
+	require.Equal(t, got, c.pod(t, "web"), "a longer grace changes nothing")
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(5)))
+	require.Equal(t, ptr.To(int64(5)), c.pod(t, "web").DeletionGracePeriodSeconds)
+
+	_, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed"}}`, "status")
+	require.NoError(t, err)
+	got = c.pod(t, "web")
+	require.NotNil(t, got.DeletionTimestamp, "a status leaves the deletion as it is")
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
+	_, err = c.pods().Get(t.Context(), "web", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.True(t, apierrors.IsNotFound(c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
+}
+
+func TestDeleteAtOnce(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	c.run(t, "unscheduled", func(pod *v1.Pod) { pod.Spec.NodeName = "" })
+	c.run(t, "ended")
+	_, err := c.pods().Patch(t.Context(), "ended", merge, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	_, err = c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	for path, test := range map[string]struct{ body, answer string }{
+		"/api/v1/namespaces/default/pods/web":         {`{"gracePeriodSeconds":0}`, `"kind":"Pod"`},
+		"/api/v1/namespaces/default/pods/unscheduled": {"", `"kind":"Pod"`},
+		"/api/v1/namespaces/default/pods/ended":       {`{"gracePeriodSeconds":60}`, `"kind":"Pod"`},
+		"/api/v1/nodes/node-1":                        {"", `"status":"Success"`},
+	} {
+		t.Run(path, func(t *testing.T) {
+			code, answer := c.ask(t, http.MethodDelete, path, "", test.body)
+			require.Equal(t, http.StatusOK, code)
+			require.Contains(t, answer, test.answer)
+			code, _ = c.ask(t, http.MethodGet, path, "", "")
+			require.Equal(t, http.StatusNotFound, code)
+		})
+	}
+}
+
+func TestDeletePreconditions(t *testing.T) {
+	c := start(t)
+	pod := c.run(t, "web")
+	node, err := c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	for kind, test := range map[string]struct {
+		is     metav1.ObjectMeta
+		remove func(*metav1.Preconditions) error
+	}{
+		"pod": {pod.ObjectMeta, func(only *metav1.Preconditions) error {
+			return c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: only})
+		}},
+		"node": {node.ObjectMeta, func(only *metav1.Preconditions) error {
+			return c.nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{Preconditions: only})
+		}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			for _, other := range []*metav1.Preconditions{{UID: ptr.To(types.UID("another"))}, {ResourceVersion: ptr.To("0")}} {
+				err := test.remove(other)
+				require.True(t, apierrors.IsConflict(err), "%v", err)
+			}
+			require.NoError(t, test.remove(&metav1.Preconditions{UID: &test.is.UID, ResourceVersion: &test.is.ResourceVersion}))
+			require.True(t, apierrors.IsNotFound(test.remove(nil)))
+		})
+	}
+}
+
+func TestFinalizersHoldWhatIsDeleted(t *testing.T) {
+	c := start(t)
+	c.run(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
+	require.Equal(t, ptr.To(int64(0)), c.pod(t, "web").DeletionGracePeriodSeconds)
+
+	_, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed"}}`, "status")
+	require.NoError(t, err)
+	got, err := c.patch(t.Context(), merge, `{"metadata":{"finalizers":null}}`)
+	require.NoError(t, err)
+	require.NotNil(t, got.DeletionTimestamp)
+	_, err = c.pods().Get(t.Context(), "web", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "the last finalizer was in the way: %v", err)
+}
+
+func TestFinalizersGoBeforeTheGraceIsOver(t *testing.T) {
+	c := start(t)
+	c.run(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(30)))
+	_, err := c.patch(t.Context(), merge, `{"metadata":{"finalizers":null}}`)
+	require.NoError(t, err)
+	require.NotNil(t, c.pod(t, "web").DeletionTimestamp, "the node has not ended it yet")
+}
+
+func TestDeleteRefuses(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	for name, test := range map[string]struct {
+		contentType, body string
+		code              int
+	}{
+		"HTML":        {"text/html", `x`, http.StatusUnsupportedMediaType},
+		"no protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusInternalServerError},
+		"no JSON":     {"", `{`, http.StatusInternalServerError},
+		"options":     {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body := c.ask(t, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)
+			require.Equal(t, test.code, code, body)
+			require.Nil(t, c.pod(t, "web").DeletionTimestamp)
+		})
+	}
+}
+
+func TestDeleteCollection(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	c.run(t, "api", func(pod *v1.Pod) { pod.Spec.NodeName = "node-2" })
+	err := c.pods().DeleteCollection(t.Context(), *metav1.NewDeleteOptions(0), metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	require.NoError(t, err)
+	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, "api", list.Items[0].Name)
+}

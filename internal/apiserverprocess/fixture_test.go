@@ -1,0 +1,90 @@
+package apiserverprocess_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
+)
+
+const (
+	strategic = types.StrategicMergePatchType
+	merge     = types.MergePatchType
+)
+
+// cluster is a server with a client of its.
+type cluster struct {
+	kubernetes.Interface
+
+	url string
+}
+
+func start(t testing.TB) cluster {
+	t.Helper()
+	url := apiserverprocess.Start(t)
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: url, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON},
+	})
+	require.NoError(t, err)
+	return cluster{client, url}
+}
+
+func (c cluster) pods() corev1.PodInterface   { return c.CoreV1().Pods("default") }
+func (c cluster) nodes() corev1.NodeInterface { return c.CoreV1().Nodes() }
+
+// run makes a pod that runs on a node.
+func (c cluster) run(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod {
+	t.Helper()
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: "node-1"}}
+	for _, change := range change {
+		change(pod)
+	}
+	created, err := c.pods().Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+	created.Status.Phase = v1.PodRunning
+	created.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}, {Type: v1.PodScheduled, Status: v1.ConditionTrue}}
+	created, err = c.pods().UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	return created
+}
+
+// pod is one as it is stored.
+func (c cluster) pod(t testing.TB, name string) *v1.Pod {
+	t.Helper()
+	pod, err := c.pods().Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return pod
+}
+
+// patch patches the pod web.
+func (c cluster) patch(ctx context.Context, how types.PatchType, body string, subresources ...string) (*v1.Pod, error) {
+	return c.pods().Patch(ctx, "web", how, []byte(body), metav1.PatchOptions{}, subresources...)
+}
+
+// ask sends a request without client-go.
+func (c cluster) ask(t testing.TB, method, path, contentType, body string) (code int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
+	require.NoError(t, err)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	data, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode, string(data)
+}

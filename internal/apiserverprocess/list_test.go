@@ -1,0 +1,106 @@
+package apiserverprocess_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestList(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	c.run(t, "elsewhere", func(pod *v1.Pod) { pod.Spec.NodeName, pod.Labels = "node-2", map[string]string{"app": "shop"} })
+	_, err := c.CoreV1().Pods("kube-system").Create(t.Context(), &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1.PodSpec{NodeName: "node-1"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err, "the namespace need not exist")
+	for name, test := range map[string]struct {
+		namespace string
+		options   metav1.ListOptions
+		want      []string
+	}{
+		"all namespaces": {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
+		"of the cache":   {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},
+		"one namespace":  {"default", metav1.ListOptions{}, []string{"elsewhere", "web"}},
+		"of a node":      {"", metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}, []string{"web", "other"}},
+		"of a name":      {"", metav1.ListOptions{FieldSelector: "metadata.name=web,status.phase!=Failed"}, []string{"web"}},
+		"of a host":      {"", metav1.ListOptions{FieldSelector: "spec.hostNetwork=true"}, []string{}},
+		"of a label":     {"", metav1.ListOptions{LabelSelector: "app in (shop)"}, []string{"elsewhere"}},
+		"none":           {"default", metav1.ListOptions{FieldSelector: "metadata.namespace=kube-system"}, []string{}},
+		"a page":         {"", metav1.ListOptions{Limit: 2}, []string{"elsewhere", "web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := c.CoreV1().Pods(test.namespace).List(t.Context(), test.options)
+			require.NoError(t, err)
+			require.NotEmpty(t, list.ResourceVersion)
+			names := make([]string, len(list.Items))
+			for i := range list.Items {
+				names[i] = list.Items[i].Name
+			}
+			require.Equal(t, test.want, names)
+		})
+	}
+	for _, options := range []metav1.ListOptions{
+		{FieldSelector: "spec.nodename=node-1"}, {FieldSelector: "spec.nodeName"}, {LabelSelector: "app in"},
+	} {
+		_, err := c.pods().List(t.Context(), options)
+		require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	c := start(t)
+	c.run(t, "api")
+	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	watcher, err := c.pods().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "status.phase=Running"})
+	require.NoError(t, err)
+	t.Cleanup(watcher.Stop)
+	next := func() (watch.EventType, string) {
+		event := <-watcher.ResultChan()
+		pod, ok := event.Object.(*v1.Pod)
+		require.True(t, ok, "%v", event)
+		return event.Type, pod.Name
+	}
+	expect := func(want watch.EventType) {
+		t.Helper()
+		kind, name := next()
+		require.Equal(t, want, kind)
+		require.Equal(t, "web", name)
+	}
+	c.run(t, "web")
+	expect(watch.Added)
+	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	expect(watch.Modified)
+	_, err = c.patch(t.Context(), merge, `{"status":{"phase":"Failed"}}`, "status")
+	require.NoError(t, err)
+	expect(watch.Deleted)
+}
+
+func TestInformers(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	factory := informers.NewSharedInformerFactory(c, 0)
+	pods := factory.Core().V1().Pods()
+	added := make(chan string, 2)
+	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { added <- obj.(*v1.Pod).Name }})
+	require.NoError(t, err)
+	// virtual-kubelet waits for these.
+	factory.Core().V1().ConfigMaps().Informer()
+	factory.Core().V1().Secrets().Informer()
+	factory.Core().V1().Services().Informer()
+	factory.Start(t.Context().Done())
+	t.Cleanup(factory.Shutdown)
+	for of, synced := range factory.WaitForCacheSync(t.Context().Done()) {
+		require.True(t, synced, "%v", of)
+	}
+	require.Equal(t, "web", <-added)
+	c.run(t, "api")
+	require.Equal(t, "api", <-added)
+}

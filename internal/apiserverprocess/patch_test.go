@@ -1,0 +1,180 @@
+package apiserverprocess_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestStrategicMergePatchMergesConditions(t *testing.T) {
+	c := start(t)
+	before := c.run(t, "web")
+	got, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"False"}]}}`, "status")
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Len(t, got.Status.Conditions, 2)
+	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
+	require.NotEqual(t, before.ResourceVersion, got.ResourceVersion)
+	require.Equal(t, before.Generation, got.Generation)
+	require.Equal(t, got, c.pod(t, "web"))
+}
+
+func TestMergePatchReplacesConditions(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	got, err := c.patch(t.Context(), merge, `{"status":{"phase":null,"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
+	require.NoError(t, err)
+	require.Empty(t, got.Status.Phase)
+	require.Len(t, got.Status.Conditions, 1)
+}
+
+func TestJSONPatch(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	got, err := c.patch(t.Context(), types.JSONPatchType, `[{"op":"replace","path":"/status/phase","value":"Failed"}]`, "status")
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	_, err = c.patch(t.Context(), types.JSONPatchType, `[{"op":"test","path":"/status/phase","value":"Running"}]`, "status")
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+func TestServerSideApply(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	options := metav1.ApplyOptions{FieldManager: "agent"}
+	apply := func(phase v1.PodPhase) *applyv1.PodApplyConfiguration {
+		return applyv1.Pod("web", "default").WithStatus(applyv1.PodStatus().WithPhase(phase))
+	}
+	_, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
+	require.True(t, apierrors.IsConflict(err), "another manager has it: %v", err)
+	options.Force = true
+	got, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Len(t, got.Status.Conditions, 2)
+
+	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
+	require.NoError(t, err, "it makes what is not there")
+	require.Equal(t, "shop", got.Labels["app"])
+	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default"), options)
+	require.NoError(t, err)
+	require.Empty(t, got.Labels, "it takes back what it no longer says")
+}
+
+func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
+	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
+		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
+	c := start(t)
+	c.run(t, "web")
+	got, err := c.patch(t.Context(), strategic, both, "status")
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Nil(t, got.Spec.ActiveDeadlineSeconds)
+	require.EqualValues(t, 1, got.Generation)
+	require.Equal(t, "shop", got.Labels["app"], "the status is not all that /status changes")
+	require.Empty(t, got.OwnerReferences)
+
+	got, err = c.patch(t.Context(), strategic, `{"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Running"}}`)
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Equal(t, ptr.To(int64(5)), got.Spec.ActiveDeadlineSeconds)
+	require.EqualValues(t, 2, got.Generation, "a new spec is a new generation")
+}
+
+func TestPatchWithoutAChangeIsNoNewVersion(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	before := c.pod(t, "web")
+	for _, same := range []string{`{}`, `{"status":{"phase":"Running"}}`, `{"metadata":{"uid":"` + string(before.UID) + `"}}`, `{"metadata":{"uid":null,"generation":9}}`} {
+		got, err := c.patch(t.Context(), strategic, same, "status")
+		require.NoError(t, err)
+		require.Equal(t, before, got)
+		require.Equal(t, before, c.pod(t, "web"))
+	}
+}
+
+func TestPatchOfWhatTheServerOwns(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	for field, test := range map[string]struct{ value, root, status string }{
+		"creationTimestamp":          {`"2001-01-01T00:00:00Z"`, "", ""},
+		"deletionTimestamp":          {`"2001-01-01T00:00:00Z"`, "metadata.deletionTimestamp: Invalid value", ""},
+		"deletionGracePeriodSeconds": {`1`, "metadata.deletionGracePeriodSeconds: Invalid value", "metadata.deletionGracePeriodSeconds: Invalid value"},
+		"generation":                 {`9`, "", ""},
+	} {
+		for path, refusal := range map[string]string{"": test.root, "status": test.status} {
+			t.Run(field+path, func(t *testing.T) {
+				subresources := []string{path}
+				if path == "" {
+					subresources = nil
+				}
+				before := c.pod(t, "web")
+				_, err := c.patch(t.Context(), merge, `{"metadata":{"`+field+`":`+test.value+`}}`, subresources...)
+				if refusal == "" {
+					require.NoError(t, err)
+				} else {
+					require.True(t, apierrors.IsInvalid(err), "%v", err)
+					require.ErrorContains(t, err, refusal)
+				}
+				after := c.pod(t, "web")
+				after.ResourceVersion, after.ManagedFields = before.ResourceVersion, before.ManagedFields // who has asked
+				require.Equal(t, before, after)
+			})
+		}
+	}
+}
+
+func TestPatchOfAnotherPodOrVersion(t *testing.T) {
+	c := start(t)
+	before := c.run(t, "web")
+	_, err := c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"},"status":{"phase":"Failed"}}`, "status")
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.EqualError(t, err, `Pod "web" is invalid: metadata.uid: Invalid value: "another": field is immutable`)
+	_, err = c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"1"},"status":{"phase":"Failed"}}`, "status")
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.ErrorContains(t, err, `Operation cannot be fulfilled on pods "web": the object has been modified`)
+	require.Equal(t, v1.PodRunning, c.pod(t, "web").Status.Phase)
+
+	_, err = c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"`+before.ResourceVersion+`"},"status":{"phase":"Failed"}}`, "status")
+	require.NoError(t, err)
+	got, err := c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"0"},"status":{"phase":"Unknown"}}`, "status")
+	require.NoError(t, err, "0 is any version")
+	require.Equal(t, v1.PodUnknown, got.Status.Phase)
+
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
+	_, err = c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"}}`, "status")
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func TestPatchRefuses(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	for name, test := range map[string]struct {
+		how  types.PatchType
+		body string
+		code int
+	}{
+		"no type":         {"", `{}`, http.StatusUnsupportedMediaType},
+		"no object":       {merge, `[]`, http.StatusBadRequest},
+		"no JSON":         {strategic, `{`, http.StatusBadRequest},
+		"directive":       {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
+		"type of a field": {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
+		"name":            {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
+		"namespace":       {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
+		"apply by nobody": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body := c.ask(t, http.MethodPatch, "/api/v1/namespaces/default/pods/web/status", string(test.how), test.body)
+			require.Equal(t, test.code, code, body)
+		})
+	}
+	_, err := c.pods().Patch(t.Context(), "api", merge, []byte(`{}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}

@@ -1,0 +1,141 @@
+package apiserverprocess_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+func TestCreate(t *testing.T) {
+	c := start(t)
+	given := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "mine", Generation: 7, ResourceVersion: ""},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "web"}}},
+		Status:     v1.PodStatus{Phase: v1.PodFailed},
+	}
+	got, err := c.pods().Create(t.Context(), given, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "default", got.Namespace, "that of the path")
+	require.NotEqual(t, given.UID, got.UID)
+	require.NotEmpty(t, got.UID)
+	require.EqualValues(t, 1, got.Generation)
+	require.False(t, got.CreationTimestamp.IsZero())
+	require.Equal(t, v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}, got.Status, "the status is not the creator's")
+	require.Equal(t, ptr.To(int64(30)), got.Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, v1.RestartPolicyAlways, got.Spec.RestartPolicy)
+	require.Equal(t, v1.PullIfNotPresent, got.Spec.Containers[0].ImagePullPolicy)
+	require.Equal(t, got, c.pod(t, "web"))
+
+	_, err = c.pods().Create(t.Context(), given, metav1.CreateOptions{})
+	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
+	got, err = c.pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Regexp(t, "^web-.{5}$", got.Name)
+}
+
+func TestCreateRefuses(t *testing.T) {
+	c := start(t)
+	const pods = "/api/v1/namespaces/default/pods"
+	for name, test := range map[string]struct {
+		path, body string
+		code       int
+	}{
+		"no name":         {pods, `{}`, http.StatusUnprocessableEntity},
+		"upper case":      {pods, `{"metadata":{"name":"WEB"}}`, http.StatusUnprocessableEntity},
+		"a long name":     {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
+		"a label":         {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
+		"a version":       {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
+		"other namespace": {pods, `{"metadata":{"name":"web","namespace":"kube-system"}}`, http.StatusBadRequest},
+		"other kind":      {pods, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"web"}}`, http.StatusBadRequest},
+		"no JSON":         {pods, `{`, http.StatusBadRequest},
+		"no namespace":    {"/api/v1/pods", `{}`, http.StatusMethodNotAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body := c.ask(t, http.MethodPost, test.path, runtime.ContentTypeJSON, test.body)
+			require.Equal(t, test.code, code, body)
+			require.Contains(t, body, `"kind":"Status"`)
+		})
+	}
+	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+}
+
+func TestQOSClass(t *testing.T) {
+	c := start(t)
+	one, two := resource.MustParse("1"), resource.MustParse("2")
+	for want, resources := range map[v1.PodQOSClass][]v1.ResourceRequirements{
+		v1.PodQOSGuaranteed: {{Limits: v1.ResourceList{v1.ResourceCPU: one, v1.ResourceMemory: one}}},
+		v1.PodQOSBurstable: {
+			{Limits: v1.ResourceList{v1.ResourceCPU: one}},
+			{Requests: v1.ResourceList{v1.ResourceMemory: one}},
+			{Requests: v1.ResourceList{v1.ResourceCPU: one}, Limits: v1.ResourceList{v1.ResourceCPU: two, v1.ResourceMemory: one}},
+		},
+		v1.PodQOSBestEffort: {{}},
+	} {
+		for _, of := range resources {
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: v1.PodSpec{Containers: []v1.Container{{Resources: of}}}}
+			got, err := c.pods().Create(t.Context(), pod, metav1.CreateOptions{})
+			require.NoError(t, err)
+			require.Equal(t, want, got.Status.QOSClass, "%v", of)
+		}
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	c := start(t)
+	before := c.run(t, "web")
+	changed := before.DeepCopy()
+	changed.Labels, changed.Status.Phase = map[string]string{"app": "shop"}, v1.PodFailed
+	got, err := c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, changed.Labels, got.Labels)
+	require.Equal(t, v1.PodRunning, got.Status.Phase, "only /status changes it")
+	require.EqualValues(t, 1, got.Generation)
+
+	_, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "of an old version: %v", err)
+	require.ErrorContains(t, err, "the object has been modified; please apply your changes to the latest version and try again")
+	changed.ResourceVersion, changed.Spec.NodeName, changed.Status.QOSClass = got.ResourceVersion, "node-2", "mine"
+	got, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass)
+	require.Equal(t, "node-1", got.Spec.NodeName)
+
+	for i, version := range []string{"", "0"} {
+		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = version, ptr.To(int64(100-i))
+		got, err = c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
+		require.NoError(t, err, "with resourceVersion %q it replaces what is there", version)
+		require.EqualValues(t, 2+i, got.Generation, "a new spec is a new generation")
+	}
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	c := start(t)
+	web := c.run(t, "web")
+	recreated := web.DeepCopy()
+	recreated.UID = "another"
+	_, err := c.pods().Update(t.Context(), recreated, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.ErrorContains(t, err, "Precondition failed: UID in precondition: another, UID in object meta: "+string(web.UID))
+
+	_, err = c.pods().Update(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "api"}}, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	const path = "/api/v1/namespaces/default/pods/web"
+	code, body := c.ask(t, http.MethodPut, path, "", `{"metadata":{"name":"api"}}`)
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, body, "the name of the object (api) does not match the name on the URL (web)")
+	code, _ = c.ask(t, http.MethodPut, path, "", `[`)
+	require.Equal(t, http.StatusBadRequest, code)
+	code, _ = c.ask(t, http.MethodPut, path, "text/html", `{}`)
+	require.Equal(t, http.StatusUnsupportedMediaType, code)
+}

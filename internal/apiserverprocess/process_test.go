@@ -1,0 +1,110 @@
+package apiserverprocess
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// get gives the status of a server's readiness.
+func get(ctx context.Context, t *testing.T, url string) (int, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
+	var url string
+	t.Run("test", func(t *testing.T) {
+		url = Start(t)
+		code, err := get(t.Context(), t, url)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, code)
+	})
+	_, err := get(t.Context(), t, url)
+	var refused *net.OpError
+	require.ErrorAs(t, err, &refused)
+}
+
+func TestServersOfParallelTests(t *testing.T) {
+	urls := make(chan string, 3)
+	t.Run("tests", func(t *testing.T) {
+		for range cap(urls) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				urls <- Start(t)
+			})
+		}
+	})
+	close(urls)
+	seen := map[string]bool{}
+	for url := range urls {
+		seen[url] = true
+	}
+	require.Len(t, seen, cap(urls))
+}
+
+// TestTheServiceManagerIsNotTold is about the READY=1 of k8s.io/apiserver.
+func TestTheServiceManagerIsNotTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, socket.Close()) })
+	t.Setenv("NOTIFY_SOCKET", path)
+	Start(t)
+	require.Equal(t, path, os.Getenv("NOTIFY_SOCKET"))
+	require.NoError(t, socket.SetReadDeadline(time.Now()))
+	_, err = socket.Read(make([]byte, 100))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "nothing has come")
+}
+
+func TestAServerThatDies(t *testing.T) {
+	path, err := server.build(t.Context())
+	require.NoError(t, err)
+	p, err := start(path, t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Process.Kill())
+	require.EqualError(t, p.stop(), "signal: killed")
+}
+
+func TestAServerThatDoesNotStart(t *testing.T) {
+	path, err := server.build(t.Context())
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = start(path, file)
+	require.ErrorContains(t, err, "the API server did not become ready")
+	require.ErrorContains(t, err, "exit status 1")
+	require.ErrorContains(t, err, "failed to start etcd", "its log")
+	_, err = start(file, t.TempDir())
+	require.ErrorContains(t, err, "failed to start the API server")
+}
+
+func TestABuildThatFails(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := new(program).build(t.Context())
+	require.ErrorContains(t, err, "failed to build the API server of the tests")
+}
+
+func TestTheRepositoryIsFound(t *testing.T) {
+	root, err := repository()
+	require.NoError(t, err)
+	for _, below := range []string{"", "examples", filepath.Join("internal", "apiserver"), filepath.Join("shutdown", "apistatus")} {
+		found, ok := above(filepath.Join(root, below))
+		require.True(t, ok)
+		require.Equal(t, root, found)
+	}
+	_, ok := above(t.TempDir())
+	require.False(t, ok)
+}

@@ -1,0 +1,159 @@
+package apiserverprocess_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+)
+
+func TestNodes(t *testing.T) {
+	c := start(t)
+	registered := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}},
+	}
+	_, err := c.nodes().Create(t.Context(), registered, metav1.CreateOptions{})
+	require.NoError(t, err)
+	got, err := c.nodes().PatchStatus(t.Context(), "node-1", []byte(`{"spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
+	require.NoError(t, err)
+	require.Len(t, got.Status.Conditions, 1, "a node registers with its status")
+	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
+	require.False(t, got.Spec.Unschedulable)
+
+	got, err = c.nodes().Patch(t.Context(), "node-1", strategic, []byte(`{"spec":{"unschedulable":true},"status":{"conditions":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Len(t, got.Status.Conditions, 1)
+	require.True(t, got.Spec.Unschedulable)
+	require.Zero(t, got.Generation, "a node has none")
+	list, err := c.nodes().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.unschedulable=true"})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+}
+
+func TestNamespaces(t *testing.T) {
+	c := start(t)
+	namespaces := c.CoreV1().Namespaces()
+	got, err := namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v1.NamespaceActive, got.Status.Phase)
+	require.Equal(t, "shop", got.Labels[v1.LabelMetadataName])
+	require.NoError(t, namespaces.Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+	_, err = namespaces.Get(t.Context(), "shop", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func TestLeases(t *testing.T) {
+	leases := start(t).CoordinationV1().Leases("kube-node-lease")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	lease, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+	require.NoError(t, err, "an update makes one that is not there")
+	stale := lease.DeepCopy()
+	lease.Spec.HolderIdentity = ptr.To("node-1")
+	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = leases.Update(t.Context(), stale, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	stale.ResourceVersion = ""
+	_, err = leases.Update(t.Context(), stale, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "a version is a must: %v", err)
+	lease, err = leases.Get(t.Context(), "node-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, ptr.To("node-1"), lease.Spec.HolderIdentity)
+}
+
+func TestEvents(t *testing.T) {
+	c := start(t)
+	watcher, err := c.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=web,reason=Shutdown"})
+	require.NoError(t, err)
+	t.Cleanup(watcher.Stop)
+	broadcaster := record.NewBroadcaster(record.WithContext(t.Context()))
+	t.Cleanup(broadcaster.Shutdown)
+	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: c.CoreV1().Events("")})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "agent"})
+	web := c.run(t, "web")
+	for count := int32(1); count <= 2; count++ {
+		recorder.Event(web, v1.EventTypeNormal, "Shutdown", "the node is going down")
+		event, ok := (<-watcher.ResultChan()).Object.(*v1.Event)
+		require.True(t, ok)
+		require.Equal(t, count, event.Count)
+		require.Equal(t, web.UID, event.InvolvedObject.UID)
+	}
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	c := start(t)
+	c.run(t, "web")
+	for _, path := range []string{"/nowhere", "/api/v1/replicationcontrollers", "/api/v1/namespaces/default/pods/web/eviction"} {
+		code, _ := c.ask(t, http.MethodGet, path, "", "")
+		require.Equal(t, http.StatusNotFound, code, path)
+	}
+	code, body := c.ask(t, http.MethodPut, "/api/v1/namespaces/default/pods", "", "{}")
+	require.Equal(t, http.StatusMethodNotAllowed, code, body)
+}
+
+func TestDiscovery(t *testing.T) {
+	_, lists, err := start(t).Discovery().ServerGroupsAndResources()
+	require.NoError(t, err)
+	var found []string
+	for _, list := range lists {
+		for i := range list.APIResources {
+			found = append(found, list.GroupVersion+"/"+list.APIResources[i].Name)
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"v1/pods", "v1/pods/status", "v1/nodes", "v1/nodes/status", "v1/namespaces", "v1/events",
+		"v1/configmaps", "v1/secrets", "v1/services", "coordination.k8s.io/v1/leases",
+	}, found)
+}
+
+func TestProtobuf(t *testing.T) {
+	c := start(t)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: c.url, QPS: -1, ContentConfig: rest.ContentConfig{
+		ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf,
+	}})
+	require.NoError(t, err)
+	pods := client.CoreV1().Pods("default")
+	watcher, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(watcher.Stop)
+	created, err := pods.Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "api"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	seen, ok := (<-watcher.ResultChan()).Object.(*v1.Pod)
+	require.True(t, ok)
+	require.Equal(t, created.UID, seen.UID)
+	wrong := metav1.NewDeleteOptions(0)
+	wrong.Preconditions = metav1.NewUIDPreconditions("another")
+	require.True(t, apierrors.IsConflict(pods.Delete(t.Context(), "api", *wrong)))
+	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
+}
+
+// TestManyRequestsAtOnce is about the limit of 200 that write.
+func TestManyRequestsAtOnce(t *testing.T) {
+	c := start(t)
+	const pods = 500
+	errs := make(chan error, pods)
+	begin := time.Now()
+	for range pods {
+		go func() {
+			_, err := c.pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
+			errs <- err
+		}()
+	}
+	for range pods {
+		require.NoError(t, <-errs)
+	}
+	t.Logf("%d pods took %v", pods, time.Since(begin))
+}

@@ -1,0 +1,207 @@
+package apiserverproxy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+)
+
+// before starts a proxy before a handler and makes a client of it.
+func before(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *http.Client) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	proxy := apiserverproxy.Start(t, server.URL)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return proxy, &http.Client{Transport: transport}
+}
+
+// patch gives the status of the answer.
+func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (int, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, http.NoBody)
+	require.NoError(t, err)
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+func TestWhatPassesIsTheServersOwn(t *testing.T) {
+	proxy, client := before(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Warning", "299 - old")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, r.UserAgent())
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+"/api/v1/pods?limit=5", http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("User-Agent", "agent")
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, "GET /api/v1/pods?limit=5 agent", string(body))
+	require.Equal(t, "299 - old", response.Header.Get("Warning"))
+	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
+}
+
+func TestAClientWithoutAnAnswer(t *testing.T) {
+	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
+		t.Run(name, func(t *testing.T) {
+			var done atomic.Int32
+			proxy, client := before(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
+			proxy.Script(apiserverproxy.Always(fault))
+			_, err := patch(t.Context(), t, client, proxy.URL())
+			require.ErrorIs(t, err, io.EOF)
+			require.Equal(t, fault.Lost, done.Load() == 1)
+		})
+	}
+	t.Run("hanging", func(t *testing.T) {
+		proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := patch(ctx, t, client, proxy.URL())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	t.Run("the server behind is gone", func(t *testing.T) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		server.Close()
+		_, err := patch(t.Context(), t, http.DefaultClient, apiserverproxy.Start(t, server.URL).URL())
+		require.ErrorIs(t, err, io.EOF)
+	})
+}
+
+// TestRefusals asks as client-go does, which reads the answers.
+func TestRefusals(t *testing.T) {
+	proxy, _ := before(t, func(http.ResponseWriter, *http.Request) {})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
+	require.NoError(t, err)
+	for status, is := range map[int]func(error) bool{
+		http.StatusUnauthorized:        apierrors.IsUnauthorized,
+		http.StatusForbidden:           apierrors.IsForbidden,
+		http.StatusNotFound:            apierrors.IsNotFound,
+		http.StatusConflict:            apierrors.IsConflict,
+		http.StatusUnprocessableEntity: apierrors.IsInvalid,
+		http.StatusInternalServerError: apierrors.IsInternalError,
+		http.StatusServiceUnavailable:  apierrors.IsServiceUnavailable,
+		http.StatusGatewayTimeout:      apierrors.IsTimeout,
+	} {
+		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: status}))
+		_, err := client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+		require.True(t, is(err), "%d: %v", status, err)
+	}
+	_, err = client.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{}, metav1.CreateOptions{})
+	require.Error(t, err)
+	proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusConflict}))
+	_, err = client.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{}, metav1.CreateOptions{})
+	require.True(t, apierrors.IsAlreadyExists(err))
+}
+
+func TestRetryAfter(t *testing.T) {
+	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	for after, want := range map[time.Duration]string{0: "", -time.Second: "", time.Millisecond: "1", 90 * time.Second: "90"} {
+		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: after}))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL(), http.NoBody)
+		require.NoError(t, err)
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.Header.Get("Retry-After"))
+	}
+}
+
+func TestAProxyThatDiesAndComesBack(t *testing.T) {
+	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	code, err := patch(t.Context(), t, client, proxy.URL())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.NoError(t, proxy.Revive(), "a living one is left as it is")
+
+	proxy.Script(func(apiserverproxy.Request) apiserverproxy.Fault {
+		proxy.Die()
+		return apiserverproxy.Fault{Hang: true}
+	})
+	_, err = patch(t.Context(), t, client, proxy.URL())
+	require.Error(t, err)
+	proxy.Die()
+	_, err = patch(t.Context(), t, client, proxy.URL())
+	var refused *net.OpError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "dial", refused.Op)
+
+	proxy.Script(nil)
+	require.NoError(t, proxy.Revive())
+	code, err = patch(t.Context(), t, client, proxy.URL())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.Len(t, proxy.Requests(), 3)
+}
+
+func TestAWatchPassesAtOnce(t *testing.T) {
+	sent, seen := make(chan struct{}), make(chan struct{})
+	proxy, client := before(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		close(sent)
+		<-seen // or the client waits for ever
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+"/api/v1/pods?watch=1", http.NoBody)
+	require.NoError(t, err)
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	<-sent
+	line := make([]byte, len("first\n"))
+	_, err = io.ReadFull(response.Body, line)
+	require.NoError(t, err)
+	close(seen)
+	require.NoError(t, response.Body.Close())
+}
+
+func TestAProxyIsNotRevivedAfterItsTest(t *testing.T) {
+	var proxy *apiserverproxy.Proxy
+	t.Run("test", func(t *testing.T) { proxy, _ = before(t, func(http.ResponseWriter, *http.Request) {}) })
+	require.ErrorIs(t, proxy.Revive(), http.ErrServerClosed)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for range 10 {
+				_, _ = patch(t.Context(), t, client, proxy.URL()) // may meet a death
+			}
+		})
+	}
+	for range 20 {
+		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: time.Millisecond}))
+		proxy.Die()
+		if err := proxy.Revive(); err != nil {
+			t.Error(err)
+		}
+		_ = proxy.Requests()
+	}
+	wg.Wait()
+	_, err := patch(t.Context(), t, client, proxy.URL())
+	require.NoError(t, err)
+}

@@ -1,0 +1,54 @@
+package apiserverproxy_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+)
+
+func TestRules(t *testing.T) {
+	fault := func(status int) apiserverproxy.Fault { return apiserverproxy.Fault{Status: status} }
+	script := apiserverproxy.Rules(
+		apiserverproxy.Rule{Verb: "patch", Resource: "pods/status", Name: "web", Fault: fault(403)},
+		apiserverproxy.Rule{Verb: "get", Times: 2, Fault: fault(500)},
+		apiserverproxy.Rule{Resource: "nodes", Fault: fault(429)},
+	)
+	ask := func(verb, resource, name string) int {
+		return script(apiserverproxy.Request{Verb: verb, Resource: resource, Name: name}).Status
+	}
+	require.Equal(t, 403, ask("patch", "pods/status", "web"))
+	require.Equal(t, 0, ask("patch", "pods/status", "api"))
+	require.Equal(t, 0, ask("patch", "pods", "web"))
+	require.Equal(t, 429, ask("patch", "nodes", "web"))
+	for _, name := range []string{"web", "api"} {
+		require.Equal(t, 500, ask("get", "nodes", name))
+		require.Equal(t, 500, ask("get", "nodes", name))
+		require.Equal(t, 429, ask("get", "nodes", name), "the next rule holds when one is used up")
+	}
+	require.Equal(t, apiserverproxy.Fault{}, apiserverproxy.Rules()(apiserverproxy.Request{}))
+}
+
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := apiserverproxy.Limit(10, time.Minute)
+		count := func() (passed int) {
+			for range 100 {
+				fault := script(apiserverproxy.Request{})
+				if fault == (apiserverproxy.Fault{}) {
+					passed++
+					continue
+				}
+				require.Equal(t, apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, fault)
+			}
+			return passed
+		}
+		require.Equal(t, 10, count())
+		<-time.After(500 * time.Millisecond)
+		require.Equal(t, 5, count())
+	})
+}

@@ -1,0 +1,149 @@
+package apiserverproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// Transport is an [http.RoundTripper] with faults. All methods may be called
+// concurrently.
+type Transport struct {
+	base    http.RoundTripper
+	journal journal
+
+	mu     sync.Mutex // guards all below
+	script Script
+}
+
+// NewTransport gives requests to base, without faults so far.
+func NewTransport(base http.RoundTripper) *Transport { return &Transport{base: base} }
+
+// Script sets what is asked for each request from now on; nil: no faults, as in the
+// beginning.
+func (t *Transport) Script(script Script) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.script = script
+}
+
+// Requests are those that have arrived, with their bodies, in order. A client that has
+// an answer finds it here.
+func (t *Transport) Requests() []Request { return t.journal.all() }
+
+// RoundTrip notes a request and carries it out, as far as the script lets it.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := readAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read the body: %w", err)
+	}
+	request := describe(r, body)
+	number := t.journal.arrived(request)
+	response, err := t.suffer(r, request, t.fault(request))
+	if err != nil {
+		return nil, err
+	}
+	t.journal.answered(number, response.StatusCode)
+	return response, nil
+}
+
+// fault is what the script says of a request.
+func (t *Transport) fault(r Request) Fault {
+	t.mu.Lock()
+	script := t.script
+	t.mu.Unlock()
+	if script == nil {
+		return Fault{}
+	}
+	return script(r)
+}
+
+// suffer carries a request out with a fault.
+func (t *Transport) suffer(r *http.Request, request Request, fault Fault) (*http.Response, error) {
+	ctx := r.Context()
+	if err := fault.wait(ctx); err != nil {
+		return nil, err
+	}
+	switch {
+	case fault.Drop:
+		return nil, errDropped
+	case fault.Lost:
+		return nil, t.lose(r, request, fault)
+	case fault.Hang:
+		return nil, forever(ctx)
+	case fault.Status != 0:
+		return refuse(r, fault)
+	default:
+		return t.carryOut(r, request)
+	}
+}
+
+// lose carries a request out and keeps the answer.
+func (t *Transport) lose(r *http.Request, request Request, fault Fault) error {
+	response, err := t.carryOut(r, request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if fault.Hang {
+		return forever(r.Context())
+	}
+	return errLost
+}
+
+func (t *Transport) carryOut(r *http.Request, request Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = http.NoBody, 0
+	if len(request.Body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(request.Body)), int64(len(request.Body))
+	}
+	return t.base.RoundTrip(r)
+}
+
+// forever waits until ctx ends.
+func forever(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// refuse answers as the API server does that refuses.
+func refuse(r *http.Request, fault Fault) (*http.Response, error) {
+	seconds := max(0, int(math.Ceil(fault.RetryAfter.Seconds())))
+	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "as the script wants", seconds, false).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	body, err := json.Marshal(&status)
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
+	if seconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	return &http.Response{
+		Status: strconv.Itoa(fault.Status) + " " + http.StatusText(fault.Status), StatusCode: fault.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// readAll reads a body and closes it; nil: an empty one.
+func readAll(body io.ReadCloser) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	all, err := io.ReadAll(body)
+	return all, errors.Join(err, body.Close())
+}

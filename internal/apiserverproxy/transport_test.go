@@ -1,0 +1,118 @@
+package apiserverproxy_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+)
+
+const pod = "http://server/api/v1/namespaces/default/pods/web"
+
+// backend is a server without sockets.
+type backend struct{ done []string }
+
+func (b *backend) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	b.done = append(b.done, r.Method+" "+string(body))
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
+}
+
+func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method, url, body string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	return transport.RoundTrip(r)
+}
+
+func TestFaults(t *testing.T) {
+	const patience = time.Minute
+	for name, test := range map[string]struct {
+		fault  apiserverproxy.Fault
+		status int
+		err    string
+		done   bool
+		after  time.Duration
+	}{
+		"none":                 {status: http.StatusOK, done: true},
+		"slow":                 {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
+		"too slow":             {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: patience},
+		"a delay below 0":      {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
+		"refused":              {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
+		"refused in the end":   {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
+		"dropped":              {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
+		"dropped, not lost":    {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
+		"hanging":              {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: patience},
+		"lost":                 {fault: apiserverproxy.Fault{Lost: true}, err: "the answer was lost", done: true},
+		"lost, with no end":    {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: patience},
+		"lost, after a second": {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the answer was lost", done: true, after: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &backend{}
+				transport := apiserverproxy.NewTransport(server)
+				transport.Script(apiserverproxy.Always(test.fault))
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				begin := time.Now()
+				response, err := send(ctx, t, transport, http.MethodPatch, pod, "{}")
+				require.Equal(t, test.after, time.Since(begin))
+				if test.err != "" {
+					require.ErrorContains(t, err, test.err)
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, test.status, response.StatusCode)
+				}
+				require.Equal(t, test.done, len(server.done) == 1)
+				asked := transport.Requests()
+				require.Len(t, asked, 1)
+				require.Equal(t, test.status, asked[0].Status)
+				require.Equal(t, test.status == 0, asked[0].Answered.IsZero())
+			})
+		})
+	}
+}
+
+func TestADeadServerBehind(t *testing.T) {
+	dead := errors.New("connection refused")
+	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, dead }))
+	for _, fault := range []apiserverproxy.Fault{{}, {Lost: true}} {
+		transport.Script(apiserverproxy.Always(fault))
+		_, err := send(t.Context(), t, transport, http.MethodGet, pod, "")
+		require.ErrorIs(t, err, dead)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestABodyThatCannotBeRead(t *testing.T) {
+	transport := apiserverproxy.NewTransport(&backend{})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod, failing{})
+	require.NoError(t, err)
+	_, err = transport.RoundTrip(r)
+	require.ErrorContains(t, err, "failed to read the body: unexpected EOF")
+	require.Empty(t, transport.Requests())
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestTheBodyArrivesTwice(t *testing.T) {
+	server := &backend{}
+	transport := apiserverproxy.NewTransport(server)
+	_, err := send(t.Context(), t, transport, http.MethodPut, pod, "one body")
+	require.NoError(t, err)
+	require.Equal(t, []string{"PUT one body"}, server.done)
+	require.Equal(t, "one body", string(transport.Requests()[0].Body))
+}
