@@ -27,28 +27,7 @@ func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
-// pod makes a pod of the namespace test.
-func pod(name string, changes ...func(*v1.Pod)) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, Annotations: map[string]string{}}}
-	for _, change := range changes {
-		change(p)
-	}
-	return p
-}
-
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }
-
-func withPriority(priority int32) func(*v1.Pod) {
-	return func(p *v1.Pod) { p.Spec.Priority = &priority }
-}
-
-func withGrace(seconds int64) func(*v1.Pod) {
-	return func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
-}
-
-func withAnnotation(key, value string) func(*v1.Pod) {
-	return func(p *v1.Pod) { p.Annotations[key] = value }
-}
 
 // twoBuckets is 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule {
