@@ -92,9 +92,18 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 }
 
 func TestABuildThatFails(t *testing.T) {
+	t.Setenv(prebuilt, "")
 	t.Setenv("PATH", t.TempDir())
 	_, err := new(program).build(t.Context())
 	require.ErrorContains(t, err, "failed to build the API server of the tests")
+}
+
+func TestAProgramThatSomebodyHasBuilt(t *testing.T) {
+	t.Setenv(prebuilt, "/somewhere/apiserver")
+	t.Setenv("PATH", t.TempDir())
+	path, err := new(program).build(t.Context())
+	require.NoError(t, err, "nothing is built")
+	require.Equal(t, "/somewhere/apiserver", path)
 }
 
 func TestTheRepositoryIsFound(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -78,10 +77,17 @@ func (c *checker) all(ctx context.Context, minors []int, stdout io.Writer) error
 	return nil
 }
 
-// explain prints what a command has printed that failed.
+// explain prints what a command has printed that failed, less what go test says of
+// packages that did not fail.
 func (c *checker) explain(err error) {
-	if failed, ok := errors.AsType[*failure](err); ok {
-		fmt.Fprintf(c.progress, "%s\n", bytes.TrimRight(failed.output, "\n"))
+	failed, ok := errors.AsType[*failure](err)
+	if !ok {
+		return
+	}
+	for line := range strings.Lines(string(failed.output)) {
+		if !strings.HasPrefix(line, "ok  \t") && !strings.HasPrefix(line, "?   \t") {
+			fmt.Fprintln(c.progress, strings.TrimRight(line, "\n"))
+		}
 	}
 }
 

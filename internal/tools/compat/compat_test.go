@@ -95,6 +95,7 @@ func TestARowThatFails(t *testing.T) {
 			table, progress, err := call(t, root, "--only", "oldest,v0.36")
 			require.ErrorContains(t, err, "of 2 rows failed")
 			require.Contains(t, progress, test.want)
+			require.NotContains(t, progress, "example.com", "what did not fail")
 			require.Contains(t, table, "FAILED")
 			empty(t, temp)
 		})
