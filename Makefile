@@ -27,7 +27,7 @@ test: apiserver ## run all tests; those that miss a Debian package are skipped a
 
 # Tests that need an API server build it too, but say so only when they are over.
 apiserver:
-	@echo "Building the API server of the tests; the first time this takes a few minutes."
+	@echo "Building the API server of the tests; the first time this takes a few minutes." >&2
 	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
 
 compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
