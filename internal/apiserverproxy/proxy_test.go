@@ -84,9 +84,12 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 	t.Run("the server behind is gone", func(t *testing.T) {
+		// The server goes after the proxy has its port: the freed port could else become the proxy's own, which
+		// then asks itself for ever.
 		server := httptest.NewServer(http.NotFoundHandler())
+		proxy := apiserverproxy.Start(t, server.URL)
 		server.Close()
-		_, err := patch(t.Context(), t, http.DefaultClient, apiserverproxy.Start(t, server.URL).URL())
+		_, err := patch(t.Context(), t, http.DefaultClient, proxy.URL())
 		require.ErrorIs(t, err, io.EOF)
 	})
 }
