@@ -33,7 +33,13 @@ func (b *backoff) delay() time.Duration {
 // wait waits for the delay, until ctx ends or something wakes it; it tells
 // whether ctx goes on.
 func (b *backoff) wait(ctx context.Context, wake <-chan struct{}) bool {
-	timer := time.NewTimer(b.delay())
+	return wait(ctx, b.delay(), wake)
+}
+
+// wait waits for some time, until ctx ends or something wakes it; it tells whether ctx
+// goes on.
+func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

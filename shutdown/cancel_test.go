@@ -45,7 +45,7 @@ func TestCancelled(t *testing.T) {
 		require.Len(t, n.killer.Kills(), 1, "etcd is not signalled")
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
-		require.Equal(t, "web", reporter.Flushed()[0].Pods[0])
+		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
 		report := n.report()
 		require.True(t, report.Cancelled)

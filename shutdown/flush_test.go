@@ -29,9 +29,7 @@ func flushed(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntes
 		n.announce()
 		n.pass(time.Minute)
 		for _, call := range reporter.Flushed() {
-			for _, pod := range call.Final {
-				final[pod.Name] = pod
-			}
+			final[call.Pod] = call.Final
 		}
 		report = n.report()
 	})
@@ -134,7 +132,7 @@ func TestUnknownPolicy(t *testing.T) {
 		synctest.Wait()
 		n.pass(time.Minute)
 		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
-		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final[0].Status.Phase)
+		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
 		require.Contains(t, n.report().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
 	})
 }
@@ -157,36 +155,36 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 		n.pass(time.Minute)
 		flushed := reporter.Flushed()
 		require.Len(t, flushed, 2)
-		require.Equal(t, []string{"web"}, flushed[0].Pods)
+		require.Equal(t, "web", flushed[0].Pod)
 		require.Equal(t, 20500*time.Millisecond, flushed[0].At.Sub(began))
 		require.Equal(t, []time.Duration{0, 20500 * time.Millisecond}, killed)
-		require.Equal(t, []string{"cni"}, flushed[1].Pods)
+		require.Equal(t, "cni", flushed[1].Pod)
 		require.Empty(t, n.report().Errors)
 	})
 }
 
-// A pod that hangs takes no more than half of the time for the final statuses from
-// the others of its bucket.
+// A pod that hangs takes no time from the final statuses of the others of its bucket.
 func TestFlushBesideAPodThatHangs(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
-		reporter := &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: 400 * time.Millisecond}
+		reporter := &shutdowntest.Reporter{FlushTakes: 400 * time.Millisecond}
 		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
 		n.pass(time.Minute)
-		require.Equal(t, []string{"web"}, reporter.Flushed()[0].Pods)
+		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 		require.NoError(t, reporter.Flushed()[0].Err)
-		require.Less(t, reporter.Flushed()[0].At.Sub(began), 24*time.Second, "before the bucket ends")
+		require.Equal(t, 400*time.Millisecond, reporter.Flushed()[0].At.Sub(began), "as it ends, not with its bucket")
 	})
 }
 
-// A reporter that hangs beside a pod that does makes no later bucket wait.
+// A reporter that hangs beside a pod that does makes no later bucket wait for longer than
+// the bucket lasts.
 func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
-		n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{FlushTakes: time.Hour}} // it marks nothing
+		n.opts.Reporter = flusher{&shutdowntest.Reporter{FlushTakes: time.Hour}}
 		n.opts.Plan.PublishTimeout = -1
 		n.run()
 		began := time.Now()
@@ -197,92 +195,54 @@ func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
 	})
 }
 
-// Pods that hang until the host's end leave the whole of a reserve for the last flush,
-// also where the last bucket has no time, and so none.
-func TestLastFlushHasItsReserve(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.Config = config(20*time.Second, 0)
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		n.opts.Reporter = &shutdowntest.Reporter{FlushTakes: 900 * time.Millisecond}
-		n.run()
-		n.announce()
-		n.pass(time.Minute)
-		require.False(t, n.report().Pods[0].Unflushed)
-		require.Empty(t, n.report().Errors)
-	})
+// flusher is a reporter that marks nothing.
+type flusher struct{ r *shutdowntest.Reporter }
+
+func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
+	return f.r.PublishNode(ctx, state)
 }
 
-// Without a reserve the final statuses have what the pods leave of their bucket's
-// time, and take nothing from the next one.
-func TestFlushWithoutAReserve(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-		n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{FlushTakes: time.Hour}} // it marks nothing
-		n.opts.Plan.PublishTimeout, n.opts.Plan.FlushReserve = -1, -1
-		n.run()
-		began := time.Now()
-		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 20*time.Second, n.startedAt("cni", began))
-		require.Equal(t, map[string]int64{"web": 20, "cni": 10}, n.granted())
-		require.Equal(t, 32*time.Second, n.releasedAfter(began), "the last ones have all that the host leaves")
-	})
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		refusesFirst := func(call int) error {
-			if call == 0 {
-				return errors.New("not now")
-			}
-			return nil
-		}
-		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{FlushErr: refusesFirst}, -1
-		n.run()
-		n.announce()
-		n.pass(time.Minute)
-		require.False(t, n.report().Pods[0].Unflushed, "what was refused is tried again before the release")
-	})
-}
+func (f flusher) FlushPod(ctx context.Context, pod *v1.Pod) error { return f.r.FlushPod(ctx, pod) }
 
-// A pod whose killer has failed, or hangs, may still run. It is said to have ended
-// where the host's end is its own, and only there.
-func TestFlushOfAPodThatWasNotKilled(t *testing.T) {
+// A pod whose killer has failed, or hangs, may still run, and is not said to have ended,
+// not even when the host goes down.
+func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	for name, how := range map[string]shutdowntest.Behaviour{
 		"fails": {Takes: time.Second, Err: errors.New("stuck")},
 		"hangs": {Hangs: true, Deaf: true},
 	} {
-		t.Run(name, func(t *testing.T) { flushOfAPodThatWasNotKilled(t, how) })
+		for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
+			t.Run(name+" "+string(policy), func(t *testing.T) {
+				bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
+					n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
+					reporter := &shutdowntest.Reporter{}
+					n.opts.Reporter = reporter
+					n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+					n.run()
+					n.announce()
+					n.pass(time.Hour)
+					require.Len(t, reporter.Flushed(), 1)
+					require.Equal(t, "api", reporter.Flushed()[0].Pod)
+					require.True(t, n.report().Pods[0].Unflushed)
+				})
+			})
+		}
 	}
 }
 
-func flushOfAPodThatWasNotKilled(t *testing.T, how shutdowntest.Behaviour) {
-	t.Helper()
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, n *node)
-		last int
-	}{
-		{"the host goes down", func(_ *testing.T, n *node) { n.announce() }, 1},
-		{"cancelled", func(_ *testing.T, n *node) { n.announce(); n.host.Cancel() }, 0},
-		{"the agent stops", func(t *testing.T, n *node) {
-			time.AfterFunc(time.Minute, n.killer.Release)
-			_, err := n.m.TerminateAll(t.Context())
-			require.NoError(t, err)
-		}, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
-				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
-				reporter := &shutdowntest.Reporter{}
-				n.opts.Reporter = reporter
-				n.run()
-				test.run(t, n)
-				n.pass(time.Minute)
-				flushed := reporter.Flushed()
-				require.Equal(t, []string{"api"}, flushed[0].Pods, "with the bucket")
-				require.Len(t, flushed[1:], test.last)
-				for _, last := range flushed[1:] {
-					require.Equal(t, []string{"web"}, last.Pods)
-				}
-			})
-		})
-	}
+// A pod that ends when the host is gone is flushed all the same, as long as the agent runs.
+func TestFlushOfAStraggler(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.Empty(t, reporter.Flushed())
+		require.Zero(t, n.host.Held())
+		n.killer.Release()
+		n.pass(time.Second)
+		require.Len(t, reporter.Flushed(), 1)
+	})
 }

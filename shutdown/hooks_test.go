@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -42,53 +41,58 @@ func TestReserves(t *testing.T) {
 		n.pass(time.Minute)
 
 		require.Equal(t, map[string]int64{"web": 20, "etcd": 5}, n.granted(), "nothing is taken from the pods")
-		require.Equal(t, []time.Duration{20 * time.Second, 30 * time.Second}, unmountFrom)
-		require.Equal(t, []time.Duration{23 * time.Second, 38 * time.Second}, unmountUntil, "the 5 s that etcd leaves are there for its volumes")
-		require.Equal(t, 25*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, 25*time.Second, reporter.Flushed()[0].At.Sub(began))
-		require.Equal(t, 40*time.Second, n.releasedAfter(began), "flushed or not")
+		require.Equal(t, []time.Duration{20 * time.Second, 30500 * time.Millisecond}, unmountFrom)
+		require.Equal(t, []time.Duration{23 * time.Second, 38500 * time.Millisecond}, unmountUntil, "the 5 s that etcd leaves are there for its volumes")
+		require.Equal(t, 25500*time.Millisecond, n.startedAt("etcd", began), "2.5 s without an answer")
+		require.Equal(t, 41*time.Second, n.releasedAfter(began), "flushed or not: the mark of etcd was answered")
 		report := n.report()
 		require.True(t, report.Pods[0].Unflushed)
 		require.True(t, report.Pods[1].Unflushed)
-		require.Len(t, report.Errors, 4, "what has had its reserve is not tried again")
+		require.Len(t, report.Errors, 3)
 		require.Contains(t, report.Errors[0], "failed while waiting for all the volumes")
-		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 1 pods")
+		require.Contains(t, report.Errors[1], "failed while waiting for all the volumes")
+		require.Contains(t, report.Errors[2], "failed to flush the final statuses of 2 pods")
 	})
 }
 
 // Flush, then release: the host goes on when the statuses are accepted, and those
-// of a bucket are before the next one is signalled. What is refused is flushed
-// again before the release, and named if it is refused again.
+// of a bucket are before the next one is signalled. A pod that is refused for ever is
+// waited for as long as the server was last heard, and is named in the end.
 func TestFlushThenRelease(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5))
 	bubble(t, pods, func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{
-			FlushTakes: 400 * time.Millisecond,
-			FlushErr: func(call int) error {
-				if call == 1 {
-					return nil
-				}
-				return &shutdown.UnflushedError{Pods: []types.NamespacedName{{Namespace: "default", Name: "api"}}, Err: errors.New("conflict")}
-			},
-		}
-		n.opts.Reporter = reporter
+		reporter := &shutdowntest.Reporter{FlushTakes: 400 * time.Millisecond}
+		n.opts.Reporter = refusing{reporter, "api"}
 		n.run()
 		began := time.Now()
 		n.announce()
 		n.pass(time.Minute)
-		flushed := reporter.Flushed()
-		require.Len(t, flushed, 3)
-		require.Equal(t, []string{"web", "api"}, flushed[0].Pods)
-		require.Equal(t, []string{"etcd"}, flushed[1].Pods)
-		require.Equal(t, []string{"api"}, flushed[2].Pods)
-		require.Equal(t, 400*time.Millisecond, n.startedAt("etcd", began))
-		require.Equal(t, 1200*time.Millisecond, n.releasedAfter(began))
+		require.Equal(t, "web", reporter.Flushed()[0].Pod)
+		require.Equal(t, "etcd", reporter.Flushed()[1].Pod)
+		require.Equal(t, 2900*time.Millisecond, n.startedAt("etcd", began), "2.5 s after the last answer")
+		require.Equal(t, 5800*time.Millisecond, n.releasedAfter(began))
 		report := n.report()
 		for _, pod := range report.Pods {
 			require.Equal(t, pod.Name == "api", pod.Unflushed, pod.Name)
 		}
-		require.Contains(t, report.Errors[0], "the status of 1 pods was not acknowledged: conflict")
+		require.Len(t, report.Errors, 1)
+		require.Contains(t, report.Errors[0], "failed to flush the final statuses of 1 pods")
+		require.Contains(t, report.Errors[0], "pod default/api: conflict")
 	})
+}
+
+// refusing is a reporter that accepts no final status of one pod.
+type refusing struct {
+	*shutdowntest.Reporter
+
+	name string
+}
+
+func (r refusing) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	if pod.Name == r.name {
+		return errors.New("conflict")
+	}
+	return r.Reporter.FlushPod(ctx, pod)
 }
 
 // A hook that ignores its context holds neither the drain nor the host.
@@ -159,7 +163,7 @@ func TestHoldBesidePublishing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 				n.opts.Hold = test.hold
-				n.opts.Reporter = struct{ shutdown.Reporter }{&shutdowntest.Reporter{PublishTakes: test.publishes}} // it marks nothing
+				n.opts.Reporter = flusher{&shutdowntest.Reporter{PublishTakes: test.publishes}}
 				n.run()
 				began := time.Now()
 				n.announce()

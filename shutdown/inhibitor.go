@@ -1,16 +1,40 @@
 package shutdown
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+// InhibitorState says what a manager does about its host.
+type InhibitorState string
+
+const (
+	// InhibitorOff means that no host is watched; [Inhibitor.Off] says why.
+	InhibitorOff InhibitorState = "Off"
+	// InhibitorTrying means that the lock is wanted and not held.
+	InhibitorTrying InhibitorState = "Trying"
+	// InhibitorHeld means that the host waits, unless Err says that it was lost.
+	InhibitorHeld InhibitorState = "Held"
+	// InhibitorAdopted means the same with a lock that the host has kept for a former
+	// agent in the middle of a shutdown.
+	InhibitorAdopted InhibitorState = "Adopted"
+	// InhibitorLetGo means that a shutdown is under way and the host does not wait any
+	// longer, or that Run is over.
+	InhibitorLetGo InhibitorState = "LetGo"
 )
 
 // Inhibitor says how the manager holds its host.
 type Inhibitor struct {
+	State     InhibitorState
+	Off       string        // why no host is watched; "": one is
 	Held      bool          // a lock is held: the host waits, unless Err says it was lost
 	Requested time.Duration // what the host was asked for; 0: not asked yet
 	Granted   time.Duration // how long it waits
@@ -35,8 +59,12 @@ type inhibitor struct {
 	epoch     uint64     // from 1
 	suspended bool       // a shutdown is under way
 	released  bool       // and is done: nothing may be held until renewed
+	adopted   bool       // held is a former agent's
 	asked     bool       // the delay was settled once
 	shown     Inhibitor
+	end       *time.Timer // releases the lock of this epoch; nil: no shutdown is under way
+
+	calls call.Group // the closing of locks
 }
 
 // status is a copy of what is known.
@@ -45,6 +73,18 @@ func (i *inhibitor) status() Inhibitor {
 	defer i.mu.Unlock()
 	shown := i.shown
 	shown.Held = i.held != nil
+	switch {
+	case shown.Off != "":
+		shown.State = InhibitorOff
+	case i.held != nil && i.adopted:
+		shown.State = InhibitorAdopted
+	case i.held != nil:
+		shown.State = InhibitorHeld
+	case i.suspended:
+		shown.State = InhibitorLetGo
+	default:
+		shown.State = InhibitorTrying
+	}
 	return shown
 }
 
@@ -89,12 +129,37 @@ func (i *inhibitor) suspend() (epoch uint64) {
 	return i.epoch
 }
 
+// releaseAt has the lock of an epoch released at a time, whatever becomes of the drain
+// that releases it before. A later call counts instead.
+func (i *inhibitor) releaseAt(ctx context.Context, epoch uint64, at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if epoch != i.epoch || i.released {
+		return
+	}
+	i.disarm()
+	i.end = time.AfterFunc(time.Until(at), func() {
+		if err := i.release(ctx, epoch); err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to let the host go at the end of its time")
+		}
+	})
+}
+
+// disarm takes back what releaseAt has said. The mutex is held.
+func (i *inhibitor) disarm() {
+	if i.end != nil {
+		i.end.Stop()
+		i.end = nil
+	}
+}
+
 // renew says that the shutdown was cancelled.
 func (i *inhibitor) renew() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.epoch++
 	i.suspended, i.released = false, false
+	i.disarm()
 }
 
 // wanted tells whether a lock is to be taken, and for which epoch.
@@ -116,19 +181,19 @@ func (i *inhibitor) adoptable() bool {
 // take puts a new lock in the place of the old one, which is closed after it, so
 // that the host is held without a gap. A lock that comes when the shutdown is
 // done already is closed at once: the host must not wait for it.
-func (i *inhibitor) take(lock io.Closer) error {
+func (i *inhibitor) take(ctx context.Context, lock io.Closer) error {
 	i.mu.Lock()
 	surplus := lock
 	if !i.released {
-		surplus, i.held = i.held, lock
+		surplus, i.held, i.adopted = i.held, lock, i.suspended
 		i.metrics.Inhibitor(true)
 	}
 	i.mu.Unlock()
-	return closeLock(surplus)
+	return i.close(ctx, surplus)
 }
 
 // release closes the lock and lets the host go on, unless the epoch is over.
-func (i *inhibitor) release(epoch uint64) error {
+func (i *inhibitor) release(ctx context.Context, epoch uint64) error {
 	i.mu.Lock()
 	if epoch != i.epoch {
 		i.mu.Unlock()
@@ -136,27 +201,36 @@ func (i *inhibitor) release(epoch uint64) error {
 	}
 	lock := i.held
 	i.held, i.released = nil, true
+	i.disarm()
 	i.metrics.Inhibitor(false)
 	i.mu.Unlock()
-	return closeLock(lock)
+	return i.close(ctx, lock)
 }
 
 // shut releases the lock for good.
-func (i *inhibitor) shut() error {
+func (i *inhibitor) shut(ctx context.Context) error {
 	i.mu.Lock()
 	lock := i.held
 	i.held, i.suspended, i.released = nil, true, true
+	i.disarm()
 	i.metrics.Inhibitor(false)
 	i.mu.Unlock()
-	return closeLock(lock)
+	return i.close(ctx, lock)
 }
 
-// closeLock closes a lock, nil included.
-func closeLock(lock io.Closer) error {
+// closeTime is how long the closing of a lock is waited for.
+const closeTime = time.Second
+
+// close closes a lock, nil included, also when ctx has ended.
+func (i *inhibitor) close(ctx context.Context, lock io.Closer) error {
 	if lock == nil {
 		return nil
 	}
-	if err := lock.Close(); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	closed := call.Start(ctx, &i.calls, "the closing of the shutdown inhibitor", func(context.Context) (struct{}, error) {
+		return struct{}{}, lock.Close()
+	})
+	if _, err := closed.Await(ctx, time.Now().Add(closeTime)); err != nil {
 		return fmt.Errorf("failed to release the shutdown inhibitor: %w", err)
 	}
 	return nil

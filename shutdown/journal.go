@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 // storeLag is how long a write waits that nobody waits for: on a node whose pods
@@ -22,48 +24,50 @@ type journal struct {
 // writing says on whose behalf something is written.
 type writing struct {
 	ctx      context.Context // its end cuts the lag short
-	work     *sync.WaitGroup // has the goroutine
+	calls    *call.Group     // has the goroutine
 	shutdown uint64          // what an earlier one wants written is dropped
 	lag      time.Duration   // how long the write waits for one that replaces it
 }
 
-// entry is one write, or another thing that is done beside a drain.
+// entry is one write.
 type entry struct {
-	replaced chan struct{} // closed when a newer write has come; nil: none can
-	done     chan struct{}
-	err      error // read once done is closed
+	*call.Future[struct{}]
+
+	replaced chan struct{} // closed when a newer write has come
 }
 
-// noEntry is a write of nothing.
-func noEntry() *entry {
-	e := &entry{done: make(chan struct{})}
-	close(e.done)
-	return e
+// noWrite is a write of nothing.
+func noWrite() *call.Future[struct{}] {
+	future, complete := call.NewFuture[struct{}]()
+	complete(struct{}{}, nil)
+	return future
 }
 
 // write has store called after all that is being written already, unless a newer
 // write comes before its turn.
-func (j *journal) write(w writing, store func() error) *entry {
-	e := &entry{replaced: make(chan struct{}), done: make(chan struct{})}
-	before, ok := j.enter(e, w.shutdown)
+func (j *journal) write(w writing, store func() error) *call.Future[struct{}] {
+	future, complete := call.NewFuture[struct{}]()
+	e := &entry{Future: future, replaced: make(chan struct{})}
+	before, ok := j.queue(e, w.shutdown)
 	if !ok {
-		return noEntry()
+		return noWrite()
 	}
-	w.work.Go(func() {
-		defer close(e.done)
+	w.calls.Go(func() string { return "the writing of the shutdown state" }, func() {
 		if before != nil {
-			<-before.done
+			<-before.Done()
 		}
+		var err error
 		if e.isDue(w) {
-			e.err = store()
+			err = store()
 		}
+		complete(struct{}{}, err)
 	})
-	return e
+	return future
 }
 
-// enter makes e the newest write and gives the one before it; false: there is
+// queue makes e the newest write and gives the one before it; false: there is
 // nothing to write.
-func (j *journal) enter(e *entry, shutdown uint64) (before *entry, ok bool) {
+func (j *journal) queue(e *entry, shutdown uint64) (before *entry, ok bool) {
 	if j == nil {
 		return nil, false
 	}

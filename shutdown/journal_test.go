@@ -2,13 +2,14 @@ package shutdown
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
 // Writes come one after the other, and only the newest of those that wait is
@@ -16,7 +17,7 @@ import (
 func TestJournalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		var work sync.WaitGroup
+		var calls call.Group
 		var written []int
 		store := func(n int) func() error {
 			return func() error {
@@ -25,15 +26,15 @@ func TestJournalOrder(t *testing.T) {
 				return nil
 			}
 		}
-		w := writing{ctx: t.Context(), work: &work, shutdown: 1}
+		w := writing{ctx: t.Context(), calls: &calls, shutdown: 1}
 		j.write(w, store(1))
 		synctest.Wait()
 		j.write(w, store(2))
 		last := j.write(w, store(3))
 		began := time.Now()
-		<-last.done
+		<-last.Done()
 		require.Equal(t, 2*time.Second, time.Since(began))
-		work.Wait()
+		require.Empty(t, calls.Wait(nil))
 		require.Equal(t, []int{1, 3}, written)
 	})
 }
@@ -43,32 +44,31 @@ func TestJournalOrder(t *testing.T) {
 func TestJournalLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		var work sync.WaitGroup
+		var calls call.Group
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
-		w := writing{ctx: ctx, work: &work, shutdown: 1, lag: time.Minute}
-		<-j.write(w, func() error { cancel(); return nil }).done
+		w := writing{ctx: ctx, calls: &calls, shutdown: 1, lag: time.Minute}
+		<-j.write(w, func() error { cancel(); return nil }).Done()
 		require.Equal(t, time.Minute, time.Since(began))
-		<-j.write(w, func() error { return nil }).done
+		<-j.write(w, func() error { return nil }).Done()
 		require.Equal(t, time.Minute, time.Since(began))
-		work.Wait()
+		require.Empty(t, calls.Wait(nil))
 	})
 }
 
-// A newer state in the queue keeps an older one from being published.
+// A newer state keeps an older one that waits from being published.
 func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		published := make(chan NodeState, 8)
-		a := &announcer{reporter: publishing(published), wake: make(chan struct{}, 1)}
-		first, second := a.say("", "", &NodeState{ShuttingDown: true}), a.say("", "", &NodeState{})
 		ctx, cancel := context.WithCancel(t.Context())
-		var work sync.WaitGroup
-		work.Go(func() { a.run(ctx) })
-		<-second.settled
-		require.ErrorIs(t, first.err, errSuperseded)
+		var calls call.Group
+		a := &announcer{ctx: ctx, calls: &calls, queue: statuses.New(ctx, &calls), reporter: publishing(published), attempt: time.Minute}
+		first, second := a.publish(NodeState{ShuttingDown: true}), a.publish(NodeState{})
+		require.NoError(t, second.await(ctx, time.Now().Add(time.Hour)))
+		require.ErrorIs(t, first.await(ctx, time.Now()), errSuperseded)
 		require.Len(t, published, 1)
 		cancel()
-		work.Wait()
+		require.Empty(t, calls.Wait(nil))
 	})
 }
 
@@ -76,5 +76,3 @@ func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 type publishing chan<- NodeState
 
 func (p publishing) PublishNode(_ context.Context, state NodeState) error { p <- state; return nil }
-
-func (publishing) FlushPods(context.Context, []*v1.Pod) error { return nil }

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 // firstAttempt is how long an agent waits for a host that does not answer at all.
@@ -29,6 +31,7 @@ type keeper struct {
 	wish   time.Duration                    // what the host is asked for
 	short  func(granted time.Duration) bool // a bucket has to be fitted to less than its own
 	lock   *inhibitor
+	calls  *call.Group
 	post   func(message) bool
 	settle func()        // the first attempt is settled
 	wake   chan struct{} // of size 1: the lock is wanted again
@@ -46,8 +49,18 @@ func (k *keeper) run(ctx context.Context) error {
 	var pause backoff
 	for {
 		began := time.Now()
-		err := k.serve(ctx)
+		session := call.Start(ctx, k.calls, "Options.Source", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, k.serve(ctx)
+		})
+		select {
+		case <-session.Done():
+		case <-ctx.Done():
+		}
+		_, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
 		if ctx.Err() != nil {
+			if errors.Is(err, errTimeSpent) {
+				err = nil // Run names what hangs
+			}
 			return err
 		}
 		if time.Since(began) > backoffMost {
@@ -206,7 +219,7 @@ func (k *keeper) ask(ctx context.Context, session Session) error {
 func (k *keeper) cap(capped error) {
 	news := capped != nil && (k.capped == nil || k.capped.Error() != capped.Error())
 	if news {
-		k.post(func(l *loop) { l.announcer.say(v1.EventTypeWarning, capped.Error(), nil) })
+		k.post(func(l *loop) { l.announcer.record(v1.EventTypeWarning, capped.Error()) })
 	}
 	k.capped = capped
 }
@@ -218,5 +231,5 @@ func (k *keeper) inhibit(ctx context.Context, session Session) error {
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
-	return k.lock.take(lock)
+	return k.lock.take(ctx, lock)
 }

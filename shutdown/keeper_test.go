@@ -20,7 +20,7 @@ func TestWatchBeforeHolding(t *testing.T) {
 		n.run()
 		require.Equal(t, []string{"connect", "pending", "delay", "inhibit"}, n.host.Calls())
 		require.Equal(t, []time.Duration{32500 * time.Millisecond}, n.host.Wishes(), "the total, the containers' floor and the margin")
-		require.Equal(t, shutdown.Inhibitor{Held: true, Requested: 32500 * time.Millisecond, Granted: 32500 * time.Millisecond}, n.m.Inhibitor())
+		require.Equal(t, shutdown.Inhibitor{State: shutdown.InhibitorHeld, Held: true, Requested: 32500 * time.Millisecond, Granted: 32500 * time.Millisecond}, n.m.Inhibitor())
 		n.end()
 		require.ElementsMatch(t, []string{"release", "close"}, n.host.Calls()[4:])
 	})
@@ -229,12 +229,19 @@ func TestSilentHost(t *testing.T) {
 	})
 }
 
-// Nothing is watched and nothing held without a schedule, or with the gate off.
+// Nothing is watched and nothing held without a schedule, without a source or with the
+// gate off, and the manager says which it is.
 func TestNothingToWatch(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.Config = plan.Config{}
-		n.run()
-		require.Empty(t, n.host.Calls())
-		require.Equal(t, shutdown.Inhibitor{}, n.m.Inhibitor())
-	})
+	for off, change := range map[string]func(*shutdown.Options){
+		"the configuration gives no time to any pod":   func(o *shutdown.Options) { o.Config = plan.Config{} },
+		"there is no source":                           func(o *shutdown.Options) { o.Source = nil },
+		"the feature gate GracefulNodeShutdown is off": func(o *shutdown.Options) { o.Config = plan.Config{}; o.Gates = gates{} },
+	} {
+		bubble(t, nil, func(t *testing.T, n *node) {
+			change(&n.opts)
+			n.run()
+			require.Empty(t, n.host.Calls())
+			require.Equal(t, shutdown.Inhibitor{State: shutdown.InhibitorOff, Off: off}, n.m.Inhibitor())
+		})
+	}
 }

@@ -3,6 +3,8 @@ package shutdown
 import (
 	"math"
 	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 // ledger stores how far a shutdown has come: our file, and the kubelet's beside it.
@@ -57,7 +59,7 @@ func saturatingAdd(a, b time.Duration) time.Duration {
 func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }
 
 // writeProgress stores our file. p is called when it is this write's turn.
-func (l *ledger) writeProgress(w writing, p func() progress) *entry {
+func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct{}] {
 	return l.progress.write(w, func() error {
 		p := p()
 		p.BootID = l.bootID
@@ -84,6 +86,6 @@ func (l *ledger) close() error {
 }
 
 // writeTimes stores the kubelet's file.
-func (l *ledger) writeTimes(w writing, t times) *entry {
+func (l *ledger) writeTimes(w writing, t times) *call.Future[struct{}] {
 	return l.times.write(w, func() error { return writeTimes(l.dir, t) })
 }

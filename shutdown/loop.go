@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
 // message is something the event loop has to do. It runs in the loop and must
@@ -21,14 +25,17 @@ type loop struct {
 	ctx       context.Context // of Run
 	keeper    *keeper         // nil: nothing is watched
 	announcer *announcer
-	work      *sync.WaitGroup // of all goroutines of Run
+	queue     *statuses.Queue
+	calls     *call.Group    // of the embedder's code
+	drains    sync.WaitGroup // that have begun
 
-	current   *drain   // of the shutdown that is under way; nil: none is
-	earlier   []*drain // cancelled or overtaken, the latest first
-	announced bool     // the host has said that it shuts down
-	triggered bool     // Trigger has
-	session   uint64   // in which the host was last heard
-	numbers   uint64   // of the shutdowns so far
+	current   *drain       // of the shutdown that is under way; nil: none is
+	earlier   []*drain     // cancelled or overtaken, the latest first
+	published *publication // of the shutdown that is under way; nil: none yet
+	announced bool         // the host has said that it shuts down
+	triggered bool         // Trigger has
+	session   uint64       // in which the host was last heard
+	numbers   uint64       // of the shutdowns so far
 
 	unfinished *progress // of a former agent; nil: none, or it was taken up
 	said       bool      // the node's state is what this agent says it is
@@ -103,33 +110,72 @@ func (l *loop) begin(event Event, received time.Time) {
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
 	l.m.shuttingDown.Store(true)
 	l.said = true
-	d := l.newDrain(event, received)
+	request := l.request(event, received)
 	if l.current == nil {
-		d.said = l.announcer.detected(d.state())
+		l.published = nil
+		l.announcer.detected()
+		l.queue.DropRestores()
 	} else {
-		d.said, d.overtook = l.current.said, true
+		request.overtakes = true
 		l.retire(errOvertaken)
 	}
-	d.earlier = slices.Clone(l.earlier)
+	for _, local := range l.earlier {
+		if local.local {
+			local.halt.stop(errTakenOver)
+		}
+	}
+	d := l.newDrain(request)
 	l.current = d
-	l.work.Go(func() {
+	l.drains.Go(func() {
 		d.run()
 		l.m.post(func(l *loop) { l.forget(d) })
 	})
 }
 
-// newDrain is the next drain: a new one, or that of a former agent.
-func (l *loop) newDrain(event Event, received time.Time) *drain {
+// publish has the state of a drain published, if it is the current one and no other drain
+// of the same shutdown has seen to that.
+func (l *loop) publish(d *drain, state NodeState) *publication {
+	if l.current != d {
+		return nil
+	}
+	if l.published == nil {
+		l.published = l.announcer.publish(state)
+	}
+	return l.published
+}
+
+// request is what the next drain is begun for: a new shutdown, or that of a former agent.
+func (l *loop) request(event Event, received time.Time) drainRequest {
 	l.numbers++
-	d := l.m.newDrain(l.ctx, event, received)
-	d.number, d.hosted, d.epoch = l.numbers, l.announced, l.m.lock.suspend()
-	d.errs, l.trouble = l.trouble, nil
+	request := drainRequest{event: event, number: l.numbers, received: received, began: received, hosted: l.announced, epoch: l.m.lock.suspend()}
 	if l.unfinished != nil {
-		d.resume(l.unfinished)
+		request.resume(l.unfinished)
 		l.unfinished = nil
 	}
-	d.choosePolicy()
+	return request
+}
+
+// newDrain is the next drain. The lock is let go at the end of the host's time, also if
+// the drain does not come as far as its timetable.
+func (l *loop) newDrain(request drainRequest) *drain {
+	d := l.m.newDrain(l.ctx, request, l.calls)
+	d.statuses.queue = l.queue
+	d.killing.earlier = l.rosters()
+	for _, err := range l.trouble {
+		d.record.keep(err)
+	}
+	l.trouble = nil
+	l.m.lock.releaseAt(l.ctx, request.epoch, l.m.unlockFor(request))
 	return d
+}
+
+// rosters are those of the drains whose pods may still end, the latest first.
+func (l *loop) rosters() []*kills.Roster {
+	rosters := make([]*kills.Roster, len(l.earlier))
+	for i, d := range l.earlier {
+		rosters[i] = d.killing.roster
+	}
+	return rosters
 }
 
 // cancel opens admission again, stops the drain and has the lock taken anew.
@@ -149,7 +195,7 @@ func (l *loop) cancel() {
 
 // retire stops the current drain: it signals no further pod.
 func (l *loop) retire(cause error) {
-	l.current.stop(cause)
+	l.current.halt.stop(cause)
 	l.earlier = slices.Insert(l.earlier, 0, l.current)
 	l.current = nil
 }

@@ -71,14 +71,36 @@ func NewManager(opts Options) (*Manager, error) {
 		m.schedule = opts.Config.Schedule(byPriority)
 	}
 	m.settle = sync.OnceFunc(func() { close(m.ready) })
-	if !m.watches() {
+	if m.lock.shown.Off = m.off(); !m.watches() {
 		m.settle()
 	}
 	return m, nil
 }
 
+// off is why no host is watched; "": one is.
+func (m *Manager) off() string {
+	switch {
+	case !features.Enabled(m.opts.Gates, GracefulNodeShutdown):
+		return "the feature gate GracefulNodeShutdown is off"
+	case len(m.schedule) == 0:
+		return "the configuration gives no time to any pod"
+	case m.opts.Source == nil:
+		return "there is no source"
+	default:
+		return ""
+	}
+}
+
 // watches tells whether there is a host to watch, and a reason to.
-func (m *Manager) watches() bool { return m.opts.Source != nil && len(m.schedule) > 0 }
+func (m *Manager) watches() bool { return m.lock.shown.Off == "" }
+
+// showTimes shows when the last shutdown began and ended. The kubelet does so with the
+// priority gate only.
+func (m *Manager) showTimes(began, ended time.Time) {
+	if m.byPriority {
+		m.opts.Metrics.Times(began, ended)
+	}
+}
 
 // Ready is closed once the manager is watching its host and the attempt to hold
 // it has been settled: the lock is held, or it is held for less than was asked
@@ -91,8 +113,9 @@ func (m *Manager) Ready() <-chan struct{} { return m.ready }
 // Run watches the host, holds it, and drains the pods when it shuts down, until
 // ctx ends; then it gives nil, or what could not be undone or stored. During a drain the
 // end of ctx stops the kills and the waiting. The lock is released and every
-// goroutine has ended when Run returns: it waits for each call of the options
-// that is under way, a killer that hangs included. A manager is run once.
+// goroutine has ended when Run returns. Calls of the options that ignore their context are
+// waited for until ten seconds after the end of ctx and of the host's time; then the error
+// names those that still have not returned. A manager is run once.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.phase.CompareAndSwap(phaseIdle, phaseRunning) {
 		return ErrAlreadyRun

@@ -3,6 +3,9 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,9 +35,9 @@ type Options struct {
 	// Volumes is waited for after the pods of a bucket have ended. Nil: no wait,
 	// and no time for it.
 	Volumes VolumeWaiter
-	// Reporter publishes the node's state and flushes the pods' final statuses; one
-	// that is a [ReadinessMarker] also takes pods out of their services first. Nil:
-	// nothing is published, and no time is kept for it.
+	// Reporter publishes the node's state. One that is a [StatusFlusher] also flushes the
+	// pods' final statuses, and one that is a [ReadinessMarker] takes pods out of their
+	// services first. Nil: nothing is published, and no time is kept for it.
 	Reporter Reporter
 	// Events takes the kubelet's events about the node. Nil: none is recorded.
 	Events EventRecorder
@@ -52,7 +55,7 @@ type Options struct {
 	Policy func(Kind) PodPolicy
 	// Plan shapes the plan: time for what is done beside the kills, roll-over,
 	// priorities, and what the platform leaves at most. Its Hooks are set from these
-	// options: Hold, a Reporter, a [ReadinessMarker], Volumes.
+	// options: Hold, a Reporter, a [ReadinessMarker], Volumes, a [StatusFlusher].
 	Plan plan.Options
 
 	// LateStart tells whether the drain of an event begins as late as the schedule
@@ -65,6 +68,11 @@ type Options struct {
 	// reported and the drain goes on. A host that waits for less than it is asked to
 	// shortens the hold first. Nil: no hold.
 	Hold func(context.Context) error
+	// OnPlan is called when a drain begins, with what it is about to do, and OnReport when
+	// it has ended or was cancelled and all of its pods have ended. Nobody waits for them.
+	// Nil: nothing is called.
+	OnPlan   func(context.Context, plan.Plan)
+	OnReport func(context.Context, Report)
 	// OnRelease is called when the lock is about to be released, within the host's
 	// limit: the last moment to end a lease. Nil: nothing is called.
 	OnRelease func(context.Context)
@@ -86,7 +94,37 @@ func (o *Options) validate() error {
 	if o.Events != nil && o.Node == nil {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
+	for _, option := range []struct {
+		name  string
+		value any
+	}{
+		{"Killer", o.Killer}, {"Source", o.Source}, {"Volumes", o.Volumes}, {"Reporter", o.Reporter},
+		{"Events", o.Events}, {"Node", o.Node}, {"Gates", o.Gates},
+	} {
+		if isTypedNil(option.value) {
+			errs = append(errs, fmt.Errorf("Options.%s is a nil %T, leave it out or make one", option.name, option.value))
+		}
+	}
+	if o.StateDir != "" {
+		if info, err := os.Stat(o.StateDir); err != nil {
+			errs = append(errs, fmt.Errorf("Options.StateDir is not usable: %w", err))
+		} else if !info.IsDir() {
+			errs = append(errs, fmt.Errorf("Options.StateDir %q is no directory", o.StateDir))
+		}
+	}
 	return errors.Join(append(errs, o.validateConfig())...)
+}
+
+// isTypedNil tells whether an interface holds a nil pointer, function or map: it is not
+// nil itself and would fail when it is used.
+func isTypedNil(value any) bool {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
+		return v.IsNil()
+	default:
+		return false
+	}
 }
 
 func (o *Options) validateConfig() error {
@@ -100,12 +138,13 @@ func (o *Options) validateConfig() error {
 // withDefaults is o with every default filled in.
 func (o Options) withDefaults() Options {
 	_, marks := o.Reporter.(ReadinessMarker)
+	_, flushes := o.Reporter.(StatusFlusher)
 	o.Plan.Hooks = plan.Hooks{
 		Hold:      o.Hold != nil,
 		Publish:   o.Reporter != nil,
 		Readiness: marks,
 		Unmount:   o.Volumes != nil,
-		Statuses:  o.Reporter != nil,
+		Statuses:  flushes,
 	}
 	if o.Policy == nil {
 		o.Policy = func(Kind) PodPolicy { return PolicySetTerminal }

@@ -1,8 +1,6 @@
 package shutdown
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,22 +33,9 @@ const (
 	PolicyDelete PodPolicy = "Delete"
 )
 
-// policyFor is the embedder's policy for a kind of shutdown. One that is not known
-// is an error, and counts as the default.
-func (m *Manager) policyFor(kind Kind) (PodPolicy, error) {
-	switch policy := m.opts.Policy(kind); policy {
-	case PolicySetTerminal, PolicyLeaveAsIs, PolicyDelete:
-		return policy, nil
-	default:
-		return PolicySetTerminal, fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal)
-	}
-}
-
-// choosePolicy asks for the policy, once the kind of the shutdown is known.
-func (d *drain) choosePolicy() {
-	policy, err := d.m.policyFor(d.event.Kind)
-	d.policy = policy
-	d.note(err)
+// known tells whether it is one of the policies.
+func (p PodPolicy) known() bool {
+	return p == PolicySetTerminal || p == PolicyLeaveAsIs || p == PolicyDelete
 }
 
 // of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,8 +31,8 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 		n.pass(time.Minute)
 		marked := reporter.Marked()
 		require.Len(t, marked, 2)
-		require.Equal(t, []string{"web"}, marked[0].Pods)
-		require.Equal(t, []string{"etcd"}, marked[1].Pods)
+		require.Equal(t, "web", marked[0].Pod)
+		require.Equal(t, "etcd", marked[1].Pod)
 		for i, name := range []string{"web", "etcd"} {
 			require.False(t, marked[i].Ready)
 			require.Equal(t, marked[i].At.Sub(began), n.startedAt(name, began), "right before the kill")
@@ -43,81 +42,111 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 	})
 }
 
-// Marking and flushing cost a bucket what is kept for each and no more, and its pods
+// Marks and final statuses cost a bucket what is kept for each and no more, and its pods
 // nothing: with an API server that is dead they have all of their time.
 func TestADeadServerTakesNothingFromThePods(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		mark, flush time.Duration
-	}{
-		{"dead", time.Hour, time.Hour},
-		{"slow to mark", 900 * time.Millisecond, time.Hour},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: test.mark, FlushTakes: test.flush}
-				n.opts.Plan.FlushReserve = 2 * time.Second
-				n.run()
-				began := time.Now()
-				n.announce()
-				n.pass(time.Minute)
-				took := min(test.mark, time.Second)
-				require.Equal(t, took, n.startedAt("web", began))
-				require.Equal(t, 22*time.Second+2*took, n.startedAt("etcd", began))
-				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
-				require.Equal(t, 34*time.Second+2*took, n.releasedAfter(began))
-			})
-		})
-	}
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 2*time.Second, n.startedAt("web", began), "the publishing, and no mark is waited for")
+		require.Equal(t, 24*time.Second, n.startedAt("etcd", began), "until the end of its bucket")
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+		require.Equal(t, 36500*time.Millisecond, n.releasedAfter(began), "2.5 s after the last pod")
+	})
 }
 
-// Where pods end at once, a dead API server costs each bucket its reserve and no
-// more, and the host nothing beside that.
-func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
+// A server that takes too long for a mark, and answers else, costs each bucket the time
+// that is kept for marks.
+func TestMarksThatTakeTooLong(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour, FlushTakes: time.Hour}
+		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
 		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
 		n.pass(time.Minute)
 		require.Equal(t, time.Second, n.startedAt("web", began))
-		require.Equal(t, 3*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, 4*time.Second, n.releasedAfter(began))
+		require.Equal(t, 2*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 2*time.Second, n.releasedAfter(began))
 		require.Len(t, reporter.Flushed(), 2)
+		require.Contains(t, n.report().Errors[0], "failed to mark 1 pods not ready")
+	})
+}
+
+// Each pod is killed when its own mark is acknowledged: nobody waits for the others'.
+func TestEachPodWaitsForItsOwnMark(t *testing.T) {
+	var pods []*v1.Pod
+	for i := range 30 {
+		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%02d", i), 0, 60))
+	}
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 200 * time.Millisecond}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		started := map[time.Duration]int{}
+		for _, kill := range n.killer.Kills() {
+			started[kill.Started.Sub(began)]++
+			require.EqualValues(t, 20, kill.Request.GracePeriodSeconds)
+		}
+		require.Equal(t, map[time.Duration]int{200 * time.Millisecond: 10, 400 * time.Millisecond: 10, 600 * time.Millisecond: 10}, started)
+	})
+}
+
+// Where pods end at once, a dead API server costs the publishing, two and a half seconds
+// once and one reserve for each further bucket.
+func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60))
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 2*time.Second, n.startedAt("web", began))
+		require.Equal(t, 4500*time.Millisecond, n.startedAt("db", began))
+		require.Equal(t, 5500*time.Millisecond, n.startedAt("etcd", began))
+		require.Equal(t, 6500*time.Millisecond, n.releasedAfter(began))
 		report := n.report()
-		require.Len(t, report.Errors, 4)
-		require.Contains(t, report.Errors[0], "failed to mark 1 pods not ready")
-		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 1 pods")
+		require.Len(t, report.Errors, 2)
+		require.Contains(t, report.Errors[0], "failed to publish the node state")
+		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 3 pods")
 		for _, pod := range report.Pods {
 			require.True(t, pod.Unflushed, pod.Name)
 		}
 	})
 }
 
-// What is left of the reserve is for those who had bad luck before.
+// What is refused in passing is tried again.
 func TestAServerThatComesBack(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushErr: func(call int) error {
-			if call == 0 {
+			if call < 3 {
 				return errors.New("connection refused")
 			}
 			return nil
 		}}
 		n.opts.Reporter = reporter
 		n.run()
+		began := time.Now()
 		n.announce()
-		flushed := reporter.Flushed()
-		require.Len(t, flushed, 3)
-		require.Equal(t, []string{"web"}, flushed[2].Pods)
+		n.pass(time.Minute)
+		require.Equal(t, 700*time.Millisecond, n.startedAt("etcd", began), "100, 200 and 400 ms later")
 		for _, pod := range n.report().Pods {
 			require.False(t, pod.Unflushed, pod.Name)
 		}
+		require.Empty(t, n.report().Errors)
 	})
 }
 
-// Pods that outlive their bucket are flushed in the end, in a reserve of their own.
+// Pods that outlive their bucket are flushed as they end.
 func TestStragglersAreFlushed(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("late", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Config = config(20*time.Second, 0)
@@ -135,9 +164,9 @@ func TestStragglersAreFlushed(t *testing.T) {
 		n.pass(time.Minute)
 		flushed := reporter.Flushed()
 		require.Len(t, flushed, 2)
-		require.Equal(t, []string{"web"}, flushed[0].Pods)
+		require.Equal(t, "web", flushed[0].Pod)
 		require.NoError(t, flushed[0].Err)
-		require.Equal(t, []string{"late"}, flushed[1].Pods)
+		require.Equal(t, "late", flushed[1].Pod)
 		require.NoError(t, flushed[1].Err)
 		require.Equal(t, 22700*time.Millisecond, n.releasedAfter(began))
 	})
@@ -162,7 +191,7 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond, MarkErr: func(call int) error {
 			if call == 1 {
-				return errors.New("no")
+				return errors.New("not now")
 			}
 			return nil
 		}}
@@ -174,11 +203,34 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 		n.pass(time.Minute)
 		require.Empty(t, n.killer.Kills())
 		marked := reporter.Marked()
-		require.Len(t, marked, 2)
+		require.Len(t, marked, 3)
 		require.Error(t, marked[0].Err, "its context has ended")
-		require.Equal(t, []string{"web"}, marked[1].Pods)
+		require.False(t, marked[0].Ready)
 		require.True(t, marked[1].Ready)
-		require.Equal(t, []string{"failed to mark 1 spared pods ready: no"}, n.report().Errors)
+		require.True(t, marked[2].Ready)
+		require.NoError(t, marked[2].Err, "it was tried again")
+		require.Empty(t, n.report().Errors)
+	})
+}
+
+// What a cancelled shutdown takes back does not reach into the next one.
+func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		n.pass(100 * time.Millisecond) // web is being restored
+		n.announce()
+		n.pass(time.Minute)
+		marked := reporter.Marked()
+		require.Len(t, marked, 3)
+		require.True(t, marked[1].Ready)
+		require.Error(t, marked[1].Err, "it was given up")
+		require.False(t, marked[2].Ready, "which comes last")
+		require.NoError(t, marked[2].Err)
+		require.Len(t, n.killer.Kills(), 1)
 	})
 }
 
@@ -194,11 +246,12 @@ func TestSignalledPodsAreNotSpared(t *testing.T) {
 		n.host.Cancel()
 		n.pass(time.Minute)
 		require.Len(t, reporter.Marked(), 1, "of those that end")
-		require.Equal(t, []string{"web"}, reporter.Flushed()[0].Pods)
+		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 	})
 }
 
-// Of a bucket that a cancellation overtakes, each pod is either killed or spared.
+// Of a bucket that a cancellation overtakes, each pod is either killed or spared; those
+// that were spared and may have been marked are ready again.
 func TestOvertakenKillsAreSpared(t *testing.T) {
 	var pods []*v1.Pod
 	for i := range 100 {
@@ -216,17 +269,20 @@ func TestOvertakenKillsAreSpared(t *testing.T) {
 			n.run()
 			require.NoError(t, n.m.Trigger(shutdown.Event{}))
 			n.pass(time.Minute)
-			var all []string
+			last := map[string]bool{} // what was said last of each pod: it is ready
+			for _, marked := range reporter.Marked() {
+				if marked.Err == nil || !marked.Ready {
+					last[marked.Pod] = marked.Ready
+				}
+			}
+			killed := map[string]bool{}
 			for _, kill := range n.killer.Kills() {
-				all = append(all, kill.Pod.Name)
+				killed[kill.Pod.Name] = true
 			}
-			for _, marked := range reporter.Marked()[1:] {
-				require.True(t, marked.Ready)
-				all = append(all, marked.Pods...)
+			require.NotEmpty(t, killed)
+			for name, ready := range last {
+				require.Equal(t, !killed[name], ready, name)
 			}
-			require.Len(t, all, len(pods))
-			slices.Sort(all)
-			require.Len(t, slices.Compact(all), len(pods), "none is both")
 		})
 	}
 }

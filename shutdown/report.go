@@ -1,7 +1,6 @@
 package shutdown
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -36,50 +35,6 @@ type PodReport struct {
 	// Unflushed says that the API server has not acknowledged the final status.
 	// Always false without a [Reporter].
 	Unflushed bool `json:"unflushed,omitempty"`
-}
-
-// outline is what a report needs of a drain, apart from its pods.
-func (d *drain) outline(ended time.Time) Report {
-	return Report{
-		Kind:      d.event.Kind,
-		Origin:    d.event.Origin,
-		Started:   d.began,
-		Ended:     ended,
-		Cancelled: d.retired(),
-		Errors:    texts(d.errs),
-	}
-}
-
-// progressReport is the report for the files while the drain goes on. Of very many
-// pods it has the outline only: writing it must not cost those that follow.
-func (d *drain) progressReport() func() Report {
-	if d.storesLater() {
-		outline := d.outline(time.Time{})
-		return func() Report { return outline }
-	}
-	return d.result(time.Time{})
-}
-
-// result gives the report as it will stand when it is asked for: a pod that has
-// not ended by then has no end in it, and one that was never signalled is not in
-// it. It may be asked by another goroutine while the drain goes on.
-func (d *drain) result(ended time.Time) func() Report {
-	r, kills, reports := d.outline(ended), d.roster.all(), d.m.opts.Reporter != nil
-	var before []PodReport
-	if d.resumed != nil {
-		before = d.resumed.Report.Pods
-	}
-	return func() Report {
-		r := r
-		r.Pods = slices.Grow(slices.Clone(before), len(kills))
-		for _, k := range kills {
-			if pod, signalled := k.report(); signalled {
-				pod.Unflushed = pod.Unflushed && reports
-				r.Pods = append(r.Pods, pod)
-			}
-		}
-		return r
-	}
 }
 
 // texts are the texts of errors.

@@ -2,7 +2,6 @@ package shutdown_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -33,7 +32,7 @@ func TestReport(t *testing.T) {
 	bubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{
 			"web":    {Takes: time.Hour},
-			"broken": {Takes: 2 * time.Second, Err: errors.New("no such sandbox")},
+			"broken": {Takes: 2 * time.Second, Err: fmt.Errorf("no such sandbox: %w", shutdown.ErrNoRetry)},
 		}
 		n.run()
 		began := time.Now()
@@ -47,7 +46,7 @@ func TestReport(t *testing.T) {
 			Kind: shutdown.KindReboot, Origin: "logind", Started: began, Ended: at(20),
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
-				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Ended: at(2), Outcome: "Graceful", Error: "no such sandbox"},
+				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Ended: at(2), Outcome: "Graceful", Error: "no such sandbox: the kill is not tried again"},
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
 		}, n.report())
@@ -154,7 +153,7 @@ func TestOutcomeOfAPlainKiller(t *testing.T) {
 		n.opts.Metrics = m
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "bad" {
-				return shutdown.KillResult{}, errors.New("no runtime")
+				return shutdown.KillResult{}, fmt.Errorf("no runtime: %w", shutdown.ErrNoRetry)
 			}
 			return shutdown.KillResult{}, nil
 		})

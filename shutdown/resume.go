@@ -2,12 +2,9 @@ package shutdown
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // remembered is what a manager finds in its state files.
@@ -43,7 +40,7 @@ func (m *Manager) remember() remembered {
 // pods, until it is known whether the shutdown goes on. It gives that shutdown.
 func (m *Manager) restore(r remembered) *progress {
 	if r.times != (times{}) {
-		m.opts.Metrics.Times(r.times.StartTime, r.times.EndTime)
+		m.showTimes(r.times.StartTime, r.times.EndTime)
 	}
 	if r.progress != nil {
 		m.setReport(r.progress.Report)
@@ -86,7 +83,7 @@ func (l *loop) undo() {
 		return
 	}
 	l.said = true
-	l.announcer.say("", "", &NodeState{})
+	l.announcer.publish(NodeState{})
 }
 
 // cannotTell is a host that does not say whether a shutdown is under way; one
@@ -109,32 +106,8 @@ func (l *loop) forgo() {
 	p.Report.Cancelled, p.Report.Ended = true, time.Now()
 	l.m.setReport(p.Report)
 	l.numbers++
-	l.m.ledger.writeProgress(writing{ctx: l.ctx, work: l.work, shutdown: l.numbers}, func() progress { return *p })
+	l.m.ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress { return *p })
 	l.m.shuttingDown.Store(false)
 	l.said = true
 	l.announcer.cancelled()
-}
-
-// resume takes over where a former agent was stopped: the same schedule, the same
-// ends, and none of the buckets that are done.
-func (d *drain) resume(p *progress) {
-	d.began = p.Report.Started
-	d.left = math.MaxInt64 // it is not stored: the ends of the buckets bound it
-	d.done = p.Done
-	d.resumed = p
-	if d.event.Kind == KindUnknown {
-		d.event.Kind = p.Report.Kind
-	}
-	d.event.Origin = p.Report.Origin
-}
-
-// resumedTable is the timetable of the former agent, on this one's clock.
-func (d *drain) resumedTable() plan.Timetable {
-	p, ledger := d.resumed, d.m.ledger
-	return plan.ResumeTimetable(plan.Resumed{
-		Schedule: p.Schedule,
-		First:    ledger.moment(p.Start),
-		Release:  ledger.moment(p.HostEnd),
-		Late:     p.Late,
-	}, d.m.opts.Plan)
 }

@@ -347,9 +347,12 @@ func TestUnusableState(t *testing.T) {
 
 // A directory that cannot be written to costs the report, not the drain.
 func TestUnwritableState(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.Mkdir(dir, 0o755))
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = "/nonexistent"
+		n.opts.StateDir = dir
 		n.runOn(&boot{id: "one", began: time.Now()})
+		require.NoError(t, os.Remove(dir))
 		n.announce()
 		n.pass(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)

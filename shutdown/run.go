@@ -9,31 +9,43 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// runLoop starts the keeper and the announcer, reads the inbox until ctx ends,
-// and waits for all that was started.
+// runLoop starts the keeper, reads the inbox until ctx ends, and waits for all that was
+// started. What hangs is waited for until ten seconds after the end of ctx and of the time
+// of the host, and is an error then.
 func (m *Manager) runLoop(ctx context.Context) error {
-	var work sync.WaitGroup
-	l := &loop{m: m, ctx: ctx, work: &work, announcer: m.newAnnouncer()}
+	calls := &call.Group{}
+	queue := statuses.New(ctx, calls)
+	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue)}
 	l.openLedger()
-	work.Go(func() { l.announcer.run(ctx) })
 	var keeping error
+	var kept sync.WaitGroup
 	if m.watches() {
-		l.keeper = m.newKeeper()
+		l.keeper = m.newKeeper(calls)
 		m.logWish(ctx)
+	} else {
+		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
 	l.recall()
 	if l.keeper != nil {
-		work.Go(func() { keeping = l.keeper.run(ctx) })
+		kept.Go(func() { keeping = l.keeper.run(ctx) })
 	}
 	l.serve()
 	m.phase.Store(phaseOver)
 	close(m.stopped)
-	err := m.lock.shut() // at once: the host does not wait for a killer that hangs
-	work.Wait()
-	return errors.Join(err, keeping, m.ledger.close())
+	err := m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
+	until := time.Now()
+	if l.current != nil {
+		until = later(until, m.unlockFor(l.current.drainRequest))
+	}
+	kept.Wait()
+	l.drains.Wait()
+	hanging := hangingError(calls, until.Add(hangTime))
+	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now()), m.ledger.close())
 }
 
 // openLedger is where a host that cannot tell one boot from another is found out.
@@ -46,16 +58,24 @@ func (l *loop) openLedger() {
 	}
 }
 
-func (m *Manager) newAnnouncer() *announcer {
-	return &announcer{reporter: m.opts.Reporter, events: m.opts.Events, node: m.opts.Node, wake: make(chan struct{}, 1)}
+func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {
+	attempt := publishAttempt
+	if publish := plan.NewBudget(nil, m.opts.Plan).Publish; publish > 2*hearing {
+		attempt = publish - hearing
+	}
+	return &announcer{
+		ctx: ctx, calls: calls, queue: queue, attempt: attempt,
+		reporter: m.opts.Reporter, events: m.opts.Events, node: m.opts.Node,
+	}
 }
 
-func (m *Manager) newKeeper() *keeper {
+func (m *Manager) newKeeper(calls *call.Group) *keeper {
 	return &keeper{
 		source: m.opts.Source,
 		wish:   m.wish(),
 		short:  m.cuts,
 		lock:   &m.lock,
+		calls:  calls,
 		post:   m.post,
 		settle: m.settle,
 		wake:   make(chan struct{}, 1),
@@ -107,4 +127,11 @@ func (l *loop) serve() {
 			return
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

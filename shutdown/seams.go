@@ -2,20 +2,28 @@ package shutdown
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // PodKiller kills one pod and returns when it is gone, or when it cannot be
 // helped. The manager calls it for many pods at once. ctx ends when the pod is
 // no longer waited for; the killer may go on.
+//
+// It may be called again for a pod: after an error, a second later and with the grace that
+// is left, until the host is let go; and by a shutdown that leaves less time. A call for a
+// pod that still ends joins it and only shortens its grace. An error that wraps
+// [ErrNoRetry] is final. One that has a method Await(context.Context) (KillResult, error),
+// as podkiller's *OverdueError, says that the kill goes on; it is waited for instead.
 type PodKiller interface {
 	KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error)
 }
+
+// ErrNoRetry is wrapped by an error of KillPod that another attempt cannot mend.
+var ErrNoRetry = errors.New("the kill is not tried again")
 
 // PodKillerFunc makes a [PodKiller] of a function.
 type PodKillerFunc func(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error)
@@ -58,34 +66,48 @@ type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
-// Reporter tells the cluster: shutdown/apistatus does it through the API server.
-// Its calls are bounded; one that outlives its context is left behind until Run
-// ends, and the drain goes on without it.
+// Reporter tells the cluster: shutdown/apistatus does it through the API server. One that
+// is a [StatusFlusher], a [ReadinessMarker] or a [ReadinessRestorer] too tells more; no
+// time is kept for what it does not tell. Its calls are bounded; one that outlives its
+// context is left behind until Run ends.
 type Reporter interface {
 	// PublishNode makes the state of the node known. It is called in order, one at
-	// a time, and again with a backoff after an error. ctx ends when a newer state has
-	// to be published, and that of a first attempt when the drain waits for it no
-	// longer; the error of that attempt is in the report. The first state of every agent is what it finds: a shutdown,
-	// or that there is none, which takes back what one before it may have said.
+	// a time, and again after an error, with a pause that doubles from 100 ms. ctx ends when
+	// a newer state has to be published, and when the call takes too long; the last error
+	// is in the report if the drain has waited in vain. The first state of every agent is
+	// what it finds: a shutdown, or that there is none, which takes back what one before it
+	// may have said.
 	PublishNode(ctx context.Context, state NodeState) error
-	// FlushPods returns when the final statuses of pods are accepted by the API
-	// server. The pods are copies, with the status that they are to have in the end;
-	// one with a deletion timestamp is to be removed once its status is accepted. An
-	// *[UnflushedError] names those that were not; any other error means that none
-	// was. What is not acknowledged is handed in again before the lock is released, if
-	// there is time, and is in the report. An error that comes when ctx has ended comes
-	// too late to tell pods apart: return a moment before.
-	FlushPods(ctx context.Context, pods []*v1.Pod) error
+}
+
+// StatusFlusher is a [Reporter] that also brings the final statuses of pods to the API
+// server.
+type StatusFlusher interface {
+	// FlushPod returns when the final status of a pod is accepted by the API server, or
+	// when the pod is gone there. It is called as the pod ends, for ten pods at once, and is
+	// one attempt: after an error the pod comes again, with a pause that doubles from 100 ms
+	// to 1 s or that the error suggests (apierrors.SuggestsClientDelay), until the host is
+	// let go. The pod is a copy, with the status that it is to have in the end; one with a
+	// deletion timestamp is to be removed once its status is accepted.
+	FlushPod(ctx context.Context, pod *v1.Pod) error
 }
 
 // ReadinessMarker is a [Reporter] that can also take pods out of their services
 // before they are stopped: a pod that a node ends by itself has no deletion
 // timestamp, so that nobody else does (k/k#105780).
 type ReadinessMarker interface {
-	// MarkReady returns when the API server knows that pods are not ready, for a
-	// reason that is told apart from that of any probe. With ready it takes back what
-	// it said of pods that a cancelled shutdown has spared, and of no others.
-	MarkReady(ctx context.Context, pods []*v1.Pod, ready bool) error
+	// MarkNotReady returns when the API server knows that the pod is not ready, for a
+	// reason that is told apart from that of any probe. It shares the ten calls with
+	// FlushPod, which comes first. A mark that is not sent in time is dropped.
+	MarkNotReady(ctx context.Context, pod *v1.Pod) error
+}
+
+// ReadinessRestorer is a [ReadinessMarker] that can also take back what it has said of a
+// pod that a cancelled shutdown has spared.
+type ReadinessRestorer interface {
+	// RestoreReadiness returns when the API server has the pod as it was before
+	// MarkNotReady, or when somebody else has changed it meanwhile.
+	RestoreReadiness(ctx context.Context, pod *v1.Pod) error
 }
 
 // NodeState is what a node says about its shutdown.
@@ -95,21 +117,3 @@ type NodeState struct {
 	Since        time.Time // when the shutdown was announced
 	Policy       PodPolicy // what becomes of the pods that it kills
 }
-
-// UnflushedError names the pods whose status was not acknowledged.
-type UnflushedError struct {
-	Pods []types.NamespacedName
-	Err  error // why; nil: not known
-}
-
-// Error counts the pods and gives the reason.
-func (e *UnflushedError) Error() string {
-	text := fmt.Sprintf("the status of %d pods was not acknowledged", len(e.Pods))
-	if e.Err == nil {
-		return text
-	}
-	return text + ": " + e.Err.Error()
-}
-
-// Unwrap gives the reason.
-func (e *UnflushedError) Unwrap() error { return e.Err }

@@ -64,14 +64,21 @@ type Session interface {
 // DelayCappedError says that the host waits for less than it was asked to.
 type DelayCappedError struct {
 	Requested, Granted time.Duration
+	Setting            string // the host's own name of its limit, as InhibitDelayMaxSec; "" if it has none
 	Winner             string // the file that sets the limit, "" if not known
 }
 
-// Error names both times and, where it is known, the file that wins.
+// Error names both times and, where they are known, the setting and the file that wins.
 func (e *DelayCappedError) Error() string {
 	text := fmt.Sprintf("the host delays its shutdown by %v at most, %v was asked for", e.Granted, e.Requested)
-	if e.Winner == "" {
+	switch {
+	case e.Setting != "" && e.Winner != "":
+		return fmt.Sprintf("%s; %s is set by %s", text, e.Setting, e.Winner)
+	case e.Setting != "":
+		return fmt.Sprintf("%s; raise %s", text, e.Setting)
+	case e.Winner != "":
+		return text + "; the limit is set by " + e.Winner
+	default:
 		return text
 	}
-	return text + "; the limit is set by " + e.Winner
 }

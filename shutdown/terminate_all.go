@@ -3,8 +3,13 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
 // TerminateAll is the drain without a shutdown of the node: for an agent that
@@ -15,52 +20,93 @@ import (
 //
 // It may be called before Run, during it and after it. The host is neither held
 // for it nor let go, nothing is stored, and the node's state is not published. A
-// shutdown that is under way is waited for instead, and one that begins meanwhile
-// joins it. The end of ctx stops the kills and the waiting, except for calls that
-// ignore their context; what was waited for instead has no report then.
+// shutdown that is under way is waited for instead, and one that begins meanwhile takes
+// the pods over: then that is waited for. The end of ctx stops the kills and the waiting;
+// calls that ignore their context are waited for ten seconds more, and are named in the
+// error. What was waited for instead has no report then.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	m.terminating.Store(true)
-	d := m.newDrain(ctx, Event{Origin: "TerminateAll"}, time.Now())
-	d.local = true
-	d.choosePolicy()
-	current, listed := m.enlist(d)
+	calls := &call.Group{}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	request := drainRequest{event: Event{Origin: "TerminateAll"}, received: time.Now(), local: true}
+	request.began = request.received
+	d := m.newDrain(ctx, request, calls)
+	current := m.enlist(d)
 	if current != nil {
 		return current.wait(ctx)
 	}
-	d.run()
-	if listed {
-		m.post(func(l *loop) { l.forget(d) })
+	if d.statuses.queue == nil {
+		d.statuses.queue = statuses.New(ctx, calls)
 	}
-	return d.final, errors.Join(errors.Join(d.errs...), context.Cause(ctx))
+	d.run()
+	report, err := d.wait(ctx)
+	var next *drain
+	m.ask(func(l *loop) {
+		l.forget(d)
+		next = l.current
+	})
+	if next != nil && errors.Is(context.Cause(d.halt.ctx), errTakenOver) {
+		return next.wait(ctx)
+	}
+	cause := context.Cause(ctx)
+	cancel(nil) // of calls that were left behind, and have heard it already
+	return report, errors.Join(err, cause, hangingError(calls, time.Now().Add(hangTime)))
 }
 
-// enlist lets the loop, if it runs, know of a drain, so that shutdowns join it and
-// it joins those that still end. It gives the shutdown that is under way; nil:
+// enlist lets the loop, if it runs, know of a drain, so that shutdowns take it over and
+// it joins pods that still end. It gives the shutdown that is under way; nil:
 // there is none.
-func (m *Manager) enlist(d *drain) (current *drain, listed bool) {
-	if m.phase.Load() != phaseRunning {
-		return nil, false
-	}
-	heard := make(chan struct{})
-	listed = m.post(func(l *loop) {
-		defer close(heard)
+func (m *Manager) enlist(d *drain) (current *drain) {
+	m.ask(func(l *loop) {
 		if current = l.current; current == nil {
-			d.earlier = slices.Clone(l.earlier)
+			d.killing.earlier = l.rosters()
+			d.statuses.queue = l.queue
 			l.earlier = slices.Insert(l.earlier, 0, d)
 		}
 	})
-	if listed {
+	return current
+}
+
+// ask has the loop do something and waits for it; without Run nothing is done.
+func (m *Manager) ask(msg message) {
+	if m.phase.Load() != phaseRunning {
+		return
+	}
+	heard := make(chan struct{})
+	if m.post(func(l *loop) { defer close(heard); msg(l) }) {
 		<-heard
 	}
-	return current, listed
 }
 
 // wait waits for the end of a drain and gives its report; none if ctx ends before.
 func (d *drain) wait(ctx context.Context) (Report, error) {
 	select {
-	case <-d.over:
-		return d.final, errors.Join(d.errs...)
+	case <-d.over.Done():
 	case <-ctx.Done():
+	}
+	select {
+	case <-d.over.Done():
+		return d.over.Await(ctx, time.Now())
+	default:
 		return Report{}, context.Cause(ctx)
+	}
+}
+
+// hangingError waits until a time for what still runs, and gives an error that names what
+// does then.
+func hangingError(calls *call.Group, until time.Time) error {
+	enough := make(chan struct{})
+	timer := time.AfterFunc(time.Until(until), func() { close(enough) })
+	defer timer.Stop()
+	hanging := calls.Wait(enough)
+	const most = 10
+	switch n := len(hanging); {
+	case n == 0:
+		return nil
+	case n > most:
+		return fmt.Errorf("%d calls have not returned, among them %s", n, strings.Join(hanging[:most], ", "))
+	default:
+		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
 	}
 }

@@ -61,26 +61,32 @@ func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 // priority, will do. It changes none of its arguments, leaves out nil pods, and
 // has a result for every input; an empty schedule gives a plan without buckets.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
-	var announced time.Time
-	t := NewTimetable(schedule, opts, Announcement{Received: announced})
+	t := NewTimetable(schedule, opts, Announcement{})
+	return t.Plan(pods, opts)
+}
+
+// Plan works out what the drain of this timetable will do to pods: with all of their
+// time, and each bucket starting as late as it may. The options are those that the
+// timetable was made with. Nil pods are left out, and nothing is changed.
+func (t *Timetable) Plan(pods []*v1.Pod, opts Options) Plan {
 	p := Plan{
 		Schedule: t.Schedule(),
-		Wanted:   NewBudget(schedule, opts),
+		Wanted:   t.wanted,
 		Fitted:   t.Budget(),
-		Release:  t.Release().Sub(announced),
-		Buckets:  make([]BucketPlan, len(schedule)),
+		Release:  t.Release().Sub(t.announced),
+		Buckets:  make([]BucketPlan, len(t.Schedule())),
 	}
-	if len(schedule) == 0 {
+	if len(p.Buckets) == 0 {
 		return p
 	}
 	classes := p.sortIn(pods, opts)
 	start, left := t.First(), time.Duration(0)
 	for i := range p.Buckets {
 		b := &p.Buckets[i]
-		b.Priority, b.WantedSeconds, b.Seconds = schedule[i].Priority, p.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
+		b.Priority, b.WantedSeconds, b.Seconds = p.Schedule[i].Priority, p.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
 		w := t.Window(i, start, left)
 		end := b.grant(w, start)
-		b.Start, b.End = start.Sub(announced), end.Sub(announced)
+		b.Start, b.End = start.Sub(t.announced), end.Sub(t.announced)
 		switch {
 		case len(b.Pods) == 0:
 			left = t.Skip(i, left)

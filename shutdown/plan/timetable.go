@@ -18,12 +18,14 @@ type Announcement struct {
 // Timetable says when each bucket of one drain starts and ends at the latest, and
 // when the host is let go. Make one with [NewTimetable] or [ResumeTimetable].
 type Timetable struct {
-	budget   Budget // as fitted
-	rollOver bool
-	first    time.Time       // when the first bucket starts at the latest
-	ends     []time.Duration // of each bucket at the latest, since first
-	release  time.Time
-	late     time.Time // before which the first bucket does not start; zero: at once
+	announced time.Time
+	wanted    Budget // as it would be if every host waited
+	budget    Budget // as fitted
+	rollOver  bool
+	first     time.Time       // when the first bucket starts at the latest
+	ends      []time.Duration // of each bucket at the latest, since first
+	release   time.Time
+	late      time.Time // before which the first bucket does not start; zero: at once
 }
 
 // NewTimetable works out a drain by this schedule, ascending by priority. Where the
@@ -42,6 +44,7 @@ func NewTimetable(s Schedule, opts Options, a Announcement) Timetable {
 		}
 	}
 	t := newTimetable(budget, opts)
+	t.announced, t.wanted = a.Received, NewBudget(s, opts)
 	t.first, t.release = a.Received.Add(saturatingAdd(budget.Hold, budget.Publish)), a.Received.Add(lasts)
 	if a.Late && limited {
 		t.late = t.release.Add(-containerFloor).Add(-budget.buckets())
@@ -68,6 +71,7 @@ func ResumeTimetable(r Resumed, opts Options) Timetable {
 	budget.shrink(max(r.Release.Sub(r.First), 0), 0)
 	budget.Margin = span(opts.ReleaseMargin, DefaultReleaseMargin, true)
 	t := newTimetable(budget, opts)
+	t.announced, t.wanted = r.First, budget
 	t.first, t.release = r.First, r.Release
 	if r.Late {
 		t.late = r.First

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Reporter is a [shutdown.Reporter], and a [shutdown.ReadinessMarker], that
+// Reporter is a [shutdown.Reporter] that also flushes, marks and restores, and
 // remembers what it was told. The zero value accepts everything at once. Set the
 // fields before it is used.
 type Reporter struct {
@@ -19,7 +19,7 @@ type Reporter struct {
 	// with their context before that.
 	PublishTakes, MarkTakes, FlushTakes time.Duration
 	// PublishErr, MarkErr and FlushErr are asked for the result of the n-th call, from
-	// 0. Nil: it succeeds.
+	// 0; MarkErr for that of RestoreReadiness too. Nil: it succeeds.
 	PublishErr, MarkErr, FlushErr func(n int) error
 
 	mu        sync.Mutex // guards all below
@@ -29,8 +29,10 @@ type Reporter struct {
 }
 
 var (
-	_ shutdown.Reporter        = (*Reporter)(nil)
-	_ shutdown.ReadinessMarker = (*Reporter)(nil)
+	_ shutdown.Reporter          = (*Reporter)(nil)
+	_ shutdown.StatusFlusher     = (*Reporter)(nil)
+	_ shutdown.ReadinessMarker   = (*Reporter)(nil)
+	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
 )
 
 // Published is one PublishNode of a [Reporter] that has returned.
@@ -40,18 +42,18 @@ type Published struct {
 	Err   error
 }
 
-// Marked is one MarkReady of a [Reporter] that has returned.
+// Marked is one MarkNotReady, or one RestoreReadiness, of a [Reporter] that has returned.
 type Marked struct {
-	Pods  []string // their names
-	Ready bool
+	Pod   string // its name
+	Ready bool   // it was RestoreReadiness
 	At    time.Time
 	Err   error
 }
 
-// Flushed is one FlushPods of a [Reporter] that has returned.
+// Flushed is one FlushPod of a [Reporter] that has returned.
 type Flushed struct {
-	Pods  []string  // their names
-	Final []*v1.Pod // as they were handed in
+	Pod   string  // its name
+	Final *v1.Pod // as it was handed in
 	At    time.Time
 	Err   error
 }
@@ -68,27 +70,36 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 	return err
 }
 
-// MarkReady is the reporter's part of [shutdown.ReadinessMarker].
-func (r *Reporter) MarkReady(ctx context.Context, pods []*v1.Pod, ready bool) error {
+// MarkNotReady is the reporter's part of [shutdown.ReadinessMarker].
+func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	return r.mark(ctx, pod, false)
+}
+
+// RestoreReadiness is the reporter's part of [shutdown.ReadinessRestorer].
+func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
+	return r.mark(ctx, pod, true)
+}
+
+func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	err := pass(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.MarkErr != nil {
 		err = r.MarkErr(len(r.marked))
 	}
-	r.marked = append(r.marked, Marked{Pods: namesOf(pods), Ready: ready, At: time.Now(), Err: err})
+	r.marked = append(r.marked, Marked{Pod: pod.Name, Ready: ready, At: time.Now(), Err: err})
 	return err
 }
 
-// FlushPods is the reporter's part of [shutdown.Reporter].
-func (r *Reporter) FlushPods(ctx context.Context, pods []*v1.Pod) error {
+// FlushPod is the reporter's part of [shutdown.StatusFlusher].
+func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	err := pass(ctx, r.FlushTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.FlushErr != nil {
 		err = r.FlushErr(len(r.flushed))
 	}
-	r.flushed = append(r.flushed, Flushed{Pods: namesOf(pods), Final: pods, At: time.Now(), Err: err})
+	r.flushed = append(r.flushed, Flushed{Pod: pod.Name, Final: pod, At: time.Now(), Err: err})
 	return err
 }
 
@@ -99,26 +110,18 @@ func (r *Reporter) Published() []Published {
 	return slices.Clone(r.published)
 }
 
-// Marked are the calls of MarkReady so far, in the order of their ends.
+// Marked are the calls of MarkNotReady and RestoreReadiness so far, in the order of their ends.
 func (r *Reporter) Marked() []Marked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.marked)
 }
 
-// Flushed are the calls of FlushPods so far, in the order of their ends.
+// Flushed are the calls of FlushPod so far, in the order of their ends.
 func (r *Reporter) Flushed() []Flushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.flushed)
-}
-
-func namesOf(pods []*v1.Pod) []string {
-	names := make([]string, len(pods))
-	for i, pod := range pods {
-		names[i] = pod.Name
-	}
-	return names
 }
 
 // pass lets time go by, until ctx ends.

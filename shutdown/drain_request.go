@@ -1,0 +1,111 @@
+package shutdown
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// drainRequest is what a drain is begun for. It does not change.
+type drainRequest struct {
+	event     Event
+	number    uint64    // of the shutdown; what an earlier one wants stored is dropped
+	received  time.Time // the event
+	began     time.Time // the same, or when a former agent received it
+	hosted    bool      // the host announced it
+	local     bool      // the node does not shut down: nothing is stored or published
+	overtakes bool      // another drain of the same shutdown, and its hold
+	epoch     uint64    // of the lock; 0: none is concerned
+	resumed   *progress // of a former agent; nil: none
+}
+
+// resume takes over where a former agent was stopped: the same schedule, the same
+// ends, and none of the buckets that are done.
+func (q *drainRequest) resume(p *progress) {
+	q.began, q.resumed = p.Report.Started, p
+	if q.event.Kind == KindUnknown {
+		q.event.Kind = p.Report.Kind
+	}
+	q.event.Origin = p.Report.Origin
+}
+
+// leftBefore is what earlier buckets have left of their pods' time. Of a former agent it
+// is not stored: the ends of the buckets bound it.
+func (q *drainRequest) leftBefore() time.Duration {
+	if q.resumed != nil {
+		return math.MaxInt64
+	}
+	return 0
+}
+
+// unlockFor is when the host is let go at the latest, as far as that is known before
+// anybody is asked: half of the margin before its end.
+func (m *Manager) unlockFor(r drainRequest) time.Time {
+	budget := plan.NewBudget(m.schedule, m.opts.Plan)
+	if r.resumed != nil {
+		return m.ledger.moment(r.resumed.HostEnd).Add(budget.Margin / 2)
+	}
+	end, limited := m.opts.Plan.HostEnd(plan.Announcement{Received: r.received, HostEnd: r.event.Deadline})
+	if !limited {
+		return r.received.Add(budget.Total())
+	}
+	return end.Add(-budget.Fit(end.Sub(r.received)).Margin / 2)
+}
+
+// newDrain is a drain that has not begun, without a queue of statuses and without earlier
+// drains. It calls nothing of the embedder's.
+func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *call.Group) *drain {
+	h := newHalt(ctx)
+	_, flushes := m.opts.Reporter.(StatusFlusher)
+	r := &record{
+		drainRequest: request,
+		ctx:          ctx,
+		calls:        calls,
+		ledger:       m.ledger,
+		last:         &m.last,
+		halt:         h,
+		roster:       kills.NewRoster(request.received),
+		flushes:      flushes,
+		times:        m.showTimes,
+	}
+	if request.resumed != nil {
+		r.header.Done = request.resumed.Done
+	}
+	told := &podStatuses{reporter: m.opts.Reporter, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	d := &drain{
+		drainRequest: request,
+		m:            m,
+		ctx:          ctx,
+		halt:         h,
+		hooks:        &hooks{opts: &m.opts, ctx: ctx, calls: calls, fail: r.fail},
+		statuses:     told,
+		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, roster: r.roster},
+		record:       r,
+		left:         request.leftBefore(),
+	}
+	d.over, d.conclude = call.NewFuture[Report]()
+	return d
+}
+
+// outlasts tells whether the drain would go on for longer than another event
+// leaves time for.
+func (d *drain) outlasts(event Event, received time.Time) bool {
+	if event.Deadline.IsZero() {
+		return false
+	}
+	if release := d.release.Load(); release != nil {
+		return d.m.releaseFor(event, received).Before(*release)
+	}
+	end, limited := d.m.opts.Plan.HostEnd(plan.Announcement{Received: d.received, HostEnd: d.event.Deadline})
+	return !limited || event.Deadline.Before(end)
+}
+
+// releaseFor is when a host has to be let go that goes on at the deadline of an event.
+func (m *Manager) releaseFor(event Event, received time.Time) time.Time {
+	return event.Deadline.Add(-plan.NewBudget(nil, m.opts.Plan).Fit(event.Deadline.Sub(received)).Margin)
+}

@@ -1,0 +1,293 @@
+// Package statuses brings what becomes of pods to the API server, beside everything else
+// that a drain does: the final status of each pod as it ends, and before that its mark
+// that it is not ready.
+//
+// A [Queue] makes ten calls at a time, final statuses before marks, and each call is one
+// attempt for one pod. What fails is tried again, with a pause that doubles from 100 ms
+// to 1 s for each pod, or as long as the server asks for. While nothing succeeds, and
+// when the server says that it is asked for too much, there is one call at a time, with
+// such a pause between two calls. The package knows no drain and no timetable: those who
+// wait say for what and until when.
+package statuses
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+const (
+	// callsAtOnce is how many calls are made at the same time.
+	callsAtOnce = 10
+	// failuresInARow is how many calls may fail one after the other, whatever their pods,
+	// before the server counts as one that does not answer.
+	failuresInARow = callsAtOnce
+	// pauseFirst and pauseMost bound the pause after a failure.
+	pauseFirst, pauseMost = 100 * time.Millisecond, time.Second
+	// attemptFirst bounds a call. It doubles for each attempt of a pod, so that a call that
+	// hangs is given up and a server that is slow is waited for.
+	attemptFirst = 5 * time.Second
+	// retryAfterMost bounds the pause that a server asks for: a shutdown has not much more.
+	retryAfterMost = 5 * time.Second
+	// patience is how long the last acknowledgement may be ago for those who wait.
+	patience = 2500 * time.Millisecond
+)
+
+// errTooLate ends a call that nobody wants any more.
+var errTooLate = errors.New("it came too late")
+
+// Func tells the API server something of one pod. Nil means acknowledged, or gone.
+type Func func(ctx context.Context, pod *v1.Pod) error
+
+// kind orders the items of a queue.
+type kind int
+
+const (
+	status  kind = iota // a final status
+	mark                // that a pod is not ready
+	restore             // that a pod is ready again
+	kinds
+)
+
+func (k kind) String() string {
+	return [...]string{"FlushPod", "MarkNotReady", "RestoreReadiness"}[k]
+}
+
+// item is one thing that is to be told of one pod.
+type item struct {
+	kind     kind
+	pod      *v1.Pod
+	tell     Func
+	expires  time.Time // it is dropped then; zero: never
+	end      func(error)
+	due      time.Time // of the next attempt
+	attempts int       // so far, the one under way included
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+}
+
+func (i *item) name() string {
+	return "Options.Reporter." + i.kind.String() + " for pod " + i.pod.Namespace + "/" + i.pod.Name
+}
+
+// Queue has what is to be told to the API server. Make one with [New]. All methods may
+// be called concurrently, and none but Await blocks.
+type Queue struct {
+	ctx   context.Context
+	calls *call.Group
+
+	mu       sync.Mutex // guards all below
+	fresh    [kinds][]*item
+	again    []*item // that failed, in the order of their failures
+	timer    *time.Timer
+	sending  int
+	inFlight [kinds]map[*item]bool // that are being sent
+	statuses int                   // that are not acknowledged
+
+	failures int   // without an acknowledgement between them
+	failed   error // the last failure of a final status
+	pause    time.Duration
+	paused   time.Time // no call begins before it
+
+	last    time.Time     // the last acknowledgement; zero: none yet
+	changed chan struct{} // closed at the next one; nil: nobody waits
+	vain    bool          // somebody waited in vain, and nothing was acknowledged since
+}
+
+// New makes a queue whose calls are members of a group and end with ctx.
+func New(ctx context.Context, calls *call.Group) *Queue {
+	q := &Queue{ctx: ctx, calls: calls}
+	for k := range q.inFlight {
+		q.inFlight[k] = map[*item]bool{}
+	}
+	return q
+}
+
+// Status tells the final status of a pod, until it is acknowledged; acknowledged is
+// called then.
+func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.statuses++
+	q.fresh[status] = append(q.fresh[status], &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }})
+	q.pump()
+}
+
+// Mark is a mark that is to be told. Its future completes when the API server has
+// acknowledged it, or with an error when it was dropped.
+type Mark struct {
+	*call.Future[struct{}]
+
+	queue *Queue
+	item  *item
+}
+
+// Sent tells whether there was an attempt, so that the API server may have the mark.
+func (m *Mark) Sent() bool {
+	m.queue.mu.Lock()
+	defer m.queue.mu.Unlock()
+	return m.item.attempts > 0
+}
+
+// Mark tells that a pod is not ready. A mark that is not acknowledged by the time it
+// expires is dropped.
+func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
+	future, complete := call.NewFuture[struct{}]()
+	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, end: func(err error) { complete(struct{}{}, err) }}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fresh[mark] = append(q.fresh[mark], i)
+	q.pump()
+	return &Mark{Future: future, queue: q, item: i}
+}
+
+// Restore takes the mark of a pod back, until it expires.
+func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(error)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fresh[restore] = append(q.fresh[restore], &item{kind: restore, pod: pod, tell: tell, expires: expires, end: func(err error) {
+		if err != nil {
+			failed(err)
+		}
+	}})
+	q.pump()
+}
+
+// DropRestores forgets what Restore was asked for, and ends what is being sent of it: a
+// new shutdown has begun. No mark is sent before that has ended.
+func (q *Queue) DropRestores() { q.drop(restore) }
+
+// DropMarks forgets the marks that were not sent, and ends those that are being sent: the
+// shutdown was cancelled. Nothing is restored before that has ended.
+func (q *Queue) DropMarks() { q.drop(mark) }
+
+func (q *Queue) drop(k kind) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	for i := range q.inFlight[k] {
+		i.expires = now
+		i.cancel(errTooLate)
+	}
+	dropped := q.fresh[k]
+	q.fresh[k] = nil
+	q.again = slices.DeleteFunc(q.again, func(i *item) bool {
+		if i.kind == k {
+			dropped = append(dropped, i)
+		}
+		return i.kind == k
+	})
+	for _, i := range dropped {
+		i.end(errTooLate)
+	}
+}
+
+// Acknowledged records that the API server has answered something else.
+func (q *Queue) Acknowledged() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.acknowledged()
+	q.pump()
+}
+
+// AnsweredSince tells whether anything was acknowledged since a time.
+func (q *Queue) AnsweredSince(since time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.last.IsZero() && !q.last.Before(since)
+}
+
+// Failure is why a final status was not accepted, the last time; nil: none has failed.
+func (q *Queue) Failure() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failed
+}
+
+// Pending is how many final statuses are not acknowledged.
+func (q *Queue) Pending() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.statuses
+}
+
+// Await waits as long as pending says that there is something to wait for, at most until
+// a time or the end of ctx, and no longer than the server answers: the last
+// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. After one
+// wait in vain it is only reserve, until something is acknowledged again. pending is
+// called anew after each acknowledgement. False: it still says so.
+func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
+	began := time.Now()
+	for {
+		changed, last, vain := q.watch()
+		if !pending() {
+			return true
+		}
+		most := patience
+		if vain {
+			most = reserve
+		}
+		enough := later(began, last).Add(most)
+		timer := time.NewTimer(time.Until(earlier(enough, until)))
+		select {
+		case <-changed:
+			timer.Stop()
+			continue
+		case <-ctx.Done():
+			timer.Stop()
+			return !pending()
+		case <-timer.C:
+		}
+		if !enough.After(until) {
+			q.waitedInVain(last)
+		}
+		return !pending()
+	}
+}
+
+// watch gives a channel that the next acknowledgement closes, and what was before it.
+func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.changed == nil {
+		q.changed = make(chan struct{})
+	}
+	return q.changed, q.last, q.vain
+}
+
+// waitedInVain records that somebody waits no longer, if nothing was acknowledged since.
+func (q *Queue) waitedInVain(last time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.vain = q.last.Equal(last)
+}
+
+// acknowledged records an answer. The mutex is held.
+func (q *Queue) acknowledged() {
+	q.last, q.vain = time.Now(), false
+	q.failures, q.pause, q.paused = 0, 0, time.Time{}
+	if q.changed != nil {
+		close(q.changed)
+		q.changed = nil
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

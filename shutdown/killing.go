@@ -1,0 +1,168 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// hangTime is how long a call that ignores its context is waited for after the end of
+// Run and of the host's time.
+const hangTime = 10 * time.Second
+
+// killing is the pods that one drain kills.
+type killing struct {
+	opts     *Options
+	calls    *call.Group
+	halt     halt
+	statuses *podStatuses
+	earlier  []*kills.Roster // of drains whose pods may still end, the latest first
+	roster   *kills.Roster
+	batches  []*kills.Batch
+}
+
+// pick gives the pods that bucket i has to kill: those that are not above it and have
+// not been picked before.
+func (g *killing) pick(pods []*v1.Pod, schedule plan.Schedule, i int) []*kills.Kill {
+	return g.roster.Pick(pods, schedule[i].Priority, func(pod *v1.Pod) (int32, bool) {
+		priority := g.opts.Plan.Priority(pod)
+		return priority, schedule.Index(priority) <= i
+	})
+}
+
+// start kills pods in the window of their bucket and does not wait. ctx is that of the
+// killer's calls.
+func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Window) *kills.Batch {
+	logger := klog.FromContext(ctx).V(1)
+	k := &kills.Killing{
+		Context: ctx,
+		Calls:   g.calls,
+		Halted:  g.halt.is,
+		Seconds: func(pod *v1.Pod) int64 { return window.Seconds(pod, time.Now()) },
+		Kill: func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
+			return g.kill(ctx, pod, seconds)
+		},
+		Final:   func(err error) bool { return errors.Is(err, ErrNoRetry) },
+		Earlier: g.findEarlier,
+		Signalled: func(k *kills.Kill) {
+			if logger.Enabled() {
+				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(k.Pod), "gracePeriod", k.State().Seconds)
+			}
+		},
+		Failed: func(k *kills.Kill, err error) {
+			klog.FromContext(ctx).Error(err, "Shutdown manager failed killing pod, will try again", "pod", klog.KObj(k.Pod))
+		},
+	}
+	k.Ended = func(k *kills.Kill) {
+		state := k.State()
+		g.opts.Metrics.PodKilled(outcomeLabel(state))
+		switch {
+		case state.Err != nil:
+			klog.FromContext(ctx).Error(state.Err, "Shutdown manager failed killing pod", "pod", klog.KObj(k.Pod))
+		case logger.Enabled():
+			logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(k.Pod), "outcome", state.Result.Outcome)
+		}
+		g.statuses.ended(k)
+	}
+	if g.statuses.marks(window, time.Now()) {
+		k.Before = func(k *kills.Kill) { g.statuses.mark(k, g.halt, window.Ready) }
+	}
+	batch := k.Start(pods)
+	g.batches = append(g.batches, batch)
+	return batch
+}
+
+// kill calls the embedder's killer. One that says that the kill goes on is waited for.
+func (g *killing) kill(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
+	result, err := g.opts.Killer.KillPod(ctx, pod, KillRequest{
+		GracePeriodSeconds: seconds,
+		SetStatus:          g.statuses.policy.of(pod).setStatus(),
+	})
+	var goesOn interface {
+		Await(ctx context.Context) (KillResult, error)
+	}
+	if errors.As(err, &goesOn) {
+		result, err = goesOn.Await(ctx)
+	}
+	return kills.Result(result), err
+}
+
+// findEarlier finds the kill of a pod in earlier drains; nil: there is none.
+func (g *killing) findEarlier(key types.UID) *kills.Kill {
+	for _, roster := range g.earlier {
+		if k := roster.Find(key); k != nil {
+			return k
+		}
+	}
+	return nil
+}
+
+// await waits for all pods until a time or the end of ctx, and tells whether all have
+// ended.
+func (g *killing) await(ctx context.Context, until time.Time) bool {
+	for _, batch := range g.batches {
+		if _, err := batch.Done.Await(ctx, until); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitStragglers waits for the pods that have outlived the shutdown: without an end,
+// but once Run and the host's time have ended only for ten seconds more.
+func (g *killing) awaitStragglers(ctx context.Context, release time.Time) {
+	for _, batch := range g.batches {
+		select {
+		case <-batch.Done.Done():
+			continue
+		case <-ctx.Done():
+		}
+		until := release
+		if now := time.Now(); until.Before(now) {
+			until = now
+		}
+		_, _ = batch.Done.Await(context.WithoutCancel(ctx), until.Add(hangTime)) // its pods are in the report without an end
+	}
+}
+
+// outcomeLabel is the killer's word, or one of two for a killer that has none.
+func outcomeLabel(state kills.State) string {
+	switch {
+	case state.Result.Outcome != "":
+		return state.Result.Outcome
+	case state.Err != nil:
+		return "Failed"
+	default:
+		return "Ended"
+	}
+}
+
+// podsOf are the pods of kills.
+func podsOf(of []*kills.Kill) []*v1.Pod {
+	pods := make([]*v1.Pod, len(of))
+	for i, k := range of {
+		pods[i] = k.Pod
+	}
+	return pods
+}
+
+// ownGrace is the schedule where none is configured: all pods at once, each with
+// the grace of its own.
+func ownGrace(pods []*v1.Pod) plan.Schedule {
+	seconds := graceperiod.DefaultSeconds
+	for _, pod := range pods {
+		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+			seconds = max(seconds, *pod.Spec.TerminationGracePeriodSeconds)
+		}
+	}
+	return plan.Schedule{{Seconds: seconds}}
+}
