@@ -71,7 +71,7 @@ func (d *drain) bucket(ctx context.Context, i int) {
 	began, bucket := time.Now(), d.table.Schedule()[i]
 	window := d.table.Window(i, began, d.left)
 	pods := d.hooks.list(d.ctx, later(window.End, began.Add(answerTime)))
-	chosen := d.killing.pick(pods, d.table.Schedule(), i)
+	chosen := d.killing.pick(d.ctx, pods, d.table.Schedule(), i)
 	if len(chosen) == 0 {
 		d.left = d.table.Skip(i, d.left)
 		return

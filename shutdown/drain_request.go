@@ -84,7 +84,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		halt:         h,
 		hooks:        &hooks{opts: &m.opts, ctx: ctx, calls: calls, fail: r.fail},
 		statuses:     told,
-		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, roster: r.roster},
+		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, fail: r.fail, roster: r.roster},
 		record:       r,
 		left:         request.leftBefore(),
 	}

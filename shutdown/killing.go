@@ -3,6 +3,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ type killing struct {
 	calls    *call.Group
 	halt     halt
 	statuses *podStatuses
+	fail     func(error)     // has an error logged and reported; nil is none
 	earlier  []*kills.Roster // of drains whose pods may still end, the latest first
 	roster   *kills.Roster
 	batches  []*kills.Batch
@@ -32,11 +34,37 @@ type killing struct {
 
 // pick gives the pods that bucket i has to kill: those that are not above it and have
 // not been picked before.
-func (g *killing) pick(pods []*v1.Pod, schedule plan.Schedule, i int) []*kills.Kill {
+func (g *killing) pick(ctx context.Context, pods []*v1.Pod, schedule plan.Schedule, i int) []*kills.Kill {
+	priority := g.opts.Plan.Priority
+	if g.opts.Plan.PriorityOf != nil {
+		priority = g.askPriorities(ctx, pods)
+	}
 	return g.roster.Pick(pods, schedule[i].Priority, func(pod *v1.Pod) (int32, bool) {
-		priority := g.opts.Plan.Priority(pod)
+		priority := priority(pod)
 		return priority, schedule.Index(priority) <= i
 	})
+}
+
+// askPriorities asks the embedder for the priorities of all pods. Without an answer in
+// time, classes that only the embedder knows count as priority 0.
+func (g *killing) askPriorities(ctx context.Context, pods []*v1.Pod) func(*v1.Pod) int32 {
+	asked := call.Start(ctx, g.calls, "Options.Plan.PriorityOf", func(context.Context) (map[*v1.Pod]int32, error) {
+		priorities := make(map[*v1.Pod]int32, len(pods))
+		for _, pod := range pods {
+			if pod != nil {
+				priorities[pod] = g.opts.Plan.Priority(pod)
+			}
+		}
+		return priorities, nil
+	})
+	priorities, err := asked.Await(ctx, time.Now().Add(answerTime))
+	if err == nil {
+		return func(pod *v1.Pod) int32 { return priorities[pod] }
+	}
+	g.fail(fmt.Errorf("failed to ask for the values of priority classes: %w", err))
+	options := g.opts.Plan
+	options.PriorityOf = nil
+	return options.Priority
 }
 
 // start kills pods in the window of their bucket and does not wait. ctx is that of the
@@ -87,13 +115,22 @@ func (g *killing) kill(ctx context.Context, pod *v1.Pod, seconds int64) (kills.R
 		GracePeriodSeconds: seconds,
 		SetStatus:          g.statuses.policy.of(pod).setStatus(),
 	})
+	if err != nil {
+		result, err = awaitKill(ctx, result, err)
+	}
+	return kills.Result(result), err
+}
+
+// awaitKill waits for a kill whose error says that it goes on. Any other error is the
+// result.
+func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
 	var goesOn interface {
 		Await(ctx context.Context) (KillResult, error)
 	}
 	if errors.As(err, &goesOn) {
-		result, err = goesOn.Await(ctx)
+		return goesOn.Await(ctx)
 	}
-	return kills.Result(result), err
+	return result, err
 }
 
 // findEarlier finds the kill of a pod in earlier drains; nil: there is none.

@@ -38,21 +38,28 @@ type node struct {
 func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
-		n.opts = shutdown.Options{
-			Config: config(30*time.Second, 10*time.Second),
-			Pods:   n.running,
-			Killer: n.killer,
-			Source: n.host,
-			Events: n.events,
-			Node:   &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
-		}
+		n := newNode(t, pods)
 		t.Cleanup(func() {
 			n.end()
 			require.NoError(t, n.host.Err())
 		})
 		test(t, n)
 	})
+}
+
+// newNode is a node in the bubble of a test that ends its manager itself.
+func newNode(t *testing.T, pods []*v1.Pod) *node {
+	t.Helper()
+	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
+	n.opts = shutdown.Options{
+		Config: config(30*time.Second, 10*time.Second),
+		Pods:   n.running,
+		Killer: n.killer,
+		Source: n.host,
+		Events: n.events,
+		Node:   &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
+	}
+	return n
 }
 
 // run starts the manager and waits until it is ready.

@@ -197,7 +197,7 @@ func (r *record) result(ended time.Time) func() Report {
 	}
 	return func() Report {
 		report, again := outline, map[types.NamespacedName]bool{}
-		var pods []PodReport
+		pods := make([]PodReport, 0, len(all))
 		for _, k := range all {
 			if state := k.State(); state.Signalled {
 				pods = append(pods, podReport(k, state, r.flushes))
@@ -211,7 +211,7 @@ func (r *record) result(ended time.Time) func() Report {
 				report.Pods = append(report.Pods, pod)
 			}
 		}
-		report.Pods = append(report.Pods, pods...)
+		report.Pods = append(slices.Clip(report.Pods), pods...)
 		return report
 	}
 }

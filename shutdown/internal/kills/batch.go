@@ -2,6 +2,7 @@ package kills
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -72,11 +73,12 @@ func (killing *Killing) Start(kills []*Kill) *Batch {
 func (b *Batch) hire() {
 	b.ready.Add(1)
 	var at atomic.Pointer[Kill]
-	b.killing.Calls.Go(func() string { return nameOf(at.Load()) }, func() { b.serve(&at) })
+	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.serve(&at) })
 }
 
-// nameOf names the call of the killer that a worker is in.
-func nameOf(k *Kill) string {
+// String names the call of the killer for a pod; a nil kill is that of a worker which has
+// no pod.
+func (k *Kill) String() string {
 	if k == nil {
 		return "Options.Killer"
 	}
@@ -109,43 +111,50 @@ func (b *Batch) serve(at *atomic.Pointer[Kill]) {
 
 // kill sees one pod to its end.
 func (b *Batch) kill(k *Kill) {
-	count := func(left *atomic.Int64, complete func(time.Time, error)) {
-		if left.Add(-1) == 0 {
-			complete(time.Now(), nil)
-		}
-	}
-	signalled := false
-	signal := func() {
-		if !signalled {
-			signalled = true
-			count(&b.unsignalled, b.signalled)
-		}
-	}
 	defer count(&b.running, b.done)
-	defer signal()
+	if b.signal(k) {
+		b.insist(k)
+	}
+}
+
+// signal begins the kill of a pod; false: it is not to be signalled any more.
+func (b *Batch) signal(k *Kill) bool {
+	defer count(&b.unsignalled, b.signalled)
 	if b.killing.Before != nil && !b.killing.Halted() {
 		b.killing.Before(k)
 	}
 	if b.killing.Halted() {
-		return
+		return false
 	}
 	k.begin(b.killing.Seconds(k.Pod))
 	b.killing.Signalled(k)
-	signal()
-	b.insist(k)
+	return true
 }
+
+// count takes one from what is left, and completes a future with the last.
+func count(left *atomic.Int64, complete func(time.Time, error)) {
+	if left.Add(-1) == 0 {
+		complete(time.Now(), nil)
+	}
+}
+
+// errExited stands for the result of a killer that has ended its goroutine.
+var errExited = errors.New("the goroutine was ended")
 
 // insist calls the killer until the pod has ended, the killer has had its last word or
 // the host is let go.
 func (b *Batch) insist(k *Kill) {
 	var result Result
-	var err error
+	err := errExited
 	defer func() {
+		if errors.Is(err, errExited) {
+			err = &call.PanicError{Call: k.String()}
+		}
 		k.end(result, err)
 		b.killing.Ended(k)
 	}()
 	for seconds := k.State().Seconds; ; seconds = k.left() {
-		err = &call.PanicError{Call: nameOf(k)} // stands if the killer ends the goroutine
+		err = errExited
 		result, err = b.attempt(k, seconds)
 		if err == nil || b.killing.Final(err) || b.killing.Context.Err() != nil {
 			return
@@ -174,6 +183,7 @@ func (b *Batch) pause() bool {
 // does so in time: then that end is its own.
 func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 	ctx := b.killing.Context
+	defer call.Recover(ctx, k, &err)
 	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
 		if until, ok := before.inFlight(); ok && k.takeOver(until) {
 			select {
@@ -186,9 +196,5 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 			}
 		}
 	}
-	call.Guard(ctx, nameOf(k), func() (err error) {
-		result, err = b.killing.Kill(ctx, k.Pod, seconds)
-		return err
-	}, func(e error) { err = e })
-	return result, err
+	return b.killing.Kill(ctx, k.Pod, seconds)
 }

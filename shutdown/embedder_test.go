@@ -1,0 +1,192 @@
+package shutdown_test
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// misbehaving replaces one function of the options by one that does something else first
+// once a shutdown goes on.
+var misbehaving = map[string]func(n *node, misbehave func()){
+	"Options.Pods": func(n *node, misbehave func()) {
+		n.opts.Pods = func() []*v1.Pod { misbehave(); return n.running() }
+	},
+	"Options.Plan.PriorityOf": func(n *node, misbehave func()) {
+		n.pods[0].Spec.Priority, n.pods[0].Spec.PriorityClassName = nil, "gold"
+		n.opts.Plan.PriorityOf = func(string) (int32, bool) { misbehave(); return 0, true }
+	},
+	"Options.Policy": func(n *node, misbehave func()) {
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { misbehave(); return shutdown.PolicySetTerminal }
+	},
+	"Options.LateStart": func(n *node, misbehave func()) {
+		n.opts.LateStart = func(shutdown.Event) bool { misbehave(); return false }
+	},
+	"Options.Hold": func(n *node, misbehave func()) {
+		n.opts.Hold = func(context.Context) error { misbehave(); return nil }
+	},
+	"Options.OnPlan": func(n *node, misbehave func()) {
+		n.opts.OnPlan = func(context.Context, plan.Plan) { misbehave() }
+	},
+	"Options.OnReport": func(n *node, misbehave func()) {
+		n.opts.OnReport = func(context.Context, shutdown.Report) { misbehave() }
+	},
+	"Options.OnRelease": func(n *node, misbehave func()) {
+		n.opts.OnRelease = func(context.Context) { misbehave() }
+	},
+	"Options.Volumes": func(n *node, misbehave func()) {
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { misbehave(); return nil })
+	},
+	"Options.Events": func(n *node, misbehave func()) {
+		n.opts.Events = recording(func() { misbehave() })
+	},
+	"Options.Killer for pod default/web": func(n *node, misbehave func()) {
+		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "web" {
+				misbehave()
+			}
+			return n.killer.KillPod(ctx, pod, req)
+		})
+	},
+	"Options.Reporter.PublishNode": func(n *node, misbehave func()) { n.opts.Reporter = reporting{publish: misbehave} },
+	"Options.Reporter.MarkNotReady for pod default/web": func(n *node, misbehave func()) {
+		n.opts.Reporter = reporting{mark: misbehave}
+	},
+	"Options.Reporter.FlushPod for pod default/web": func(n *node, misbehave func()) {
+		n.opts.Reporter = reporting{flush: misbehave}
+	},
+	"the closing of the shutdown inhibitor": func(n *node, misbehave func()) {
+		n.opts.Source = closing{n.host, misbehave}
+	},
+}
+
+// recording is a recorder of events that calls a function.
+type recording func()
+
+func (r recording) Event(k8sruntime.Object, string, string, string) { r() }
+
+// reporting is a reporter that calls functions; nil ones do nothing.
+type reporting struct{ publish, mark, flush func() }
+
+func (r reporting) PublishNode(context.Context, shutdown.NodeState) error { return call(r.publish) }
+
+func (r reporting) MarkNotReady(_ context.Context, pod *v1.Pod) error {
+	if pod.Name != "web" {
+		return nil
+	}
+	return call(r.mark)
+}
+
+func (r reporting) FlushPod(_ context.Context, pod *v1.Pod) error {
+	if pod.Name != "web" {
+		return nil
+	}
+	return call(r.flush)
+}
+
+func call(f func()) error {
+	if f != nil {
+		f()
+	}
+	return nil
+}
+
+// closing is a host whose locks call a function before they are given back.
+type closing struct {
+	*shutdowntest.Host
+
+	before func()
+}
+
+func (c closing) Connect(ctx context.Context) (shutdown.Session, error) {
+	session, err := c.Host.Connect(ctx)
+	return closingSession{session, c.before}, err
+}
+
+type closingSession struct {
+	shutdown.Session
+
+	before func()
+}
+
+func (s closingSession) Inhibit(ctx context.Context) (io.Closer, error) {
+	lock, err := s.Session.Inhibit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return closerFunc(func() error { s.before(); return lock.Close() }), nil
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }
+
+// Code of the embedder that hangs, panics or ends its goroutine neither keeps the host
+// waiting beyond its time, nor the loop from hearing a cancellation, nor the other pods
+// from their kills. Run waits ten seconds for what hangs, and names it.
+func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
+	for name, set := range misbehaving {
+		for how, misbehave := range map[string]func(over <-chan struct{}){
+			"hangs":  func(over <-chan struct{}) { <-over },
+			"panics": func(<-chan struct{}) { panic("of " + name) },
+			"exits":  func(<-chan struct{}) { runtime.Goexit() },
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { misbehaves(t, name, how == "hangs", set, misbehave) })
+			})
+		}
+	}
+}
+
+func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), misbehave func(<-chan struct{})) {
+	t.Helper()
+	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
+	over := make(chan struct{})
+	var begun atomic.Bool
+	set(n, func() {
+		if begun.Load() {
+			misbehave(over)
+		}
+	})
+	n.run()
+	synctest.Wait()
+	begun.Store(true)
+	began := time.Now()
+	const limit = 50 * time.Second
+	n.host.Announce(shutdown.Event{Deadline: began.Add(limit)})
+	n.pass(limit)
+	if name != "the closing of the shutdown inhibitor" {
+		require.LessOrEqual(t, n.releasedAfter(began), limit, "the host was let go in time")
+	}
+	if name != "Options.Pods" {
+		_, killed := n.killer.Kill("etcd")
+		require.True(t, killed)
+	}
+	n.host.Cancel()
+	synctest.Wait()
+	require.NoError(t, n.m.ShutdownStatus(), "a cancellation is heard")
+
+	n.stop()
+	n.stop = nil
+	stopped := time.Now()
+	err := <-n.ended
+	if hangs {
+		require.ErrorContains(t, err, name)
+		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)
+	} else {
+		require.Less(t, time.Since(stopped), 10*time.Second)
+	}
+	close(over)
+}
