@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ type Shutdown struct {
 	buckets    prometheus.Histogram
 	pods       *prometheus.CounterVec
 	refused    prometheus.Counter
+	outcomes   []string // the values that the label of pods may have, Other aside
 }
 
 // NewShutdown makes the collectors of the shutdown package and registers them
@@ -44,6 +46,7 @@ func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
 			Name:      "graceful_shutdown_pods_total",
 			Help:      "Pods that graceful shutdowns have killed, by the outcome that the killer names",
 		}, []string{"outcome"}),
+		outcomes: podOutcomes(),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: opts.prefix(),
 			Name:      "graceful_shutdown_pods_refused_total",
@@ -103,12 +106,23 @@ func (m *Shutdown) Bucket(took time.Duration) {
 	}
 }
 
-// PodKilled counts a pod by the outcome that the killer names, which must be one
-// of a few words.
+// podOutcomes are the values of the label outcome: those of package lifecycle, the
+// manager's own for a killer that names none, and Other for all else, so that a killer
+// cannot make a series for each pod.
+func podOutcomes() []string {
+	return []string{"Graceful", "GraceExceeded", "Forced", "RuntimeStuck", "NotFound", "LeftRunning", "Ended", "Failed"}
+}
+
+// PodKilled counts a pod by the outcome that the killer names: one of package lifecycle's,
+// Ended or Failed. Any other counts as Other.
 func (m *Shutdown) PodKilled(outcome string) {
-	if m != nil {
-		m.pods.WithLabelValues(outcome).Inc()
+	if m == nil {
+		return
 	}
+	if !slices.Contains(m.outcomes, outcome) {
+		outcome = "Other"
+	}
+	m.pods.WithLabelValues(outcome).Inc()
 }
 
 // PodsRefused counts pods that were not admitted because the node shuts down: one,

@@ -22,6 +22,8 @@ func TestShutdown(t *testing.T) {
 	m.Delay(32*time.Second, 30*time.Second)
 	m.PodKilled("Graceful")
 	m.PodKilled("Graceful")
+	m.PodKilled("pod-1 was hit by a truck")
+	m.PodKilled("pod-2 was hit by a truck")
 	m.PodsRefused(1)
 	m.Bucket(3 * time.Second)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
@@ -41,6 +43,7 @@ kubelet_graceful_shutdown_pods_refused_total 1
 # HELP kubelet_graceful_shutdown_pods_total Pods that graceful shutdowns have killed, by the outcome that the killer names
 # TYPE kubelet_graceful_shutdown_pods_total counter
 kubelet_graceful_shutdown_pods_total{outcome="Graceful"} 2
+kubelet_graceful_shutdown_pods_total{outcome="Other"} 2
 # HELP kubelet_graceful_shutdown_start_time_seconds Last graceful shutdown start time since unix epoch in seconds
 # TYPE kubelet_graceful_shutdown_start_time_seconds gauge
 kubelet_graceful_shutdown_start_time_seconds 100

@@ -43,27 +43,30 @@
 // # What the cluster hears
 //
 // A [Reporter] (package apistatus is one, over client-go) is told of the node's state
-// before the first pod is stopped, and then of each pod's end: with its bucket, in
-// time that is kept for it, and once more before the host is let go. What becomes
-// of the pods is a [PodPolicy] per kind of shutdown: Failed with the kubelet's reason,
-// left for a reboot that brings them back, or deleted as a drain would. A
-// [ReadinessMarker] takes them out of their services before they are stopped. Each of
-// these has a reserve in every bucket: an API server that is slow, or dead, costs a
-// bucket its reserves, and its pods nothing. Package podkiller has evictions for the
-// same [PodKiller], and one that waits for them as the kubelet does.
+// before the first pod is stopped. What becomes of the pods is a [PodPolicy] per kind of
+// shutdown: Failed with the kubelet's reason, left for a reboot that brings them back, or
+// deleted as a drain would. A [StatusFlusher] gets the final status of each pod as it
+// ends, ten at a time, beside everything else; what fails is tried again. Each bucket, and
+// in the end the host, waits for the statuses as long as the server answers: until the
+// last answer is two and a half seconds ago. A [ReadinessMarker] takes each pod out of its
+// services before it is stopped, for a second at most. An API server that is dead costs
+// the publishing, two and a half seconds once and the reserve of each further bucket, and
+// the pods nothing. A pod that may still run is never said to have ended.
+//
+// Package podkiller has evictions for the same [PodKiller], and one that waits for them as
+// the kubelet does.
 //
 // # Concurrency properties
 //
-// Four kinds of goroutines share the work, and none of them is left behind when
-// Run returns. The event loop owns the state of the shutdown and reads one channel;
-// it never waits for pods, for the host or for a reporter, so that a cancellation is
-// heard at any time. The keeper owns the session with the host and the one lock. The
-// announcer records the node's events and publishes its state, in order. A drain goes
-// through the buckets of one shutdown; if that is cancelled it signals no further pod
-// and sees the others out, while a new shutdown may begin.
+// The event loop owns the state of the shutdown and reads one channel; it never waits for
+// pods, for the host or for a reporter, and calls nothing of the embedder's, so that a
+// cancellation is heard at any time. The keeper owns the session with the host and the one
+// lock. A drain goes through the buckets of one shutdown in a goroutine of its own; if that
+// is cancelled it signals no further pod and sees the others out, while a new shutdown may
+// begin. None of their goroutines is left behind when Run returns.
 //
-// The calls of the [Options] are made from several goroutines, KillPod for all pods
-// of a bucket at once. No mutex is held during them. All methods of a Manager may be
+// The functions of the [Options] are called in goroutines of their own, KillPod for all
+// pods of a bucket at once. No mutex is held during them. All methods of a Manager may be
 // called concurrently. Pods are read and never written to.
 //
 // # Failure modes
@@ -71,9 +74,14 @@
 // The host cannot be reached, refuses the lock, or loses it: tried again for ever,
 // with a jittered backoff; [Manager.Inhibitor] says why it is not held. It waits for
 // less than the pods' time: it is held all the same, and a *[DelayCappedError] names
-// the file that wins. A killer, a volume or a reporter hangs: each has its bound, and
-// the host is let go in time; what did not come to its end is in the [Report]. Run
-// still waits for calls that ignore their context.
+// the setting and the file that wins.
+//
+// A kill fails: it is tried again every second with what is left of the grace, until the
+// host is let go or the error wraps [ErrNoRetry]. Code of the embedder hangs, panics or
+// ends its goroutine: it has its bound, the failure is logged and stands in the [Report],
+// and the host is let go in time, by a timer that the drain does not own. Run waits for
+// such calls until ten seconds after the end of its context and of the host's time, and
+// then gives an error that names them.
 //
 // The agent is restarted: with [Options.StateDir] it goes on where the former one
 // was stopped, until the same end, and refuses pods until it knows. A state file

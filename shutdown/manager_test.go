@@ -2,6 +2,8 @@ package shutdown_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,31 @@ func TestNewManagerRefuses(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, text)
 	}
+}
+
+// What is not nil and would fail when it is used is refused by name, and so is a state
+// directory that is none.
+func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), Pods: noPods, Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
+	for text, change := range map[string]func(*shutdown.Options){
+		"Options.Killer is a nil shutdown.PodKillerFunc":    func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
+		"Options.Source is a nil *shutdowntest.Host":        func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
+		"Options.Volumes is a nil shutdown_test.volumes":    func(o *shutdown.Options) { o.Volumes = volumes(nil) },
+		"Options.Reporter is a nil *shutdowntest.Reporter":  func(o *shutdown.Options) { o.Reporter = (*shutdowntest.Reporter)(nil) },
+		"Options.Events is a nil *shutdown_test.recorder":   func(o *shutdown.Options) { o.Events = (*recorder)(nil) },
+		"Options.Node is a nil *v1.Node":                    func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
+		"Options.StateDir is not usable: stat /nonexistent": func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
+		"is no directory": func(o *shutdown.Options) { o.StateDir = file },
+	} {
+		opts := valid
+		change(&opts)
+		_, err := shutdown.NewManager(opts)
+		require.ErrorContains(t, err, text)
+	}
+	_, err := shutdown.NewManager(valid)
+	require.NoError(t, err)
 }
 
 // With the gate off nothing is watched, every pod is admitted, and a trigger still

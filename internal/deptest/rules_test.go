@@ -20,6 +20,7 @@ const (
 	systemd = "github.com/coreos/go-systemd/v22"
 	client  = "k8s.io/client-go"
 	signals = module + "/lifecycle/stopsignal"
+	parts   = module + "/shutdown/internal"
 
 	pointers = "k8s.io/utils/ptr" // client-go brings it along
 )
@@ -33,13 +34,18 @@ func allowed() map[string][]string {
 		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
 		"lifecycle/stopsignal":    {api},
 		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan"},
+		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statuses"},
 		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
-		"shutdown/shutdowntest":   {api, machine, module + "/shutdown"},
-		"shutdown/podkiller":      {api, machine, module + "/lifecycle", module + "/shutdown", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
-		"shutdown/logind":         {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
-		"shutdown/unixsocket":     {module + "/shutdown"},
-		"shutdown/apistatus":      {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
+		// The parts of the drain: none of them knows the drain, the manager or the timetable.
+		"shutdown/internal/call":     {klog},
+		"shutdown/internal/kills":    {api, machine, module + "/graceperiod", parts + "/call"},
+		"shutdown/internal/statuses": {api, machine, klog, parts + "/call"},
+
+		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
+		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/logind":       {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
+		"shutdown/unixsocket":   {module + "/shutdown"},
+		"shutdown/apistatus":    {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"shutdown/apistatus/apistatustest": {api, machine, pointers, module + "/graceperiod"},
 
@@ -61,7 +67,7 @@ func allowed() map[string][]string {
 
 // fixture tells whether a package only serves the tests of its neighbours.
 func fixture(path string) bool {
-	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/")
+	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/") && !strings.HasPrefix(path, parts)
 }
 
 func load(t *testing.T, goos string) deptest.Graph {

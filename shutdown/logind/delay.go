@@ -151,7 +151,7 @@ func (s *session) judge(ctx context.Context, wish time.Duration, failed error) (
 		}
 		return granted, nil
 	}
-	capped := &shutdown.DelayCappedError{Requested: wish, Granted: granted, Winner: s.source.winner(granted)}
+	capped := &shutdown.DelayCappedError{Requested: wish, Granted: granted, Setting: delaySetting, Winner: s.source.winner(granted)}
 	return granted, errors.Join(capped, failed)
 }
 

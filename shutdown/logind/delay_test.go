@@ -144,7 +144,7 @@ func TestLimitCapped(t *testing.T) {
 		var capped *shutdown.DelayCappedError
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Winner: "/" + winner}, *capped)
+		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", Winner: "/" + winner}, *capped)
 		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
 	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")

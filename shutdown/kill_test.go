@@ -1,0 +1,195 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// attempts is a killer whose first calls fail; each takes a second.
+type attempts struct {
+	failures int
+	err      error
+
+	mu    sync.Mutex
+	asked []int64
+}
+
+func (a *attempts) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	a.mu.Lock()
+	a.asked = append(a.asked, req.GracePeriodSeconds)
+	n := len(a.asked)
+	a.mu.Unlock()
+	<-time.After(time.Second)
+	if n <= a.failures {
+		return shutdown.KillResult{}, a.err
+	}
+	return shutdown.KillResult{Outcome: "Graceful"}, nil
+}
+
+// A kill that fails is tried again, a second later and with what is left of the grace,
+// then with 0; its bucket has not ended meanwhile. An error that is final is not.
+func TestKillIsTriedAgain(t *testing.T) {
+	errAway := errors.New("the runtime is away")
+	for _, test := range []struct {
+		name     string
+		failures int
+		err      error
+		asked    []int64
+		etcd     time.Duration
+		outcome  string
+		report   string
+	}{
+		{"twice", 2, errAway, []int64{5, 3, 1}, 5 * time.Second, "Graceful", ""},
+		{"beyond its grace", 4, errAway, []int64{5, 3, 1, 0, 0}, 9 * time.Second, "Graceful", ""},
+		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not tried again"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+				killer := &attempts{failures: test.failures, err: test.err}
+				n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+					if pod.Name == "web" {
+						return killer.kill(ctx, pod, req)
+					}
+					return n.killer.KillPod(ctx, pod, req)
+				})
+				n.run()
+				began := time.Now()
+				n.announce()
+				n.pass(time.Minute)
+				require.Equal(t, test.asked, killer.asked)
+				require.Equal(t, test.etcd, n.startedAt("etcd", began))
+				require.Equal(t, test.outcome, n.report().Pods[0].Outcome)
+				require.Equal(t, test.report, n.report().Pods[0].Error)
+			})
+		})
+	}
+}
+
+// goesOn is an error of a kill that ends later.
+type goesOn struct{ after time.Duration }
+
+func (goesOn) Error() string { return "timeout waiting to kill pod" }
+
+func (g goesOn) Await(context.Context) (shutdown.KillResult, error) {
+	<-time.After(g.after)
+	return shutdown.KillResult{Outcome: "Forced"}, nil
+}
+
+// A killer that says that the kill goes on is waited for, not asked again.
+func TestKillThatGoesOn(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		asked := 0
+		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "web" {
+				asked++
+				return shutdown.KillResult{}, fmt.Errorf("overdue: %w", goesOn{8 * time.Second})
+			}
+			return n.killer.KillPod(ctx, pod, req)
+		})
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 1, asked)
+		require.Equal(t, 8*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, "Forced", n.report().Pods[0].Outcome)
+	})
+}
+
+// A pod that still ends from an earlier shutdown keeps what its kill gives: a failure
+// does not become an end, and a status is not lost.
+func TestJoinedKillKeepsItsResult(t *testing.T) {
+	status := v1.PodStatus{Phase: v1.PodSucceeded}
+	for name, how := range map[string]shutdowntest.Behaviour{
+		"ends":  {Takes: 3 * time.Second, Status: &status},
+		"fails": {Takes: 3 * time.Second, Err: shutdown.ErrNoRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 10)), func(t *testing.T, n *node) {
+				n.killer.Default = how
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = flusher{reporter}
+				n.run()
+				n.announce()
+				n.pass(time.Second)
+				n.host.Cancel()
+				n.pass(time.Second)
+				n.announce()
+				n.pass(time.Minute)
+				if how.Err != nil {
+					require.Empty(t, reporter.Flushed())
+					require.NotEmpty(t, n.report().Pods[0].Error)
+					return
+				}
+				require.NotEmpty(t, reporter.Flushed())
+				for _, flushed := range reporter.Flushed() {
+					require.Equal(t, v1.PodSucceeded, flushed.Final.Status.Phase, "as the killer has said")
+				}
+			})
+		})
+	}
+}
+
+// An embedder hears that a drain begins, with what it is about to do, and that it has
+// ended, with its report; also of one that was cancelled.
+func TestOnPlanAndOnReport(t *testing.T) {
+	for _, cancels := range []bool{false, true} {
+		bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+			var plans []plan.Plan
+			var reports []shutdown.Report
+			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans = append(plans, p) }
+			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports = append(reports, r) }
+			n.run()
+			n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
+			synctest.Wait()
+			require.Len(t, plans, 1)
+			require.Equal(t, map[string]int64{"web": 9, "etcd": 5}, granted(plans[0]))
+			require.Empty(t, reports)
+			if cancels {
+				n.host.Cancel()
+			}
+			n.pass(time.Minute)
+			require.Len(t, reports, 1)
+			require.Equal(t, shutdown.KindReboot, reports[0].Kind)
+			require.Equal(t, cancels, reports[0].Cancelled)
+			require.Equal(t, n.report(), reports[0])
+		})
+	}
+}
+
+// A shutdown that nobody limits gives the last bucket all of its time, waits for its
+// stragglers and calls OnRelease.
+func TestShutdownWithoutALimit(t *testing.T) {
+	for name, hangs := range map[string]bool{"uses all of its grace": false, "hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+				n.opts.Source = nil
+				released := 0
+				n.opts.OnRelease = func(context.Context) { released++ }
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Hour, Hangs: hangs}}
+				n.run()
+				require.NoError(t, n.m.Trigger(shutdown.Event{}))
+				n.pass(time.Minute)
+				require.Equal(t, 1, released)
+				require.Empty(t, n.report().Errors)
+				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+				if !hangs {
+					require.Equal(t, map[string]string{"web": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(n.report()))
+				}
+			})
+		})
+	}
+}
