@@ -13,7 +13,6 @@ package statuses
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,37 +44,6 @@ var errTooLate = errors.New("it came too late")
 // Func tells the API server something of one pod. Nil means acknowledged, or gone.
 type Func func(ctx context.Context, pod *v1.Pod) error
 
-// kind orders the items of a queue.
-type kind int
-
-const (
-	status  kind = iota // a final status
-	mark                // that a pod is not ready
-	restore             // that a pod is ready again
-	kinds
-)
-
-func (k kind) String() string {
-	return [...]string{"FlushPod", "MarkNotReady", "RestoreReadiness"}[k]
-}
-
-// item is one thing that is to be told of one pod.
-type item struct {
-	kind     kind
-	pod      *v1.Pod
-	tell     Func
-	expires  time.Time // it is dropped then; zero: never
-	end      func(error)
-	due      time.Time // of the next attempt
-	attempts int       // so far, the one under way included
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-}
-
-func (i *item) name() string {
-	return "Options.Reporter." + i.kind.String() + " for pod " + i.pod.Namespace + "/" + i.pod.Name
-}
-
 // Queue has what is to be told to the API server. Make one with [New]. All methods may
 // be called concurrently, and none but Await blocks.
 type Queue struct {
@@ -83,17 +51,13 @@ type Queue struct {
 	calls *call.Group
 
 	mu       sync.Mutex // guards all below
-	fresh    [kinds][]*item
-	again    []*item // that failed, in the order of their failures
+	backlog  backlog
 	timer    *time.Timer
 	sending  int
 	inFlight [kinds]map[*item]bool // that are being sent
 	statuses int                   // that are not acknowledged
-
-	failures int   // without an acknowledgement between them
-	failed   error // the last failure of a final status
-	pause    time.Duration
-	paused   time.Time // no call begins before it
+	pace     pace
+	failed   error // why a final status was not accepted, the last time
 
 	last    time.Time     // the last acknowledgement; zero: none yet
 	changed chan struct{} // closed at the next one; nil: nobody waits
@@ -115,7 +79,7 @@ func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.statuses++
-	q.fresh[status] = append(q.fresh[status], &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }})
+	q.backlog.add(&item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }})
 	q.pump()
 }
 
@@ -142,7 +106,7 @@ func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
 	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, end: func(err error) { complete(struct{}{}, err) }}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.fresh[mark] = append(q.fresh[mark], i)
+	q.backlog.add(i)
 	q.pump()
 	return &Mark{Future: future, queue: q, item: i}
 }
@@ -151,7 +115,7 @@ func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
 func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.fresh[restore] = append(q.fresh[restore], &item{kind: restore, pod: pod, tell: tell, expires: expires, end: func(err error) {
+	q.backlog.add(&item{kind: restore, pod: pod, tell: tell, expires: expires, end: func(err error) {
 		if err != nil {
 			failed(err)
 		}
@@ -175,17 +139,7 @@ func (q *Queue) drop(k kind) {
 		i.expires = now
 		i.cancel(errTooLate)
 	}
-	dropped := q.fresh[k]
-	q.fresh[k] = nil
-	q.again = slices.DeleteFunc(q.again, func(i *item) bool {
-		if i.kind == k {
-			dropped = append(dropped, i)
-		}
-		return i.kind == k
-	})
-	for _, i := range dropped {
-		i.end(errTooLate)
-	}
+	q.backlog.drop(k)
 }
 
 // Acknowledged records that the API server has answered something else.
@@ -271,7 +225,7 @@ func (q *Queue) waitedInVain(last time.Time) {
 // acknowledged records an answer. The mutex is held.
 func (q *Queue) acknowledged() {
 	q.last, q.vain = time.Now(), false
-	q.failures, q.pause, q.paused = 0, 0, time.Time{}
+	q.pace.acknowledged()
 	if q.changed != nil {
 		close(q.changed)
 		q.changed = nil

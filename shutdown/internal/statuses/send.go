@@ -3,7 +3,6 @@ package statuses
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +13,7 @@ import (
 
 // pump begins as many calls as may be made now. The mutex is held.
 func (q *Queue) pump() {
-	for q.ctx.Err() == nil && q.sending < q.atOnce() {
+	for q.ctx.Err() == nil && q.sending < q.pace.atOnce() {
 		i := q.next()
 		if i == nil {
 			return
@@ -24,68 +23,25 @@ func (q *Queue) pump() {
 	}
 }
 
-// atOnce is how many calls may be made at the same time now.
-func (q *Queue) atOnce() int {
-	if q.pause > 0 {
-		return 1
-	}
-	return callsAtOnce
-}
-
-// next takes the item that is to be sent next; nil: none is, now. What has not failed yet
-// comes first, so that a pod that is refused for ever takes nobody's turn. The mutex is
+// next takes the item that is to be sent next; nil: none is, now. Of a mark and its taking
+// back the one that comes last counts, so neither is sent while the other is. The mutex is
 // held.
 func (q *Queue) next() *item {
 	now := time.Now()
-	if now.Before(q.paused) {
-		q.wake(q.paused)
+	if now.Before(q.pace.until) {
+		q.wake(q.pace.until)
 		return nil
 	}
-	for k := range q.fresh {
-		if kind(k) == mark && len(q.inFlight[restore]) > 0 || kind(k) == restore && len(q.inFlight[mark]) > 0 {
-			continue // which of the two comes last counts
-		}
-		for len(q.fresh[k]) > 0 {
-			i := q.fresh[k][0]
-			q.fresh[k] = q.fresh[k][1:]
-			if !q.dropped(i, now) {
-				return q.started(i, now)
-			}
-		}
-	}
-	return q.nextAgain(now)
-}
-
-// nextAgain takes the item that may be tried again; nil: none may be, now.
-func (q *Queue) nextAgain(now time.Time) *item {
-	var soonest time.Time
-	for n := 0; n < len(q.again); n++ {
-		i := q.again[n]
-		if i.due.After(now) {
-			if soonest.IsZero() || i.due.Before(soonest) {
-				soonest = i.due
-			}
-			continue
-		}
-		q.again = slices.Delete(q.again, n, n+1)
-		if !q.dropped(i, now) {
-			return q.started(i, now)
-		}
-		n--
+	i, soonest := q.backlog.next(now, func(k kind) bool {
+		return k == mark && len(q.inFlight[restore]) > 0 || k == restore && len(q.inFlight[mark]) > 0
+	})
+	if i != nil {
+		return q.started(i, now)
 	}
 	if !soonest.IsZero() {
 		q.wake(soonest)
 	}
 	return nil
-}
-
-// dropped tells whether an item has expired, and ends it then.
-func (q *Queue) dropped(i *item, now time.Time) bool {
-	expired := !i.expires.IsZero() && !i.expires.After(now)
-	if expired {
-		i.end(errTooLate)
-	}
-	return expired
 }
 
 // wake has pump called at a time. The mutex is held.
@@ -122,7 +78,7 @@ func (q *Queue) work(i *item) {
 func (q *Queue) another() *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ctx.Err() == nil && q.sending <= q.atOnce() {
+	if q.ctx.Err() == nil && q.sending <= q.pace.atOnce() {
 		if i := q.next(); i != nil {
 			q.pump() // an answer may have ended a pause
 			return i
@@ -168,29 +124,23 @@ func (q *Queue) sent(i *item, err error) {
 	if i.kind == status {
 		q.failed = fmt.Errorf("pod %s/%s: %w", i.pod.Namespace, i.pod.Name, err)
 	}
-	if q.failures++; q.failures == 1 {
+	limited := limit(err)
+	if q.pace.failed(limited) {
 		klog.FromContext(q.ctx).Error(err, "The API server was not told, will try again", "call", i.kind.String(), "pod", klog.KObj(i.pod))
 	}
-	pause := min(pauseFirst<<min(i.attempts-1, 10), pauseMost)
-	limited := apierrors.IsTooManyRequests(err)
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause, limited = max(pause, min(time.Duration(seconds)*time.Second, retryAfterMost)), true
+	i.due = time.Now().Add(max(min(pauseFirst<<min(i.attempts-1, 10), pauseMost), limited))
+	if !i.dropped(i.due) {
+		q.backlog.retry(i)
 	}
-	if limited || q.failures >= failuresInARow && !time.Now().Before(q.paused) {
-		q.slowDown(pause, limited)
-	}
-	i.due = time.Now().Add(pause)
-	if q.dropped(i, i.due) {
-		return
-	}
-	q.again = append(q.again, i)
 }
 
-// slowDown has calls made one at a time, with a pause between them. The mutex is held.
-func (q *Queue) slowDown(asked time.Duration, limited bool) {
-	q.pause = min(max(2*q.pause, pauseFirst), pauseMost)
-	if limited {
-		q.pause = max(q.pause, asked)
+// limit is the pause that an error of a server asks for; 0: none.
+func limit(err error) time.Duration {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return min(max(time.Duration(seconds)*time.Second, pauseFirst), retryAfterMost)
 	}
-	q.paused = time.Now().Add(q.pause)
+	if apierrors.IsTooManyRequests(err) {
+		return pauseMost
+	}
+	return 0
 }
