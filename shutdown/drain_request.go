@@ -8,7 +8,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // drainRequest is what a drain is begun for. It does not change.
@@ -21,6 +20,7 @@ type drainRequest struct {
 	local     bool      // the node does not shut down: nothing is stored or published
 	overtakes bool      // another drain of the same shutdown, and its hold
 	epoch     uint64    // of the lock; 0: none is concerned
+	unlock    time.Time // when the lock is released, whatever becomes of the drain
 	resumed   *progress // of a former agent; nil: none
 }
 
@@ -41,20 +41,6 @@ func (q *drainRequest) leftBefore() time.Duration {
 		return math.MaxInt64
 	}
 	return 0
-}
-
-// unlockFor is when the host is let go at the latest, as far as that is known before
-// anybody is asked: half of the margin before its end.
-func (m *Manager) unlockFor(r drainRequest) time.Time {
-	budget := plan.NewBudget(m.schedule, m.opts.Plan)
-	if r.resumed != nil {
-		return m.ledger.moment(r.resumed.HostEnd).Add(budget.Margin / 2)
-	}
-	end, limited := m.opts.Plan.HostEnd(plan.Announcement{Received: r.received, HostEnd: r.event.Deadline})
-	if !limited {
-		return r.received.Add(budget.Total())
-	}
-	return end.Add(-budget.Fit(end.Sub(r.received)).Margin / 2)
 }
 
 // newDrain is a drain that has not begun, without a queue of statuses and without earlier
@@ -99,13 +85,8 @@ func (d *drain) outlasts(event Event, received time.Time) bool {
 		return false
 	}
 	if release := d.release.Load(); release != nil {
-		return d.m.releaseFor(event, received).Before(*release)
+		return d.m.host.release(event, received).Before(*release)
 	}
-	end, limited := d.m.opts.Plan.HostEnd(plan.Announcement{Received: d.received, HostEnd: d.event.Deadline})
+	end, limited := d.m.host.end(d.event, d.received)
 	return !limited || event.Deadline.Before(end)
-}
-
-// releaseFor is when a host has to be let go that goes on at the deadline of an event.
-func (m *Manager) releaseFor(event Event, received time.Time) time.Time {
-	return event.Deadline.Add(-plan.NewBudget(nil, m.opts.Plan).Fit(event.Deadline.Sub(received)).Margin)
 }

@@ -147,9 +147,13 @@ func (l *loop) publish(d *drain, state NodeState) *publication {
 // request is what the next drain is begun for: a new shutdown, or that of a former agent.
 func (l *loop) request(event Event, received time.Time) drainRequest {
 	l.numbers++
-	request := drainRequest{event: event, number: l.numbers, received: received, began: received, hosted: l.announced, epoch: l.m.lock.suspend()}
+	request := drainRequest{
+		event: event, number: l.numbers, received: received, began: received, hosted: l.announced,
+		epoch: l.m.lock.suspend(), unlock: l.m.host.unlock(event, received),
+	}
 	if l.unfinished != nil {
 		request.resume(l.unfinished)
+		request.unlock = l.m.ledger.moment(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
 		l.unfinished = nil
 	}
 	return request
@@ -165,7 +169,7 @@ func (l *loop) newDrain(request drainRequest) *drain {
 		d.record.keep(err)
 	}
 	l.trouble = nil
-	l.m.lock.releaseAt(l.ctx, request.epoch, l.m.unlockFor(request))
+	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlock)
 	return d
 }
 

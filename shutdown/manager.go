@@ -38,6 +38,7 @@ type Manager struct {
 	terminating  atomic.Bool   // the same for good, since TerminateAll
 	refused      atomic.Uint64 // admissions, those that were stored included
 	lock         inhibitor
+	host         hostTime
 	last         lastReport
 	ledger       *ledger // made by Run
 
@@ -70,6 +71,7 @@ func NewManager(opts Options) (*Manager, error) {
 	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
 		m.schedule = opts.Config.Schedule(byPriority)
 	}
+	m.host = hostTime{schedule: m.schedule, options: m.opts.Plan}
 	m.settle = sync.OnceFunc(func() { close(m.ready) })
 	if m.lock.shown.Off = m.off(); !m.watches() {
 		m.settle()

@@ -159,10 +159,3 @@ func (s *podStatuses) awaitAll(ctx context.Context, table plan.Timetable) {
 	}
 	s.fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", s.queue.Pending(), err))
 }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}

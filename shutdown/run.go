@@ -26,7 +26,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	var kept sync.WaitGroup
 	if m.watches() {
 		l.keeper = m.newKeeper(calls)
-		m.logWish(ctx)
+		m.host.log(ctx)
 	} else {
 		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
@@ -40,7 +40,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	err := m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
 	until := time.Now()
 	if l.current != nil {
-		until = later(until, m.unlockFor(l.current.drainRequest))
+		until = later(until, l.current.unlock)
 	}
 	kept.Wait()
 	l.drains.Wait()
@@ -72,40 +72,14 @@ func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *st
 func (m *Manager) newKeeper(calls *call.Group) *keeper {
 	return &keeper{
 		source: m.opts.Source,
-		wish:   m.wish(),
-		short:  m.cuts,
+		wish:   m.host.wish(),
+		short:  m.host.cuts,
 		lock:   &m.lock,
 		calls:  calls,
 		post:   m.post,
 		settle: m.settle,
 		wake:   make(chan struct{}, 1),
 	}
-}
-
-// wish is what the host is asked to wait for: all that a drain needs, or the limit
-// that an operator has set.
-func (m *Manager) wish() time.Duration {
-	total := plan.NewBudget(m.schedule, m.opts.Plan).Total()
-	if m.opts.Plan.Limit != 0 {
-		return min(total, max(m.opts.Plan.Limit, 0))
-	}
-	return total
-}
-
-// logWish says once what the host is asked to wait for, part by part.
-func (m *Manager) logWish(ctx context.Context) {
-	b, logger := plan.NewBudget(m.schedule, m.opts.Plan), klog.FromContext(ctx)
-	if m.cuts(m.wish()) {
-		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", m.opts.Plan.Limit, "schedule", b.Schedule.Total())
-	}
-	logger.V(1).Info("Asking the host to delay its shutdown", "delay", m.wish(),
-		"pods", b.Schedule.Total(), "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
-		"containersFloor", b.Floor, "releaseMargin", b.Margin)
-}
-
-// cuts tells whether a host that waits for limit leaves a bucket less than its own.
-func (m *Manager) cuts(limit time.Duration) bool {
-	return plan.NewBudget(m.schedule, m.opts.Plan).Fit(limit).Schedule.Total() < m.schedule.Total()
 }
 
 // post hands a message to the loop; false: it reads no more.
@@ -127,11 +101,4 @@ func (l *loop) serve() {
 			return
 		}
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
