@@ -59,9 +59,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		flushes:      flushes,
 		times:        m.showTimes,
 	}
-	if request.resumed != nil {
-		r.header.Done = request.resumed.Done
-	}
+	r.header.Done = r.bucketsDone()
 	told := &podStatuses{reporter: m.opts.Reporter, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
 	d := &drain{
 		drainRequest: request,
@@ -70,7 +68,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		halt:         h,
 		hooks:        &hooks{opts: &m.opts, ctx: ctx, calls: calls, fail: r.fail},
 		statuses:     told,
-		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, fail: r.fail, roster: r.roster},
+		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, changed: r.podChanged, fail: r.fail, roster: r.roster},
 		record:       r,
 		left:         request.leftBefore(),
 	}

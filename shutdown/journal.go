@@ -12,6 +12,10 @@ import (
 // end at once the next one replaces it, and it need not be written at all.
 const storeLag = 10 * time.Millisecond
 
+// podLag is the same for what has become of a pod: many of them change at once, and a
+// kill is on the disk within 100 ms.
+const podLag = 50 * time.Millisecond
+
 // journal writes one file, one state after the other, each in a goroutine of those
 // who want it written: a disk that hangs holds nobody but those who want to wait.
 // A nil journal writes nothing.
@@ -27,6 +31,7 @@ type writing struct {
 	calls    *call.Group     // has the goroutine
 	shutdown uint64          // what an earlier one wants written is dropped
 	lag      time.Duration   // how long the write waits for one that replaces it
+	failed   func(error)     // is told why a write has failed
 }
 
 // entry is one write.
@@ -59,6 +64,9 @@ func (j *journal) write(w writing, store func() error) *call.Future[struct{}] {
 		var err error
 		if e.isDue(w) {
 			err = store()
+		}
+		if err != nil && w.failed != nil {
+			w.failed(err)
 		}
 		complete(struct{}{}, err)
 	})

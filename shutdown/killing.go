@@ -26,6 +26,7 @@ type killing struct {
 	calls    *call.Group
 	halt     halt
 	statuses *podStatuses
+	changed  func()          // has what has become of a pod stored
 	fail     func(error)     // has an error logged and reported; nil is none
 	earlier  []*kills.Roster // of drains whose pods may still end, the latest first
 	roster   *kills.Roster
@@ -82,6 +83,7 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 		Final:   func(err error) bool { return errors.Is(err, ErrNoRetry) },
 		Earlier: g.findEarlier,
 		Signalled: func(k *kills.Kill) {
+			g.changed()
 			if logger.Enabled() {
 				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(k.Pod), "gracePeriod", k.State().Seconds)
 			}
@@ -92,6 +94,7 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 	}
 	k.Ended = func(k *kills.Kill) {
 		state := k.State()
+		g.changed()
 		g.opts.Metrics.PodKilled(outcomeLabel(state))
 		switch {
 		case state.Err != nil:

@@ -144,11 +144,16 @@ func (m *Manager) Trigger(event Event) error {
 func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
 
 // Plan is what a shutdown would do if it began now: the pods of now, and the
-// host's limit as it was found last.
+// host's limit as it was found last. Where no schedule is configured it is what Trigger and
+// TerminateAll would do. It calls Options.Pods, and Options.Plan.PriorityOf, itself.
 func (m *Manager) Plan() plan.Plan {
 	opts := m.opts.Plan
 	if delay, asked := m.lock.limit(); asked && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
 		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would be no limit
 	}
-	return plan.New(m.schedule, m.opts.Pods(), opts)
+	pods := m.opts.Pods()
+	if len(m.schedule) == 0 {
+		return plan.New(ownGrace(pods), pods, opts)
+	}
+	return plan.New(m.schedule, pods, opts)
 }

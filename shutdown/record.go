@@ -3,8 +3,10 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -31,11 +33,13 @@ type record struct {
 	flushes bool // final statuses are told to somebody
 	times   func(began, ended time.Time)
 
-	header progress                 // how far the drain has come, without its report
-	beside []*call.Future[struct{}] // writes that nobody waits for
+	unsaved atomic.Bool // a write is due that has what has become of a pod
 
-	mu   sync.Mutex // guards errs
-	errs []error    // what went wrong beside the pods
+	mu       sync.Mutex                // guards all below
+	header   progress                  // how far the drain has come, without its report
+	errs     []error                   // what went wrong beside the pods
+	writes   [2]*call.Future[struct{}] // the last of either file; nil: none
+	unstored bool                      // a write has failed
 }
 
 // fail logs an error and keeps it for the report; nil is none.
@@ -67,20 +71,37 @@ func (r *record) begun() { r.saveTimes(time.Time{}) }
 
 // planned stores the timetable, beside the drain: a slow disk costs the pods nothing.
 func (r *record) planned(table plan.Timetable) {
+	r.mu.Lock()
 	r.header.Schedule, r.header.Late = table.Schedule(), !table.NotBefore().IsZero()
 	if !r.local {
 		r.header.Start, r.header.HostEnd = r.ledger.sinceBoot(table.First()), r.ledger.sinceBoot(table.Release())
 	}
-	r.saveBeside()
+	r.mu.Unlock()
+	r.saveBeside(storeLag)
 }
 
 // bucketsDone is how many buckets a former agent has done.
-func (r *record) bucketsDone() int { return r.header.Done }
+func (r *record) bucketsDone() int {
+	if r.resumed == nil {
+		return 0
+	}
+	return r.resumed.Done
+}
 
 // bucketDone stores, beside the drain, that bucket i is done.
 func (r *record) bucketDone(i int) {
+	r.mu.Lock()
 	r.header.Done = i + 1
-	r.saveBeside()
+	r.mu.Unlock()
+	r.saveBeside(storeLag)
+}
+
+// podChanged stores, beside the drain and within 100 ms, that a pod was signalled or has
+// ended. Of very many pods nothing is stored before the end.
+func (r *record) podChanged() {
+	if !r.local && r.unsaved.CompareAndSwap(false, true) && !r.storesLater() {
+		r.saveBeside(podLag)
+	}
 }
 
 // interrupted is the end of Run within the shutdown: what is stored stays as it is.
@@ -97,40 +118,56 @@ func (r *record) ended(ended, until time.Time) {
 		outline := r.outline(ended)
 		report = func() Report { return outline }
 	}
-	_, err := r.save(0, report).Await(r.ctx, until)
-	if err != nil && r.ctx.Err() == nil {
-		r.fail(err)
+	if _, err := r.save(0, report).Await(r.ctx, until); errors.Is(err, errTimeSpent) {
+		r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
 	}
 }
 
 // endedBeside stores what ended has left for later.
 func (r *record) endedBeside(ended time.Time) {
 	if r.storesLater() {
-		r.beside = append(r.beside, r.save(0, r.result(ended)))
+		r.save(0, r.result(ended))
 	}
 }
 
 // conclude makes the report of a drain whose pods have all ended, and stores it
 // if it says more than what is stored.
 func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
-	for _, write := range r.beside {
-		r.awaitWrite(write)
+	r.awaitWrites()
+	if straggled && !r.halt.interrupted() {
+		r.save(0, r.result(ended))
+		r.awaitWrites()
 	}
 	report := r.result(ended)()
 	r.last.set(report.Started, func() Report { return report })
-	if straggled && !r.halt.interrupted() {
-		r.awaitWrite(r.save(0, func() Report { return report }))
-		report.Errors = texts(r.failures())
-		r.last.set(report.Started, func() Report { return report })
-	}
 	return report, errors.Join(r.failures()...)
 }
 
-// awaitWrite waits for a write, and keeps its error. A disk that hangs is waited for as
+// awaitWrites waits for the last write of either file. A disk that hangs is waited for as
 // long as Run waits for others that do.
-func (r *record) awaitWrite(write *call.Future[struct{}]) {
-	_, err := write.Await(context.WithoutCancel(r.ctx), time.Now().Add(hangTime))
-	r.fail(err)
+func (r *record) awaitWrites() {
+	r.mu.Lock()
+	writes := r.writes
+	r.mu.Unlock()
+	for _, write := range writes {
+		if write == nil {
+			continue
+		}
+		if _, err := write.Await(context.WithoutCancel(r.ctx), time.Now().Add(hangTime)); errors.Is(err, errTimeSpent) {
+			r.fail(fmt.Errorf("failed to store the shutdown state: %w", err))
+		}
+	}
+}
+
+// notStored reports the first write that fails; all that follow fail for the same reason.
+func (r *record) notStored(err error) {
+	r.mu.Lock()
+	again := r.unstored
+	r.unstored = true
+	r.mu.Unlock()
+	if !again {
+		r.fail(err)
+	}
 }
 
 // storesLater tells whether the pods' reports are stored beside the release.
@@ -138,26 +175,30 @@ func (r *record) storesLater() bool { return len(r.roster.All()) > podsStoredAtO
 
 // saveBeside stores how far the drain has come while it goes on. Of very many pods it
 // stores the outline only: writing it must not cost those that follow.
-func (r *record) saveBeside() {
+func (r *record) saveBeside(lag time.Duration) {
 	report := r.result(time.Time{})
 	if r.storesLater() {
 		outline := r.outline(time.Time{})
 		report = func() Report { return outline }
 	}
-	r.beside = append(r.beside, r.save(storeLag, report))
+	r.save(lag, report)
 }
 
-// save stores how far the drain has come.
+// save stores how far the drain has come, with the report as it is when its turn comes.
 func (r *record) save(lag time.Duration, report func() Report) *call.Future[struct{}] {
 	if r.local {
 		return noWrite()
 	}
-	header := r.header
-	return r.ledger.writeProgress(r.writing(lag), func() progress {
-		p := header
+	write := r.ledger.writeProgress(r.writing(lag), func() progress {
+		r.unsaved.Store(false)
+		r.mu.Lock()
+		p := r.header
+		r.mu.Unlock()
 		p.Report = report()
 		return p
 	})
+	r.wrote(0, write)
+	return write
 }
 
 // saveTimes stores the start and the end of a shutdown of the node, and shows them.
@@ -166,11 +207,17 @@ func (r *record) saveTimes(ended time.Time) {
 		return
 	}
 	r.times(r.began, ended)
-	r.beside = append(r.beside, r.ledger.writeTimes(r.writing(storeLag), times{StartTime: r.began, EndTime: ended}))
+	r.wrote(1, r.ledger.writeTimes(r.writing(storeLag), times{StartTime: r.began, EndTime: ended}))
+}
+
+func (r *record) wrote(file int, write *call.Future[struct{}]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes[file] = write
 }
 
 func (r *record) writing(lag time.Duration) writing {
-	return writing{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag}
+	return writing{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag, failed: r.notStored}
 }
 
 // outline is the report without its pods.
@@ -190,13 +237,13 @@ func (r *record) outline(ended time.Time) Report {
 // it. It may be asked by another goroutine while the drain goes on. A pod that a former
 // agent has signalled too is in it once, as this one knows it.
 func (r *record) result(ended time.Time) func() Report {
-	outline, all := r.outline(ended), r.roster.All()
+	outline := r.outline(ended)
 	var before []PodReport
 	if r.resumed != nil {
 		before = r.resumed.Report.Pods
 	}
 	return func() Report {
-		report, again := outline, map[types.NamespacedName]bool{}
+		report, again, all := outline, map[types.NamespacedName]bool{}, r.roster.All()
 		pods := make([]PodReport, 0, len(all))
 		for _, k := range all {
 			if state := k.State(); state.Signalled {

@@ -3,6 +3,9 @@ package shutdown_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +53,28 @@ func TestReport(t *testing.T) {
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
 		}, n.report())
+	})
+}
+
+// That a pod was signalled, and that it has ended, is on the disk within 100 ms.
+func TestKillsAreStoredAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Second}, "db": {Takes: 2 * time.Second}}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		onDisk := func() string {
+			data, err := os.ReadFile(filepath.Join(dir, progressFile))
+			require.NoError(t, err)
+			return string(data)
+		}
+		n.announce()
+		n.pass(100 * time.Millisecond)
+		require.Contains(t, onDisk(), "uid-web")
+		require.Contains(t, onDisk(), "uid-db")
+		require.NotContains(t, onDisk(), "Graceful")
+		n.pass(time.Second)
+		require.Equal(t, 1, strings.Count(onDisk(), "Graceful"))
 	})
 }
 

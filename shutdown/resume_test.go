@@ -313,7 +313,7 @@ func TestUnfinishedInAnotherBoot(t *testing.T) {
 		require.True(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
 		require.Zero(t, n.report().Ended)
-		require.Len(t, n.report().Pods, 1, "what was done when it was stored last")
+		require.Len(t, n.report().Pods, 2, "what was signalled when it was stored last")
 	})
 }
 
