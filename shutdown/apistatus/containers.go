@@ -77,12 +77,15 @@ func initialized(pod *v1.Pod) bool {
 	if slices.ContainsFunc(pod.Status.ContainerStatuses, func(status v1.ContainerStatus) bool { return hasRun(&status) }) {
 		return true
 	}
-	inits := pod.Status.InitContainerStatuses
-	if len(inits) < len(pod.Spec.InitContainers) {
+	inits, last := pod.Status.InitContainerStatuses, len(pod.Spec.InitContainers)-1
+	if len(inits) <= last {
 		return false
 	}
-	last := &inits[len(inits)-1]
-	return succeeded(last.State) || succeeded(last.LastTerminationState) || last.Started != nil && *last.Started
+	status := &inits[last]
+	if isSidecar(&pod.Spec.InitContainers[last]) {
+		return status.Started != nil && *status.Started
+	}
+	return succeeded(status.State) || succeeded(status.LastTerminationState)
 }
 
 // hasRun tells whether there is any sign that a container was started.
@@ -117,11 +120,16 @@ func mayRun(pod *v1.Pod) bool {
 	return len(known) == 0 || slices.ContainsFunc(longRunning(&pod.Spec), func(name string) bool { return !known[name] })
 }
 
+// isSidecar tells whether an init container runs as long as its pod (KEP-753).
+func isSidecar(container *v1.Container) bool {
+	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
 // longRunning names the containers of a pod that run as long as it does.
 func longRunning(spec *v1.PodSpec) []string {
 	var names []string
 	for i := range spec.InitContainers {
-		if policy := spec.InitContainers[i].RestartPolicy; policy != nil && *policy == v1.ContainerRestartPolicyAlways {
+		if isSidecar(&spec.InitContainers[i]) {
 			names = append(names, spec.InitContainers[i].Name)
 		}
 	}

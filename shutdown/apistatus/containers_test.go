@@ -94,7 +94,7 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 		"an init was started":   {lists{[]string{waits, restarts, waits}, []string{waits}, nil}, lists{[]string{unknown, unknown, waits}, []string{waits}, nil}},
 		"nothing was started":   {lists{[]string{waits, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
 		"the inits are through": {lists{[]string{succeeds, succeeds}, []string{waits}, nil}, lists{[]string{succeeds, succeeds}, []string{unknown}, nil}},
-		"the sidecar is up":     {lists{[]string{succeeds, runs}, []string{waits}, nil}, lists{[]string{succeeds, unknown}, []string{unknown}, nil}},
+		"the last init runs":    {lists{[]string{succeeds, runs}, []string{waits}, nil}, lists{[]string{succeeds, unknown}, []string{waits}, nil}},
 		"an init failed":        {lists{[]string{interrupt, waits}, []string{waits}, nil}, lists{[]string{interrupt, waits}, []string{waits}, nil}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
@@ -115,12 +115,24 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 			})
 		}
 	}
-	t.Run("init containers of which nothing is told", func(t *testing.T) {
-		pod := running("web")
-		pod.Spec.InitContainers = containersOf(1, nil)
-		pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statedAll([]string{waits})
-		require.Equal(t, []string{waits}, words(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
-	})
+	for name, test := range map[string]struct {
+		inits []v1.Container
+		told  []string
+		want  string
+	}{
+		"of no init container is anything told":  {containersOf(1, nil), nil, waits},
+		"of the last one nothing is told":        {containersOf(2, nil), []string{succeeds}, waits},
+		"a sidecar is the last one, and is up":   {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{runs}, unknown},
+		"a sidecar is the last one, and was not": {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{restarts}, waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := running("web")
+			pod.Spec.InitContainers = test.inits
+			pod.Status.InitContainerStatuses = statedAll(test.told)
+			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statedAll([]string{waits})
+			require.Equal(t, []string{test.want}, words(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
+		})
+	}
 }
 
 // A pod that is left as it is: its containers' statuses are told when one has ended.
@@ -184,4 +196,9 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 			require.Equal(t, test.removed, len(c.all("delete")) == 1)
 		})
 	}
+	t.Run("handed in without a spec", func(t *testing.T) {
+		pod := deleted(running("web"))
+		pod.Spec = v1.PodSpec{}
+		require.Empty(t, flush(t, running("web"), pod).all("delete"))
+	})
 }

@@ -65,7 +65,9 @@ func TestPodsThatNobodyTakesOut(t *testing.T) {
 func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	t.Helper()
 	c := newCluster(pod)
-	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), running("web")))
+	own := running("web")
+	own.Generation = 1
+	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), own))
 	return c.pod(t, pod.Name).Status.Conditions[2], c
 }
 
@@ -137,8 +139,10 @@ func TestPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Status.Conditions[2] = takenOut()
+			pod.Status.Conditions[2].ObservedGeneration = 2 // somebody knew more than the node
 			test.change(pod)
 			got, _ := restore(t, pod)
+			require.EqualValues(t, 2, got.ObservedGeneration)
 			require.Equal(t, test.status, got.Status)
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)
