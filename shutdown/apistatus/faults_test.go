@@ -15,7 +15,7 @@ import (
 )
 
 // patience is what a request may take in tests in which one hangs.
-const patience = 200 * time.Millisecond
+const patience = 500 * time.Millisecond
 
 // outcome is what a FlushPod gave, and what the server has afterwards.
 type outcome struct {
@@ -94,7 +94,7 @@ func TestFaultsOfAServer(t *testing.T) {
 }
 
 func TestADeadServer(t *testing.T) {
-	_, pods := crowd(30)
+	_, pods := crowd(20)
 	for name, kill := range map[string]func(*apiserverproxy.Proxy){
 		"refuses": (*apiserverproxy.Proxy).Die,
 		"hangs": func(proxy *apiserverproxy.Proxy) {
@@ -110,7 +110,7 @@ func TestADeadServer(t *testing.T) {
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 300, "%v", err)
 			}
-			require.Less(t, time.Since(began), 20*patience, "three times a request, on a busy machine")
+			require.Less(t, time.Since(began), 20*patience, "twice a request, on a busy machine")
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			require.ErrorIs(t, r.PublishNode(ctx, reboot), context.DeadlineExceeded)
