@@ -23,10 +23,10 @@ type Fault struct {
 	// usual reason. A 409 is an AlreadyExists for a POST, for all else a Conflict. 0: the
 	// request is carried out.
 	Status int
-	// RetryAfter goes with Status, in whole seconds, rounded up: client-go waits that
-	// long and tries again by itself, up to ten times. 0: nothing is said, and client-go
-	// gives the error to its caller, but for a 429, which it takes for a second. Below
-	// 0 is as 0.
+	// RetryAfter goes with Status, in whole seconds, rounded up: after a 429 or a 5xx
+	// client-go waits that long and tries again by itself, up to ten times, unless
+	// rest.Request.MaxRetries says otherwise. 0 or less: nothing is said, and client-go
+	// gives the error to its caller.
 	RetryAfter time.Duration
 	// Lost carries the request out and closes the connection without an answer; with
 	// Hang it is left open.

@@ -39,10 +39,10 @@ func TestACancelledShutdownIsTakenBack(t *testing.T) {
 
 func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
 	bubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
-		require.NoError(t, c.reporter(t).MarkReady(t.Context(), a.pods, false))
+		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
 		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "those who are connected are still served")
-		require.NoError(t, c.reporter(t).MarkReady(t.Context(), a.pods, true))
+		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[2].Status)
 	})
 }

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// ClientQPS is how many requests a client of [NewClient] makes in a second, on
+	// clientQPS is how many requests a client of [NewClient] makes in a second, on
 	// the whole. The default of client-go is 5, the kubelet's 50: 500 final statuses
-	// would take 200 s with the one, 20 s with the other.
-	ClientQPS = 1000
-	// ClientBurst is how many it makes at once: the three (get, patch, delete) of 500
-	// pods.
-	ClientBurst = 1500
+	// would take 100 s with the one, 10 s with the other.
+	clientQPS = 1000
+	// clientBurst is how many it makes at once: the three (readiness, status, delete)
+	// of 500 pods.
+	clientBurst = 1500
 )
 
 // NewClient makes a client for a [Reporter] out of an agent's config, which is
-// copied. Its budget of requests ([ClientQPS], [ClientBurst]) and its connections
+// copied. Its budget of requests (1,000 a second, 1,500 at once) and its connections
 // are its own, so that neither waits for the other's; who it is, the user agent
 // included, and a Transport of the config's own are kept.
 //
@@ -33,7 +33,7 @@ func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 		return nil, errors.New("rest.Config is required")
 	}
 	own := rest.CopyConfig(config)
-	own.QPS, own.Burst, own.RateLimiter = ClientQPS, ClientBurst, nil
+	own.QPS, own.Burst, own.RateLimiter = clientQPS, clientBurst, nil
 	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	if len(own.NextProtos) == 0 {
 		own.NextProtos = []string{"http/1.1"}

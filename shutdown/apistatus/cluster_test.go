@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -42,6 +41,9 @@ type cluster struct {
 	*fake.Clientset
 	// fault is asked before each call; nil: nothing goes wrong.
 	fault func(ctx context.Context, c call) error
+	// keep leaves a pod as it is when its status is patched: unlike an API server the
+	// fake clientset takes a patch with another UID.
+	keep bool
 
 	mu    sync.Mutex // guards calls
 	calls []call
@@ -73,13 +75,6 @@ func (c *cluster) reporter(t *testing.T, change ...func(*apistatus.Options)) *ap
 	r, err := apistatus.New(opts)
 	require.NoError(t, err)
 	return r
-}
-
-// reset forgets the calls so far.
-func (c *cluster) reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls = nil
 }
 
 // verbs are those of the calls so far, in order.
@@ -162,6 +157,9 @@ func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, da
 	if err := p.c.called(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
+	if p.c.keep {
+		return p.PodInterface.Get(ctx, name, metav1.GetOptions{})
+	}
 	return p.PodInterface.Patch(ctx, name, as, data, options, sub...)
 }
 
@@ -213,15 +211,16 @@ func first(n int, verb string, err error) func(context.Context, call) error {
 // errRefused is an error of a network.
 var errRefused = errors.New("connect: connection refused")
 
-// names are those of the pods that were not acknowledged.
-func names(t *testing.T, err error) []string {
-	t.Helper()
-	var unflushed *shutdown.UnflushedError
-	ok := errors.As(err, &unflushed)
-	require.True(t, ok, "%v", err)
-	var names []string
-	for _, pod := range unflushed.Pods {
-		names = append(names, pod.String())
+// slow lets time pass before each call.
+func slow(d time.Duration) func(context.Context, call) error {
+	return func(context.Context, call) error {
+		<-time.After(d)
+		return nil
 	}
-	return names
+}
+
+// timeout is the test's context with less time.
+func timeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
 }

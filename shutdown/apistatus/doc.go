@@ -20,43 +20,51 @@
 // whose own loop writes the conditions of the node takes them from [NodeConditions],
 // or its next heartbeat says Ready again.
 //
-// The pods: each gets its final status in one update, as the kubelet's status
-// manager writes it (KEP-3329: the phase together with DisruptionTarget), on top of
-// what the API server has. Succeeded is kept, a pod that Failed for a reason of its
-// own keeps that, and what other writers know stays. A pod with a deletion timestamp
-// is deleted then; of a static pod it is the mirror pod that gets the status.
+// The pods: [Reporter.FlushPod] gives a pod its final status in one patch, as the
+// kubelet's status manager writes it (KEP-3329: the phase together with
+// DisruptionTarget), and deletes one with a deletion timestamp afterwards. The patch is
+// made of what the pod says, without reading it first, and the pod's UID is its
+// precondition. What only other writers know (addresses, readiness gates, PodScheduled)
+// stays; phase, reason, message and the lists of containers' statuses are the node's to
+// say. A container that has ended without anybody telling its exit code is written as
+// the kubelet does it: terminated, 137, ContainerStatusUnknown. Of a static pod it is
+// the mirror pod that gets the status; that one is read first, since only its
+// annotations tell whose mirror it is.
 //
-// Services: [Reporter.MarkReady] makes pods not ready before they are stopped, since
+// Services: [Reporter.MarkNotReady] makes a pod not ready before it is stopped, since
 // a pod that its node ends has no deletion timestamp by which an EndpointSlice
-// would know it (k/k#105780). [EndpointConditions] gives the conditions of an
-// endpoint on its way out to those who write EndpointSlices themselves.
+// would know it (k/k#105780). [Reporter.RestoreReadiness] takes that back.
+// [EndpointConditions] gives the conditions of an endpoint on its way out to those who
+// write EndpointSlices themselves.
 //
 // It reads nodes and pods, patches nodes/status and pods/status, and deletes pods:
 // what the API server lets a kubelet do with its own node.
 //
 // # Concurrency properties
 //
-// All methods of a [Reporter] may be called concurrently. A call writes at most
-// [Options.Workers] pods at the same time, returns soon after its context has
-// ended, and leaves no goroutine behind. Pods that are handed in are only read.
+// All methods of a [Reporter] may be called concurrently. None starts a goroutine, and
+// each returns when its context ends. Pods that are handed in are only read.
 //
 // # Failure modes
 //
-// What another writer, a busy or dead server or the network is in the way of is
-// tried again until the context ends, with a jittered backoff of 20 to 500 ms;
-// every attempt begins with what is there, so that an answer that was lost costs a
-// request and nothing else. An attempt has a bound of its own that doubles, so that
-// one that is stuck does not cost all of the time. A refusal (400, 401, 403, 422) is
-// final. A pod in difficulties makes room for others between its attempts. The
-// error is a *[shutdown.UnflushedError] that names every pod that was not
-// acknowledged, and each kind of reason once.
+// A method for a pod makes one attempt, and each of its requests has a time of its own
+// ([Options.RequestTimeout]). client-go's own repetition of what is answered with
+// Retry-After is off, so that a server that limits is heard at once: who calls decides
+// when to try again, and finds in the error what the API server has said
+// (k8s.io/apimachinery/pkg/api/errors: SuggestsClientDelay, IsForbidden and the like).
+// None of these errors is final: API servers that are starting give 403 to everybody. A
+// pod that is gone is acknowledged, be it that another one has its name: the API server
+// answers 404, 422, which names metadata.uid, or 409, and then the pod is looked at.
+// Where an answer was lost the call may be made again: it writes the same.
 //
-// A decision holds for what was read: patches carry the UID and the version of the
-// object, and a conflict is another attempt.
+// [Reporter.PublishNode] decides by what it reads, with the node's version as a
+// precondition, and tries again by itself: after 20 to 500 ms, or as long as the
+// server asks for, until its context ends or the API server says no (400, 401, 403,
+// 422). Its attempts have a second, and then twice as much each, at first a quarter of
+// what its context leaves at most: one that is stuck does not cost all of the time.
 //
 // # Testing
 //
-// Package apistatustest has an API server over TCP that can be slowed, made to
-// conflict, to time out and to die. client-go's fake clientset works too, in
-// bubbles of testing/synctest as well; it minds neither UIDs nor versions.
+// client-go's fake clientset works, in bubbles of testing/synctest as well; it minds
+// neither UIDs nor versions.
 package apistatus

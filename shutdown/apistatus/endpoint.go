@@ -9,7 +9,7 @@ import (
 
 // EndpointConditions are the conditions of a terminating pod's endpoint in an
 // EndpointSlice (KEP-1672): not ready, terminating, and serving as long as its
-// Ready condition is True. A pod that [Reporter.MarkReady] has taken out serves as
+// Ready condition is True. A pod that [Reporter.MarkNotReady] has taken out serves as
 // long as its containers are ready: it was taken out so that nobody new comes, and
 // still answers those who are there. A nil pod serves nothing.
 func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {

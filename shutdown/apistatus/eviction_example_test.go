@@ -15,7 +15,7 @@ import (
 // services, is killed through the same door as in a shutdown, and is said to have been
 // evicted.
 func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) error {
-	if err := reporter.MarkReady(ctx, []*v1.Pod{pod}, false); err != nil {
+	if err := reporter.MarkNotReady(ctx, pod); err != nil {
 		fmt.Println(err) // no reason not to evict it
 	}
 	result, err := killer.KillPod(ctx, pod, req)
@@ -27,19 +27,18 @@ func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.Po
 		evicted.Status = *result.Status
 	}
 	req.SetStatus(&evicted.Status)
-	return reporter.FlushPods(ctx, []*v1.Pod{&evicted})
+	return reporter.FlushPod(ctx, &evicted) // one attempt: an agent tries again
 }
 
 func ExampleReporter_eviction() {
 	pod := running("web")
-	server, reporter, err := report(pod)
+	client, reporter, err := report(pod)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-		now, _ := server.Pod(pod.Namespace, pod.Name)
-		for _, c := range now.Status.Conditions {
+	killer := shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+		for _, c := range show(ctx, client, pod.Name).Status.Conditions {
 			if c.Type == v1.PodReady {
 				fmt.Printf("kill %s within %d s: %s %s, %s\n", pod.Name, req.GracePeriodSeconds, c.Type, c.Status, c.Message)
 			}
@@ -48,12 +47,10 @@ func ExampleReporter_eviction() {
 	})
 	err = evict(context.Background(), reporter, killer, pod, podkiller.HardEviction("The node was low on resource: memory."))
 	fmt.Println(err)
-	evicted, _ := server.Pod("default", "web")
+	evicted := show(context.Background(), client, "web")
 	fmt.Println(evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message)
-	fmt.Println(server.Close())
 	// Output:
 	// kill web within 1 s: Ready False, Pod is being terminated by its node.
 	// <nil>
 	// Failed Evicted The node was low on resource: memory.
-	// <nil>
 }

@@ -2,46 +2,54 @@ package apistatus_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
-	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
 )
 
-// report starts an API server with a node and a pod, and makes a reporter for it.
-func report(pod *v1.Pod) (*apistatustest.Server, *apistatus.Reporter, error) {
-	server, err := apistatustest.Start(nodeOf(ready), pod)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := apistatus.NewClient(&rest.Config{Host: server.URL()})
-	if err != nil {
-		return nil, nil, err
-	}
+// report makes a reporter for a cluster of client-go's fake clientset, in which a node
+// and a pod are. An agent has its client from [apistatus.NewClient].
+func report(objects ...runtime.Object) (kubernetes.Interface, *apistatus.Reporter, error) {
+	client := fake.NewClientset(objects...)
 	reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName})
-	return server, reporter, err
+	return client, reporter, err
+}
+
+// show gets a pod.
+func show(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
+	pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	return pod
 }
 
 func ExampleReporter_PublishNode() {
-	server, reporter, err := report(running("web"))
+	ctx := context.Background()
+	client, reporter, err := report(nodeOf(ready))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, state := range []shutdown.NodeState{{ShuttingDown: true, Kind: shutdown.KindReboot}, {}} {
-		fmt.Println(reporter.PublishNode(context.Background(), state))
-		node, _ := server.Node(nodeName)
+		fmt.Println(reporter.PublishNode(ctx, state))
+		node, err := client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		for _, c := range node.Status.Conditions {
 			fmt.Println(c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-	fmt.Println(server.Close())
 	// Output:
 	// <nil>
 	// Ready False KubeletNotReady node is shutting down
@@ -49,48 +57,42 @@ func ExampleReporter_PublishNode() {
 	// <nil>
 	// Ready True KubeletReady kubelet is posting ready status
 	// GracefulNodeShutdownInProgress False NodeShutdown no node shutdown is in progress
-	// <nil>
 }
 
-func ExampleReporter_FlushPods() {
-	server, reporter, err := report(running("web"))
+func ExampleReporter_FlushPod() {
+	ctx := context.Background()
+	client, reporter, err := report(running("web"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	final := running("web") // what the node knows of its end
-	final.Status.Phase, final.Status.Reason = v1.PodFailed, shutdown.TerminatedReason
-	fmt.Println(reporter.FlushPods(context.Background(), []*v1.Pod{final}))
-	pod, _ := server.Pod("default", "web")
+	final.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: shutdown.TerminatedReason}
+	final.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+	fmt.Println(reporter.FlushPod(ctx, final))
+	pod := show(ctx, client, "web")
 	fmt.Println(pod.Status.Phase, pod.Status.Reason, pod.Status.PodIP)
-
-	server.Die()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	var unflushed *shutdown.UnflushedError
-	errors.As(reporter.FlushPods(ctx, []*v1.Pod{final}), &unflushed)
-	fmt.Println(unflushed.Pods)
-	fmt.Println(server.Close())
+	app := pod.Status.ContainerStatuses[0]
+	fmt.Println(app.Name, app.State.Terminated.ExitCode, app.State.Terminated.Reason)
 	// Output:
 	// <nil>
 	// Failed Terminated 10.0.0.7
-	// [default/web]
-	// <nil>
+	// app 137 ContainerStatusUnknown
 }
 
-func ExampleReporter_MarkReady() {
-	server, reporter, err := report(running("web"))
+func ExampleReporter_MarkNotReady() {
+	ctx := context.Background()
+	client, reporter, err := report(running("web"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, ready := range []bool{false, true} {
-		fmt.Println(reporter.MarkReady(context.Background(), []*v1.Pod{running("web")}, ready))
-		pod, _ := server.Pod("default", "web")
+	for _, call := range []func(context.Context, *v1.Pod) error{reporter.MarkNotReady, reporter.RestoreReadiness} {
+		fmt.Println(call(ctx, running("web")))
+		pod := show(ctx, client, "web")
 		fmt.Printf("%s %q\n", pod.Status.Conditions[2].Status, pod.Status.Conditions[2].Message)
 		fmt.Println("serves:", *apistatus.EndpointConditions(pod).Serving)
 	}
-	fmt.Println(server.Close())
 	// Output:
 	// <nil>
 	// False "Pod is being terminated by its node."
@@ -98,7 +100,6 @@ func ExampleReporter_MarkReady() {
 	// <nil>
 	// True ""
 	// serves: true
-	// <nil>
 }
 
 func ExampleNodeConditions() {

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -19,18 +18,20 @@ import (
 // own heartbeat nor the node controller's Unknown is overruled. What is known
 // already is not written again.
 //
-// It tries until a moment before ctx ends, but for a refusal and for a node that does
-// not exist.
+// It tries until a moment before ctx ends (a twentieth of the time that is left, 50 ms
+// at most), so that who waits no longer than ctx hears why it failed. A refusal (400,
+// 401, 403, 422) and a node that does not exist end it at once: what is to become of
+// them is for the caller to say.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	ctx, cancel := inTime(ctx)
 	defer cancel()
-	return r.retry(ctx, nil, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
+	return retry(ctx, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
 }
 
 // publishOnce reads the node and writes the conditions that are to change.
 func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) error {
-	nodes, name := r.opts.Client.CoreV1().Nodes(), r.opts.NodeName
-	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	name := r.opts.NodeName
+	node, err := r.api.getNode(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %q does not exist: %w", name, err)
 	}
@@ -43,7 +44,7 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 	}
 	patch, err := nodePatch(node, after)
 	if err == nil {
-		_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		err = r.api.patchNodeStatus(ctx, name, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("failed to patch the status of node %q: %w", name, err)

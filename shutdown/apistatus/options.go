@@ -11,36 +11,33 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-const (
-	// DefaultWorkers is how many pods are written at the same time: as many
-	// connections to one host as client-go keeps open between requests.
-	DefaultWorkers = 25
-	// DefaultAttemptTimeout is what the first attempt of a write has at most.
-	DefaultAttemptTimeout = time.Second
-)
+// defaultRequestTimeout is longer than a server that can be worked with takes for an
+// answer, and shorter than the 2.5 s that a drain waits for the next acknowledgement:
+// what hangs on a dead connection is asked again on a new one before the drain takes
+// the server for dead.
+const defaultRequestTimeout = 2 * time.Second
 
 // Options say what a [Reporter] reports, and to whom.
 type Options struct {
 	// Client speaks to the API server. Required. [NewClient] makes one whose requests
-	// are not held back behind those of the rest of the agent.
+	// are not held back behind those of the rest of the agent. Requests are made with
+	// its CoreV1().RESTClient() where it has one.
 	Client kubernetes.Interface
 	// NodeName is the name of the node's object. Required.
 	NodeName string
 	// Ready gives the node's Ready condition as it is without a shutdown; its type is
 	// set, its times are not read. Nil: True, with the kubelet's reason and message.
 	Ready func() v1.NodeCondition
-	// Workers is how many pods are written at the same time. 0: [DefaultWorkers].
-	Workers int
-	// AttemptTimeout bounds the first attempt to write a pod or a node, as does a
-	// quarter of the time that its context leaves, and each further one has twice as
-	// much as the one before. 0: [DefaultAttemptTimeout].
-	AttemptTimeout time.Duration
+	// RequestTimeout bounds each request, besides the context of the call. 0: 2 s,
+	// which is less than a drain waits for the answer of a server that may be dead.
+	RequestTimeout time.Duration
 }
 
 // Reporter writes the state of a node and the final statuses of its pods. All its
 // methods may be called concurrently.
 type Reporter struct {
 	opts Options
+	api  requests
 }
 
 var (
@@ -53,7 +50,8 @@ func New(opts Options) (*Reporter, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	return &Reporter{opts: opts.withDefaults()}, nil
+	opts = opts.withDefaults()
+	return &Reporter{opts: opts, api: requests{client: opts.Client, timeout: opts.RequestTimeout}}, nil
 }
 
 // validate names every field that is wrong, and its value.
@@ -65,11 +63,8 @@ func (o Options) validate() error {
 	if o.NodeName == "" {
 		errs = append(errs, errors.New("Options.NodeName is required"))
 	}
-	if o.Workers < 0 {
-		errs = append(errs, fmt.Errorf("Options.Workers must not be negative: %d", o.Workers))
-	}
-	if o.AttemptTimeout < 0 {
-		errs = append(errs, fmt.Errorf("Options.AttemptTimeout must not be negative: %v", o.AttemptTimeout))
+	if o.RequestTimeout < 0 {
+		errs = append(errs, fmt.Errorf("Options.RequestTimeout must not be negative: %v", o.RequestTimeout))
 	}
 	return errors.Join(errs...)
 }
@@ -79,11 +74,8 @@ func (o Options) withDefaults() Options {
 	if o.Ready == nil {
 		o.Ready = kubeletReady
 	}
-	if o.Workers == 0 {
-		o.Workers = DefaultWorkers
-	}
-	if o.AttemptTimeout == 0 {
-		o.AttemptTimeout = DefaultAttemptTimeout
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = defaultRequestTimeout
 	}
 	return o
 }

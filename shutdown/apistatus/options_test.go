@@ -17,11 +17,10 @@ import (
 )
 
 func TestOptionsNameAllThatIsWrong(t *testing.T) {
-	_, err := apistatus.New(apistatus.Options{Workers: -1, AttemptTimeout: -time.Second})
+	_, err := apistatus.New(apistatus.Options{RequestTimeout: -time.Second})
 	require.EqualError(t, err, `Options.Client is required
 Options.NodeName is required
-Options.Workers must not be negative: -1
-Options.AttemptTimeout must not be negative: -1s`)
+Options.RequestTimeout must not be negative: -1s`)
 }
 
 func TestClientKeepsWhoItIs(t *testing.T) {
@@ -56,7 +55,7 @@ func TestClientHasABudgetOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	limiter := client.CoreV1().RESTClient().GetRateLimiter()
 	require.NotEqual(t, shared, limiter)
-	require.InDelta(t, apistatus.ClientQPS, limiter.QPS(), 0)
+	require.InDelta(t, 1000, limiter.QPS(), 0)
 	for range 3 * 500 {
 		require.True(t, limiter.TryAccept(), "all that 500 pods need")
 	}

@@ -1,89 +1,179 @@
 package apistatus_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
+// anotherUID is the answer to a patch of a pod whose name another one has.
+var anotherUID = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{
+	field.Invalid(field.NewPath("metadata", "uid"), "uid-web", "field is immutable"),
+})
+
 func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
-	for name, c := range map[string]*cluster{
-		"gone": newCluster(),
-		"another of its name": newCluster(func() *v1.Pod {
-			pod := running("web")
-			pod.UID = "another"
-			return pod
-		}()),
+	another := running("web")
+	another.UID = "another"
+	for name, test := range map[string]struct {
+		server *v1.Pod
+		verb   string
+		err    error
+		want   []string
+	}{
+		"gone":                            {nil, "patch status", answered(http.StatusNotFound), []string{"patch status"}},
+		"another of its name":             {another, "patch status", anotherUID, []string{"patch status"}},
+		"another of its name, a conflict": {another, "patch status", answered(http.StatusConflict), []string{"patch status", "get"}},
+		"gone, a conflict":                {nil, "patch status", answered(http.StatusConflict), []string{"patch status", "get"}},
+		"gone when it is deleted":         {running("web"), "delete", answered(http.StatusNotFound), []string{"patch status", "delete"}},
+		"another when it is deleted":      {another, "delete", answered(http.StatusConflict), []string{"patch status", "delete", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := ended(running("web"))
-			pod.DeletionTimestamp = &before
-			require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}))
-			require.NoError(t, c.reporter(t).MarkReady(t.Context(), []*v1.Pod{pod}, false))
-			require.Equal(t, []string{"get", "get"}, c.verbs())
+			c := newCluster()
+			if test.server != nil {
+				c = newCluster(test.server)
+			}
+			c.fault = first(1, test.verb, test.err)
+			pod := deleted(ended(running("web")))
+			if test.verb == "delete" && test.server == another { // the fake clientset takes the patch
+				c.keep = true
+			}
+			require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
+			require.Equal(t, test.want, c.verbs())
 		})
 	}
-	t.Run("between two requests", func(t *testing.T) {
-		c := newCluster(running("web"))
-		c.fault = first(1, "patch status", answered(http.StatusNotFound))
-		require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{ended(running("web"))}))
+	t.Run("before its readiness", func(t *testing.T) {
+		c := newCluster()
+		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), running("web")))
+		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), running("web")))
+		require.Equal(t, []string{"patch status", "get"}, c.verbs())
 	})
+}
+
+// What an error says is heard through what is put around it.
+func TestErrorsAreTheServersOwn(t *testing.T) {
+	limited := apierrors.NewTooManyRequests("slow down", 7)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
+	somebody := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
+	for name, test := range map[string]struct {
+		err  error
+		is   func(error) bool
+		want []string
+	}{
+		"a conflict":                {answered(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
+		"forbidden":                 {answered(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
+		"unauthorized":              {answered(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
+		"too many requests":         {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
+		"broken":                    {answered(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
+		"invalid":                   {invalid, apierrors.IsInvalid, []string{"patch status"}},
+		"a 404 of somebody between": {somebody, apierrors.IsNotFound, []string{"patch status"}},
+		"a network":                 {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(running("web"))
+			c.fault = first(1, "patch status", test.err)
+			err := c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web"))))
+			require.ErrorContains(t, err, "failed to patch the status of pod default/web: ")
+			require.True(t, test.is(err), "%v", err)
+			require.Equal(t, test.want, c.verbs(), "one attempt, and nothing is deleted")
+			seconds, _ := apierrors.SuggestsClientDelay(err)
+			require.Equal(t, test.err == limited, seconds == 7) //nolint:errorlint // it is this one
+			require.NoError(t, c.reporter(t).FlushPod(t.Context(), ended(running("web"))), "another attempt")
+		})
+	}
 }
 
 func TestAPodWithoutAUIDIsNotGuessed(t *testing.T) {
 	pod := ended(running("web"))
 	pod.UID = ""
 	c := newCluster(running("web"))
-	err := c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod})
-	require.EqualError(t, err, "the status of 1 pods was not acknowledged: the pod has no UID")
-	require.Equal(t, []string{"default/web"}, names(t, err))
+	r := c.reporter(t)
+	require.EqualError(t, r.FlushPod(t.Context(), pod), "pod default/web: the pod has no UID")
+	pod.Status = running("web").Status
+	require.EqualError(t, r.MarkNotReady(t.Context(), pod), "pod default/web: the pod has no UID")
+	require.EqualError(t, r.RestoreReadiness(t.Context(), pod), "pod default/web: the pod has no UID")
+	require.EqualError(t, r.FlushPod(t.Context(), nil), "a pod is required")
+	require.EqualError(t, r.MarkNotReady(t.Context(), nil), "a pod is required")
+	require.EqualError(t, r.RestoreReadiness(t.Context(), nil), "a pod is required")
 	require.Empty(t, c.verbs())
 }
 
 func TestRemoval(t *testing.T) {
-	server := running("web")
-	pod := ended(server)
-	pod.DeletionTimestamp = &before
+	server, pod := running("web"), deleted(ended(running("web")))
 	t.Run("when the status is accepted", func(t *testing.T) {
 		c := newCluster(server)
-		require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}))
-		require.Equal(t, []string{"get", "patch status", "delete"}, c.verbs())
+		require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
+		require.Equal(t, []string{"patch status", "delete"}, c.verbs())
 		require.Equal(t, metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To(int64(0)), Preconditions: metav1.NewUIDPreconditions("uid-web"),
 		}, c.all("delete")[0].Delete)
 		_, err := c.Clientset.CoreV1().Pods(server.Namespace).Get(t.Context(), server.Name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 	})
-	t.Run("not before", func(t *testing.T) {
-		c := newCluster(server)
-		c.fault = first(1, "patch status", answered(http.StatusForbidden))
-		require.Error(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}))
-		require.Equal(t, []string{"get", "patch status"}, c.verbs())
-	})
-	t.Run("by another", func(t *testing.T) {
-		c := newCluster(server)
-		c.fault = first(1, "delete", answered(http.StatusNotFound))
-		require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}))
-	})
-	t.Run("of one that was left as it is", func(t *testing.T) {
-		c := newCluster(server)
-		left := running("web")
-		left.DeletionTimestamp = &before
-		require.NoError(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{left}))
-		require.Equal(t, []string{"get", "delete"}, c.verbs())
+	t.Run("of one without anything to say", func(t *testing.T) {
+		left := deleted(running("web"))
+		left.Status = v1.PodStatus{Phase: v1.PodPending}
+		require.Equal(t, []string{"delete"}, flush(t, server, left).verbs())
 	})
 	t.Run("refused", func(t *testing.T) {
 		c := newCluster(server)
 		c.fault = first(1, "delete", answered(http.StatusForbidden))
-		require.ErrorContains(t, c.reporter(t).FlushPods(t.Context(), []*v1.Pod{pod}), "failed to delete the pod: ")
+		err := c.reporter(t).FlushPod(t.Context(), pod)
+		require.ErrorContains(t, err, "failed to delete pod default/web: ")
+		require.True(t, apierrors.IsForbidden(err))
+		require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod), "another attempt")
+	})
+	t.Run("in conflict", func(t *testing.T) {
+		c := newCluster(server)
+		c.fault = first(1, "delete", answered(http.StatusConflict))
+		require.True(t, apierrors.IsConflict(c.reporter(t).FlushPod(t.Context(), pod)), "it is still there")
+		require.Equal(t, []string{"patch status", "delete", "get"}, c.verbs())
+	})
+}
+
+// Each request has a time of its own, and ends with its context.
+func TestTheTimeOfARequest(t *testing.T) {
+	for name, test := range map[string]struct {
+		option, left, want time.Duration
+		text               string
+	}{
+		"the default":    {0, time.Hour, 2 * time.Second, "no answer within 2s: "},
+		"of the options": {5 * time.Second, time.Hour, 5 * time.Second, "no answer within 5s: "},
+		"of the context": {0, time.Second, time.Second, "failed to patch the status of pod default/web: Get "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(running("web"))
+				c.fault = hang
+				r := c.reporter(t, func(opts *apistatus.Options) { opts.RequestTimeout = test.option })
+				start := time.Now()
+				left := time.AfterFunc(time.Hour, func() {})
+				defer left.Stop()
+				ctx, cancel := timeout(t, test.left)
+				defer cancel()
+				require.ErrorContains(t, r.FlushPod(ctx, ended(running("web"))), test.text)
+				require.Equal(t, test.want, time.Since(start))
+			})
+		})
+	}
+	t.Run("of the second one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(running("web"))
+			c.fault = slow(1900 * time.Millisecond)
+			require.NoError(t, c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web")))))
+		})
 	})
 }
 
@@ -104,13 +194,10 @@ func TestStaticPods(t *testing.T) {
 		"without a hash":            {map[string]string{mirror: "h1"}, map[string]string{source: "file"}, true},
 		"the mirror of another one": {map[string]string{mirror: "h2"}, map[string]string{source: "file", hash: "h1"}, false},
 		"no mirror pod":             {nil, map[string]string{source: "file", hash: "h1"}, false},
-		"no static pod":             {map[string]string{mirror: "h1"}, map[string]string{source: "api", hash: "h1"}, false},
-		"nothing is known":          {map[string]string{mirror: "h1"}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := annotated(running("etcd"), "mirror", test.server)
-			pod := annotated(ended(running("etcd")), "static", test.pod)
-			pod.DeletionTimestamp = &before
+			pod := annotated(deleted(ended(running("etcd"))), "static", test.pod)
 			c := flush(t, server, pod)
 			if !test.written {
 				require.Equal(t, []string{"get"}, c.verbs())
@@ -121,9 +208,14 @@ func TestStaticPods(t *testing.T) {
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
 		})
 	}
-}
-
-func TestWhatHasNoPatch(t *testing.T) {
-	_, err := apistatus.TwoWayPatch(make(chan int), 1)
-	require.ErrorContains(t, err, "unsupported type")
+	t.Run("handed in as the mirror pod", func(t *testing.T) {
+		server := annotated(running("etcd"), "mirror", map[string]string{mirror: "h1"})
+		require.Equal(t, []string{"get", "patch status"}, flush(t, server, deleted(ended(server))).verbs())
+	})
+	t.Run("another mirror pod by now", func(t *testing.T) {
+		c := newCluster(annotated(running("etcd"), "mirror", map[string]string{mirror: "h1"}))
+		c.fault = first(1, "patch status", anotherUID)
+		pod := annotated(ended(running("etcd")), "static", map[string]string{source: "file", hash: "h1"})
+		require.True(t, apierrors.IsInvalid(c.reporter(t).FlushPod(t.Context(), pod)), "the next attempt writes to that one")
+	})
 }

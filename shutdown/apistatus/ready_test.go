@@ -1,61 +1,77 @@
 package apistatus_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// takenOut is the Ready condition of a pod that MarkReady has taken out.
+// takenOut is the Ready condition of a pod that MarkNotReady has taken out.
 func takenOut() v1.PodCondition {
 	c := condition(v1.PodReady, v1.ConditionFalse, apistatus.ReasonTakenOut)
 	c.Message = apistatus.MessageTakenOut
 	return c
 }
 
-// mark calls MarkReady for a pod and gives its Ready condition and what was asked.
-func mark(t *testing.T, pod *v1.Pod, ready bool) (v1.PodCondition, *cluster) {
-	t.Helper()
+func TestMarkNotReady(t *testing.T) {
+	pod := running("web")
 	c := newCluster(pod)
 	own := pod.DeepCopy()
 	own.Generation = 2
-	require.NoError(t, c.reporter(t).MarkReady(t.Context(), []*v1.Pod{own}, ready))
-	return c.pod(t, pod.Name).Status.Conditions[2], c
+	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), own))
+	got := c.pod(t, "web").Status.Conditions
+	require.Equal(t, v1.ConditionFalse, got[2].Status)
+	require.Equal(t, "TerminationByKubelet", got[2].Reason)
+	require.Equal(t, "Pod is being terminated by its node.", got[2].Message)
+	require.EqualValues(t, 2, got[2].ObservedGeneration)
+	require.False(t, got[2].LastTransitionTime.Equal(&before))
+	require.Equal(t, v1.ConditionTrue, got[3].Status, "its containers are ready all the same")
+	require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
 }
 
-func TestTakeOut(t *testing.T) {
-	got, c := mark(t, running("web"), false)
-	require.Equal(t, v1.ConditionFalse, got.Status)
-	require.Equal(t, "TerminationByKubelet", got.Reason)
-	require.Equal(t, "Pod is being terminated by its node.", got.Message)
-	require.EqualValues(t, 2, got.ObservedGeneration)
-	require.False(t, got.LastTransitionTime.Equal(&before))
-	require.Equal(t, []string{"get", "patch status"}, c.verbs())
-	require.Contains(t, c.all("patch status")[0].Body, `"uid":"uid-web"`)
-	require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[3].Status, "its containers are ready all the same")
+// with is a running pod that is another in something.
+func with(change func(*v1.Pod)) *v1.Pod {
+	pod := running("web")
+	change(pod)
+	return pod
 }
 
-func TestPodsThatAreLeftInPeace(t *testing.T) {
-	with := func(change func(*v1.Pod)) *v1.Pod {
-		pod := running("web")
-		change(pod)
-		return pod
-	}
+func TestPodsThatNobodyTakesOut(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"not ready":     with(func(pod *v1.Pod) { pod.Status.Conditions[2].Status = v1.ConditionFalse }),
-		"not known":     with(func(pod *v1.Pod) { pod.Status.Conditions[2].Type = "Other" }),
 		"ended":         with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
 		"completed":     with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
 		"taken already": with(func(pod *v1.Pod) { pod.Status.Conditions[2] = takenOut() }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, c := mark(t, pod, false)
-			require.Equal(t, []string{"get"}, c.verbs())
+			c := newCluster(pod)
+			require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), pod))
+			require.Empty(t, c.verbs())
 		})
 	}
+	t.Run("but one that does not say", func(t *testing.T) {
+		c := newCluster(running("web"))
+		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), with(func(pod *v1.Pod) { pod.Status.Conditions = nil })))
+		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
+	})
+}
+
+// restore calls RestoreReadiness for a pod as the API server has it.
+func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
+	t.Helper()
+	c := newCluster(pod)
+	own := running("web")
+	own.Generation = 1
+	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), own))
+	return c.pod(t, pod.Name).Status.Conditions[2], c
+}
+
+func TestPodsThatNobodyPutsBack(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
 		"another message": with(func(pod *v1.Pod) {
@@ -69,12 +85,27 @@ func TestPodsThatAreLeftInPeace(t *testing.T) {
 		"ended": with(func(pod *v1.Pod) {
 			pod.Status.Conditions[2], pod.Status.Phase = takenOut(), v1.PodFailed
 		}),
+		"another pod": with(func(pod *v1.Pod) {
+			pod.Status.Conditions[2], pod.UID = takenOut(), "another"
+		}),
 	} {
-		t.Run("put back: "+name, func(t *testing.T) {
-			_, c := mark(t, pod, true)
+		t.Run(name, func(t *testing.T) {
+			_, c := restore(t, pod)
 			require.Equal(t, []string{"get"}, c.verbs())
 		})
 	}
+}
+
+func TestReadinessIsRefused(t *testing.T) {
+	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = takenOut() })
+	for _, verb := range []string{"get", "patch status"} {
+		c := newCluster(pod)
+		c.fault = first(1, verb, answered(http.StatusForbidden))
+		require.True(t, apierrors.IsForbidden(c.reporter(t).RestoreReadiness(t.Context(), pod)))
+	}
+	c := newCluster(pod)
+	c.fault = first(1, "", answered(http.StatusForbidden))
+	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 
 func TestPutBack(t *testing.T) {
@@ -108,8 +139,10 @@ func TestPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Status.Conditions[2] = takenOut()
+			pod.Status.Conditions[2].ObservedGeneration = 2 // somebody knew more than the node
 			test.change(pod)
-			got, _ := mark(t, pod, true)
+			got, _ := restore(t, pod)
+			require.EqualValues(t, 2, got.ObservedGeneration)
 			require.Equal(t, test.status, got.Status)
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)
@@ -118,15 +151,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-func TestAPodThatWasTakenOutEnds(t *testing.T) {
-	pod := running("web")
-	pod.Status.Conditions[2] = takenOut()
-	got := flush(t, pod, ended(running("web"))).pod(t, "web").Status
-	require.Contains(t, sketches(got), sketch{v1.PodReady, v1.ConditionFalse, "PodFailed", 0, false})
-}
-
 func TestEndpointConditions(t *testing.T) {
-	with := func(ready, containers v1.PodCondition) *v1.Pod {
+	saying := func(ready, containers v1.PodCondition) *v1.Pod {
 		return &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{ready, containers}}}
 	}
 	yes, no := condition(v1.PodReady, v1.ConditionTrue, ""), condition(v1.PodReady, v1.ConditionFalse, "")
@@ -135,12 +161,12 @@ func TestEndpointConditions(t *testing.T) {
 		pod     *v1.Pod
 		serving bool
 	}{
-		"ready":                         {with(yes, up), true},
-		"not ready":                     {with(no, down), false},
-		"a gate is closed":              {with(no, up), false},
-		"taken out":                     {with(takenOut(), up), true},
-		"taken out, and down":           {with(takenOut(), down), false},
-		"taken out, nothing else known": {with(takenOut(), yes), false},
+		"ready":                         {saying(yes, up), true},
+		"not ready":                     {saying(no, down), false},
+		"a gate is closed":              {saying(no, up), false},
+		"taken out":                     {saying(takenOut(), up), true},
+		"taken out, and down":           {saying(takenOut(), down), false},
+		"taken out, nothing else known": {saying(takenOut(), yes), false},
 		"nothing is known":              {&v1.Pod{}, false},
 		"no pod":                        {nil, false},
 	} {

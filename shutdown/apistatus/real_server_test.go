@@ -49,11 +49,11 @@ func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Repo
 }
 
 // reporter makes one whose requests may take so long each; 0: the default.
-func (s *realServer) reporter(attempt time.Duration) *apistatus.Reporter {
+func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	s.t.Helper()
 	client, err := apistatus.NewClient(&rest.Config{Host: s.URL()})
 	require.NoError(s.t, err)
-	return reporterOf(s.t, client, attempt)
+	return reporterOf(s.t, client, timeout)
 }
 
 // serveCrowd is serve with running pods, and the same when they have ended.

@@ -12,54 +12,79 @@ import (
 	"k8s.io/klog/v2"
 )
 
+const (
+	// firstAttempt bounds the first attempt to publish a node's state, together with a
+	// quarter of the time that is left.
+	firstAttempt = time.Second
+	// maxHeadStart is how long before its context a call ends at most.
+	maxHeadStart = 50 * time.Millisecond
+)
+
+// inTime is a context that ends before ctx: who waits until the end of ctx and no
+// longer would not hear why.
+func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadStart)))
+}
+
 // pauses gives those between attempts. The first ones are short, as a conflict
 // needs them; the longest is what a server that was down costs when it is back.
-func pauses() wait.DelayFunc {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}.DelayFunc()
+func pauses() *wait.Backoff {
+	return &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 }
 
 // retry attempts something until it succeeds, is refused for good, or ctx ends.
 // Each attempt has twice the time of the one before, so that neither a connection
-// that is stuck costs all that ctx has, nor a slow server is never waited for.
-//
-// The caller is inside the room. It is left between attempts and for good, so that
-// what never succeeds does not keep the rest from being tried.
-func (r *Reporter) retry(ctx context.Context, room room, attempt func(context.Context) error) error {
-	timeout := firstBound(ctx, r.opts.AttemptTimeout)
+// that is stuck costs all that ctx has, nor a slow server is never waited for. A
+// server that says how long it wants to be left alone is left alone for so long.
+func retry(ctx context.Context, attempt func(context.Context) error) error {
+	timeout, pauses := firstBound(ctx), pauses()
 	var last error
-	enter := func(context.Context) error { return nil } // it is inside
-	err := pauses().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if err := enter(ctx); err != nil {
-			return false, err
+	for {
+		if ctx.Err() != nil {
+			return gaveUp(ctx, last)
 		}
-		enter = room.enter
 		err := bounded(ctx, timeout, attempt)
-		room.leave()
 		switch {
-		case err == nil:
-			return true, nil
-		case forGood(err):
-			return false, err
+		case err == nil || forGood(err):
+			return err
+		case ctx.Err() != nil && last != nil:
+			return gaveUp(ctx, last) // the attempt was cut, and says nothing that last does not
 		case ctx.Err() != nil:
-			return false, ctx.Err() // it was cut, and says nothing that last does not
+			return gaveUp(ctx, err)
 		}
 		klog.FromContext(ctx).V(2).Info("A write to the API server is tried again", "err", err)
-		last, timeout = err, doubled(timeout)
-		return false, nil
-	})
-	if err == nil || forGood(err) {
-		return err
+		last, timeout = err, max(timeout, 2*timeout)
+		pause(ctx, max(pauses.Step(), asked(err)))
 	}
-	return gaveUp(ctx, last)
+}
+
+// pause lets time pass, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// asked is how long an API server asks to be left alone; 0: it does not.
+func asked(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
 }
 
 // firstBound is what the first attempt has: a quarter of the time that is left at
 // most, so that there is one more, with twice as much, whatever becomes of it.
-func firstBound(ctx context.Context, timeout time.Duration) time.Duration {
+func firstBound(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
-		return min(timeout, time.Until(end)/4)
+		return min(firstAttempt, time.Until(end)/4)
 	}
-	return timeout
+	return firstAttempt
 }
 
 // bounded makes one attempt.
@@ -73,9 +98,6 @@ func bounded(ctx context.Context, timeout time.Duration, attempt func(context.Co
 	return err
 }
 
-// doubled is twice a span of time, or the same where that is none.
-func doubled(d time.Duration) time.Duration { return max(d, 2*d) }
-
 // gaveUp says why something is not tried any more, and what was in its way.
 func gaveUp(ctx context.Context, last error) error {
 	if last == nil {
@@ -88,15 +110,11 @@ func gaveUp(ctx context.Context, last error) error {
 // said no. A conflict is another writer's, and the next attempt begins with what he
 // wrote; all that is no answer of the API server may be one the next time.
 func forGood(err error) bool {
-	if errors.Is(err, errNoUID) {
-		return true
-	}
-	var status *apierrors.StatusError
-	answered := errors.As(err, &status)
-	if !answered {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return false
 	}
-	switch code := status.ErrStatus.Code; code {
+	switch code := status.Status().Code; code {
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return false
 	default:

@@ -2,7 +2,6 @@ package apistatus_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,128 +11,52 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-func reporterOf(t testing.TB, client kubernetes.Interface, attempt time.Duration) *apistatus.Reporter {
+func reporterOf(t testing.TB, client kubernetes.Interface, timeout time.Duration) *apistatus.Reporter {
 	t.Helper()
-	r, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName, AttemptTimeout: attempt})
+	r, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName, RequestTimeout: timeout})
 	require.NoError(t, err)
 	return r
 }
 
+// tenAtATime calls something for pods as a shutdown does, without trying again.
+func tenAtATime(t testing.TB, pods []*v1.Pod, call func(context.Context, *v1.Pod) error) []error {
+	results := make([]error, len(pods))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			for i := range next {
+				results[i] = call(t.Context(), pods[i])
+			}
+		})
+	}
+	for i := range pods {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return results
+}
+
 func TestManyPodsInLittleTime(t *testing.T) {
 	server, _, pods := serveCrowd(t, 500)
-	const patience = 30 * time.Second // no request is made twice because the machine is busy
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: 20 * time.Millisecond}))
+	r := server.reporter(time.Minute) // no request fails because the machine is busy
 	began := time.Now()
-	require.NoError(t, server.reporter(patience).FlushPods(ctx, pods))
-	t.Logf("%d statuses took %v", len(pods), time.Since(began))
+	for _, err := range tenAtATime(t, pods, r.FlushPod) {
+		require.NoError(t, err)
+	}
+	took := time.Since(began)
+	t.Logf("%d statuses took %v", len(pods), took)
+	require.Less(t, took, 10*time.Second, "500 requests of 20 ms one after the other")
 	require.Equal(t, 500, server.terminated())
-	require.Len(t, server.Requests(), 1000)
-}
-
-// With client-go's default of five requests in a second 500 pods take more than
-// three minutes; a third of a second of that tells the rest.
-func TestManyPodsOnTheDefaultBudget(t *testing.T) {
-	server, _, pods := serveCrowd(t, 500)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL()})
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	err = reporterOf(t, client, 0).FlushPods(ctx, pods)
-	require.Greater(t, len(names(t, err)), 490)
-	require.LessOrEqual(t, len(server.Requests()), rest.DefaultBurst+2)
-}
-
-func TestFaultsOfAServer(t *testing.T) {
-	const patience = 50 * time.Millisecond
-	for name, fault := range map[string]apiserverproxy.Fault{
-		"conflict":     {Status: http.StatusConflict},
-		"overloaded":   {Status: http.StatusTooManyRequests},
-		"broken":       {Status: http.StatusInternalServerError},
-		"unavailable":  {Status: http.StatusServiceUnavailable},
-		"dropped":      {Drop: true},
-		"lost answers": {Lost: true},
-		"hangs":        {Hang: true},
-		"slow":         {Delay: 3 * patience / 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server, _, pods := serveCrowd(t, 20)
-			server.register(nodeOf(ready))
-			for _, pod := range pods[:5] {
-				pod.DeletionTimestamp = &before
-			}
-			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Times: 1, Fault: fault}))
-			r := server.reporter(patience)
-			require.NoError(t, r.PublishNode(t.Context(), reboot))
-			require.NoError(t, r.MarkReady(t.Context(), pods[10:], false))
-			require.NoError(t, r.FlushPods(t.Context(), pods))
-			require.Len(t, server.pods(), 15)
-			require.Equal(t, 15, server.terminated())
-			require.Equal(t, []said{notReady, rebooting}, saidBy(server.node().Status.Conditions))
-		})
-	}
-}
-
-func TestAServerThatAsksForPatience(t *testing.T) {
-	server, r, pods := serveCrowd(t, 1)
-	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}))
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	require.Equal(t, []string{"default/web-000"}, names(t, r.FlushPods(ctx, pods)))
-	require.Less(t, time.Since(start), 5*time.Second, "it waits no longer than it is waited for")
-}
-
-func TestADeadServer(t *testing.T) {
-	_, pods := crowd(500)
-	hangs := func(proxy *apiserverproxy.Proxy) {
-		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
-	}
-	for name, kill := range map[string]func(*apiserverproxy.Proxy){"refuses": (*apiserverproxy.Proxy).Die, "hangs": hangs} {
-		t.Run(name, func(t *testing.T) {
-			server, r := serve(t)
-			kill(server.Proxy)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			start := time.Now()
-			err := r.FlushPods(ctx, pods)
-			require.Less(t, time.Since(start), 5*time.Second)
-			require.Len(t, names(t, err), 500)
-			require.Less(t, len(err.Error()), 1000, "%v", err)
-			require.ErrorIs(t, r.PublishNode(ctx, reboot), context.DeadlineExceeded)
-		})
-	}
-}
-
-func TestAServerThatComesBack(t *testing.T) {
-	server, r, pods := serveCrowd(t, 100)
-	var dies sync.Once
-	dead := make(chan struct{})
-	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
-		if strings.HasSuffix(r.Path, "web-050/status") {
-			dies.Do(func() {
-				server.Die()
-				close(dead)
-			})
-		}
-		return apiserverproxy.Fault{}
-	})
-	revived := make(chan error, 1)
-	go func() {
-		<-dead
-		<-time.After(100 * time.Millisecond)
-		revived <- server.Revive()
-	}()
-	require.NoError(t, r.FlushPods(t.Context(), pods))
-	require.NoError(t, <-revived)
-	require.Equal(t, 100, server.terminated())
+	require.Len(t, server.Requests(), 500)
 }
 
 // on calls a function once, before the first request of a method reaches the server.
@@ -147,75 +70,99 @@ func on(server *realServer, method string, call func()) {
 	})
 }
 
-func TestAnotherWriterIsNotOverruled(t *testing.T) {
-	t.Run("the pod succeeds", func(t *testing.T) {
-		web := running("web")
-		server, r := serve(t, web)
-		done := web.DeepCopy()
-		done.Status.Phase = v1.PodSucceeded
-		on(server, http.MethodPatch, func() { server.setStatus(done) })
-		require.NoError(t, r.FlushPods(t.Context(), []*v1.Pod{ended(web)}))
-		got := server.pod("web")
-		require.Equal(t, v1.PodSucceeded, got.Status.Phase)
-		require.Empty(t, got.Status.Reason)
-	})
-	for name, method := range map[string]string{
-		"the pod is another": http.MethodPatch, "the pod is another when it is deleted": http.MethodDelete,
-	} {
-		t.Run(name, func(t *testing.T) {
+func TestAnotherPodOfTheNameIsLeftInPeace(t *testing.T) {
+	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
+		t.Run(method, func(t *testing.T) {
 			web := running("web")
 			server, r := serve(t, web)
 			on(server, method, func() { server.recreate(running("web")) })
-			pod := ended(web)
-			pod.DeletionTimestamp = &before
-			require.NoError(t, r.FlushPods(t.Context(), []*v1.Pod{pod}))
+			require.NoError(t, r.FlushPod(t.Context(), deleted(ended(web))))
 			got := server.pod("web")
 			require.Equal(t, v1.PodRunning, got.Status.Phase)
 			require.NotEqual(t, web.UID, got.UID)
 			require.Nil(t, got.DeletionTimestamp)
+			require.NoError(t, r.MarkNotReady(t.Context(), web))
+			require.NoError(t, r.RestoreReadiness(t.Context(), web))
+			require.Equal(t, v1.ConditionTrue, readyOf(server.pod("web")).Status)
 		})
 	}
-	t.Run("the pod ends while it is put back", func(t *testing.T) {
-		web := running("web")
-		server, r := serve(t, web)
-		require.NoError(t, r.MarkReady(t.Context(), []*v1.Pod{web}, false))
-		on(server, http.MethodPatch, func() { server.setStatus(ended(web)) })
-		require.NoError(t, r.MarkReady(t.Context(), []*v1.Pod{web}, true))
-		require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
-	})
-	t.Run("the node says why it is not ready", func(t *testing.T) {
-		broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
-		server, r := serve(t, nodeOf(notReady, rebooting))
-		on(server, http.MethodPatch, func() { server.setNodeStatus(nodeOf(broken, rebooting)) })
-		require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
-		require.Equal(t, []said{broken, noShutdown}, saidBy(server.node().Status.Conditions))
-	})
+}
+
+// readyOf is the Ready condition of a pod.
+func readyOf(pod *v1.Pod) v1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1.PodReady {
+			return c
+		}
+	}
+	return v1.PodCondition{}
+}
+
+func TestReadinessOverAnotherWriter(t *testing.T) {
+	web := running("web")
+	server, r := serve(t, web)
+	require.NoError(t, r.MarkNotReady(t.Context(), web))
+	require.Equal(t, apistatus.MessageTakenOut, readyOf(server.pod("web")).Message)
+	on(server, http.MethodPatch, func() { server.setStatus(ended(web)) })
+	require.ErrorContains(t, r.RestoreReadiness(t.Context(), web), "the object has been modified")
+	require.NoError(t, r.RestoreReadiness(t.Context(), web), "another attempt")
+	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
+}
+
+func TestTheNodeOverAnotherWriter(t *testing.T) {
+	broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+	server, r := serve(t, nodeOf(notReady, rebooting))
+	on(server, http.MethodPatch, func() { server.setNodeStatus(nodeOf(broken, rebooting)) })
+	require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
+	require.Equal(t, []said{broken, noShutdown}, saidBy(server.node().Status.Conditions))
 }
 
 func TestRequests(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web, nodeOf(ready))
 	require.NoError(t, r.PublishNode(t.Context(), reboot))
-	require.NoError(t, r.FlushPods(t.Context(), []*v1.Pod{ended(web)}))
+	require.NoError(t, r.MarkNotReady(t.Context(), web))
+	require.NoError(t, r.RestoreReadiness(t.Context(), web))
+	require.NoError(t, r.FlushPod(t.Context(), deleted(ended(web))))
 	var asked []string
 	for _, request := range server.Requests() {
 		asked = append(asked, strings.TrimSpace(request.Method+" "+request.Path+" "+request.ContentType))
+		require.Equal(t, http.StatusOK, request.Status)
 	}
 	const merge = " application/strategic-merge-patch+json"
 	require.Equal(t, []string{
 		"GET /api/v1/nodes/node-1", "PATCH /api/v1/nodes/node-1/status" + merge,
+		"PATCH /api/v1/namespaces/default/pods/web/status" + merge,
 		"GET /api/v1/namespaces/default/pods/web", "PATCH /api/v1/namespaces/default/pods/web/status" + merge,
+		"PATCH /api/v1/namespaces/default/pods/web/status" + merge, "DELETE /api/v1/namespaces/default/pods/web application/json",
 	}, asked)
+	require.Empty(t, server.pods())
 }
 
-func TestAPodThatIsRefused(t *testing.T) {
-	server, r, pods := serveCrowd(t, 20)
-	server.Script(apiserverproxy.Rules(
-		apiserverproxy.Rule{Verb: "patch", Name: "web-003", Fault: apiserverproxy.Fault{Status: http.StatusForbidden}},
-	))
-	err := r.FlushPods(t.Context(), pods)
-	require.Equal(t, []string{"default/web-003"}, names(t, err))
-	require.Equal(t, 19, server.terminated())
-	ok := errors.As(err, new(*shutdown.UnflushedError))
-	require.True(t, ok)
+// The pod of an agent that knows the exit code of one of its containers only.
+func TestTheStatusThatARealServerHasInTheEnd(t *testing.T) {
+	web := running("web")
+	web.Spec.Containers = append(web.Spec.Containers, v1.Container{Name: "logs", Image: "logs:1"})
+	web.Status.ContainerStatuses = []v1.ContainerStatus{stated("app", runs), stated("logs", runs)}
+	server, r := serve(t, web)
+	pod := ended(web)
+	pod.Generation = server.pod("web").Generation
+	pod.Status.ContainerStatuses[0] = stated("app", interrupt)
+	require.NoError(t, r.MarkNotReady(t.Context(), web))
+	require.NoError(t, r.FlushPod(t.Context(), pod))
+	got := server.pod("web").Status
+	require.Equal(t, []string{interrupt, unknown}, words(t, got.ContainerStatuses))
+	require.Equal(t, v1.PodFailed, got.Phase)
+	require.EqualValues(t, 1, got.ObservedGeneration)
+	require.Equal(t, "10.0.0.7", got.PodIP)
+	require.ElementsMatch(t, []sketch{
+		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
+		{"example.com/gate", v1.ConditionTrue, "", 0, false},
+		{v1.PodReady, v1.ConditionFalse, "PodFailed", 1, true},
+		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 1, true},
+		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 1, true},
+	}, sketches(got))
+	require.Empty(t, readyOf(server.pod("web")).Message)
+	require.NoError(t, r.FlushPod(t.Context(), pod), "again")
+	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
 }

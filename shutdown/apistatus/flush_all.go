@@ -2,11 +2,13 @@ package apistatus
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,50 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
+
+// workers is how many pods [Reporter.FlushPods] and [Reporter.MarkReady] write at the
+// same time.
+const workers = 10
+
+// FlushPods calls [Reporter.FlushPod] for pods, ten at a time, and again where that
+// fails in passing. It returns a moment before ctx ends, and names those that are not
+// acknowledged in a *[shutdown.UnflushedError]. A nil pod is none.
+func (r *Reporter) FlushPods(ctx context.Context, pods []*v1.Pod) error {
+	return each(ctx, pods, r.FlushPod)
+}
+
+// MarkReady calls [Reporter.MarkNotReady], or [Reporter.RestoreReadiness] with ready,
+// as FlushPods does FlushPod.
+func (r *Reporter) MarkReady(ctx context.Context, pods []*v1.Pod, ready bool) error {
+	if ready {
+		return each(ctx, pods, r.RestoreReadiness)
+	}
+	return each(ctx, pods, r.MarkNotReady)
+}
+
+// each writes pods, some at the same time, and waits for all.
+func each(ctx context.Context, pods []*v1.Pod, write func(context.Context, *v1.Pod) error) error {
+	ctx, cancel := inTime(ctx)
+	defer cancel()
+	results := make([]error, len(pods))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, len(pods)) {
+		wg.Go(func() {
+			for i := range next {
+				results[i] = retry(ctx, func(ctx context.Context) error { return write(ctx, pods[i]) })
+			}
+		})
+	}
+	for i, pod := range pods {
+		if pod != nil {
+			next <- i
+		}
+	}
+	close(next)
+	wg.Wait()
+	return unflushed(pods, results)
+}
 
 // maxReasons is how many kinds of failures an error tells apart.
 const maxReasons = 8

@@ -1,0 +1,169 @@
+package apistatus_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+)
+
+// patience is what a request may take in tests in which one hangs.
+const patience = 500 * time.Millisecond
+
+// outcome is what a FlushPod gave, and what the server has afterwards.
+type outcome struct {
+	failed   bool // FlushPod gave an error
+	written  bool // the pod has its final status
+	removed  bool // or is gone
+	requests int
+}
+
+func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+func isStatus(code int32) func(error) bool {
+	return func(err error) bool {
+		var status apierrors.APIStatus
+		return errors.As(err, &status) && status.Status().Code == code
+	}
+}
+
+// Every fault of a server costs the one attempt, and what the error says is the fault.
+// Another attempt when the fault is over ends as if there had been none.
+func TestFaultsOfAServer(t *testing.T) {
+	delays := func(seconds int) func(error) bool {
+		return func(err error) bool {
+			got, ok := apierrors.SuggestsClientDelay(err)
+			return ok && got == seconds && isStatus(http.StatusTooManyRequests)(err)
+		}
+	}
+	network := func(err error) bool { return !isTimeout(err) && !isStatus(0)(err) }
+	for name, test := range map[string]struct {
+		fault apiserverproxy.Fault
+		verb  string // whose request suffers
+		want  outcome
+		is    func(error) bool
+	}{
+		"slow":                       {apiserverproxy.Fault{Delay: patience / 4}, "patch", outcome{false, false, true, 2}, nil},
+		"too slow":                   {apiserverproxy.Fault{Delay: time.Minute}, "patch", outcome{true, false, false, 1}, isTimeout},
+		"conflict":                   {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{true, false, false, 2}, apierrors.IsConflict},
+		"forbidden":                  {apiserverproxy.Fault{Status: http.StatusForbidden}, "patch", outcome{true, false, false, 1}, apierrors.IsForbidden},
+		"limited":                    {apiserverproxy.Fault{Status: http.StatusTooManyRequests}, "patch", outcome{true, false, false, 1}, isStatus(http.StatusTooManyRequests)},
+		"limited for a time":         {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{true, false, false, 1}, delays(60)},
+		"broken":                     {apiserverproxy.Fault{Status: http.StatusInternalServerError}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
+		"broken for a time":          {apiserverproxy.Fault{Status: http.StatusInternalServerError, RetryAfter: time.Second}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
+		"unavailable":                {apiserverproxy.Fault{Status: http.StatusServiceUnavailable}, "patch", outcome{true, false, false, 1}, apierrors.IsServiceUnavailable},
+		"dropped":                    {apiserverproxy.Fault{Drop: true}, "patch", outcome{true, false, false, 1}, network},
+		"hanging":                    {apiserverproxy.Fault{Hang: true}, "patch", outcome{true, false, false, 1}, isTimeout},
+		"lost answer":                {apiserverproxy.Fault{Lost: true}, "patch", outcome{true, true, false, 1}, network},
+		"an answer that hangs":       {apiserverproxy.Fault{Lost: true, Hang: true}, "patch", outcome{true, true, false, 1}, isTimeout},
+		"conflict of the removal":    {apiserverproxy.Fault{Status: http.StatusConflict}, "delete", outcome{true, true, false, 3}, apierrors.IsConflict},
+		"a removal that is limited":  {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{true, true, false, 2}, delays(60)},
+		"a removal that hangs":       {apiserverproxy.Fault{Hang: true}, "delete", outcome{true, true, false, 2}, isTimeout},
+		"lost answer of the removal": {apiserverproxy.Fault{Lost: true}, "delete", outcome{true, false, true, 2}, network},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := running("web")
+			server, _ := serve(t, web)
+			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Verb: test.verb, Times: 1, Fault: test.fault}))
+			// A request that fails by itself has all the time that a busy machine takes.
+			bound := time.Minute
+			if test.fault.Hang || test.fault.Delay > bound/2 {
+				bound = patience
+			}
+			r := server.reporter(bound)
+			pod := deleted(ended(web))
+			err := r.FlushPod(t.Context(), pod)
+			if test.is != nil {
+				require.Error(t, err)
+				require.True(t, test.is(err), "%v", err)
+			}
+			require.Equal(t, test.want, outcome{err != nil, server.terminated() == 1, len(server.pods()) == 0, len(server.Requests())})
+			r = server.reporter(time.Minute)
+			require.NoError(t, r.FlushPod(t.Context(), pod), "the next attempt")
+			require.Empty(t, server.pods())
+		})
+	}
+}
+
+func TestADeadServer(t *testing.T) {
+	_, pods := crowd(20)
+	for name, kill := range map[string]func(*apiserverproxy.Proxy){
+		"refuses": (*apiserverproxy.Proxy).Die,
+		"hangs": func(proxy *apiserverproxy.Proxy) {
+			proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, _ := serve(t)
+			kill(server.Proxy)
+			r := server.reporter(patience)
+			began := time.Now()
+			for _, err := range tenAtATime(t, pods, r.FlushPod) {
+				require.Error(t, err)
+				require.Less(t, len(err.Error()), 300, "%v", err)
+			}
+			require.Less(t, time.Since(began), 20*patience, "twice a request, on a busy machine")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			require.ErrorIs(t, r.PublishNode(ctx, reboot), context.DeadlineExceeded)
+			require.Error(t, r.MarkNotReady(t.Context(), running("web")))
+			require.Error(t, r.RestoreReadiness(t.Context(), running("web")))
+		})
+	}
+}
+
+func TestAServerThatComesBack(t *testing.T) {
+	server, r, pods := serveCrowd(t, 20)
+	for _, err := range tenAtATime(t, pods[:10], r.FlushPod) {
+		require.NoError(t, err)
+	}
+	server.Die()
+	for _, err := range tenAtATime(t, pods, r.FlushPod) {
+		require.Error(t, err)
+	}
+	require.NoError(t, server.Revive())
+	for _, err := range tenAtATime(t, pods, r.FlushPod) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 20, server.terminated())
+}
+
+// A context that ends takes the request with it.
+func TestTheContextOfAFlush(t *testing.T) {
+	server, _, pods := serveCrowd(t, 1)
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	r := server.reporter(time.Minute)
+	go func() { result <- r.FlushPod(ctx, pods[0]) }()
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
+	require.Equal(t, v1.PodRunning, server.pod("web-000").Status.Phase)
+}
+
+func TestFaultsOfPublishNode(t *testing.T) {
+	for name, fault := range map[string]apiserverproxy.Fault{
+		"conflict":     {Status: http.StatusConflict},
+		"overloaded":   {Status: http.StatusTooManyRequests},
+		"broken":       {Status: http.StatusInternalServerError},
+		"dropped":      {Drop: true},
+		"lost answers": {Lost: true},
+		"hangs":        {Hang: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, _ := serve(t, nodeOf(ready))
+			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Times: 1, Fault: fault}))
+			require.NoError(t, server.reporter(patience).PublishNode(t.Context(), reboot))
+			require.Equal(t, []said{notReady, rebooting}, saidBy(server.node().Status.Conditions))
+		})
+	}
+}

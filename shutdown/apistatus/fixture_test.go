@@ -1,0 +1,102 @@
+package apistatus_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// before is when everything was that a test finds on the API server.
+var before = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+
+// running is a pod of the API server that serves.
+func running(name string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-" + name)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "app:1"}}},
+		Status: v1.PodStatus{
+			Phase: v1.PodRunning, PodIP: "10.0.0.7", HostIP: "192.168.0.1", StartTime: &before, QOSClass: v1.PodQOSBestEffort,
+			Conditions: []v1.PodCondition{
+				condition(v1.PodScheduled, v1.ConditionTrue, ""),
+				condition("example.com/gate", v1.ConditionTrue, ""),
+				condition(v1.PodReady, v1.ConditionTrue, ""),
+				condition(v1.ContainersReady, v1.ConditionTrue, ""),
+			},
+		},
+	}
+}
+
+func condition(of v1.PodConditionType, status v1.ConditionStatus, reason string) v1.PodCondition {
+	return v1.PodCondition{Type: of, Status: status, Reason: reason, LastTransitionTime: before}
+}
+
+// ended is a copy of a pod with the final status that a shutdown gives it.
+func ended(pod *v1.Pod) *v1.Pod {
+	pod = pod.DeepCopy()
+	if pod.Status.Phase != v1.PodSucceeded {
+		pod.Status.Phase = v1.PodFailed
+	}
+	pod.Status.Reason, pod.Status.Message = shutdown.TerminatedReason, shutdown.TerminatedMessage
+	pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+		Reason: v1.PodReasonTerminationByKubelet, Message: shutdown.TerminatedMessage,
+	})
+	return pod
+}
+
+// deleted is a copy of a pod with a deletion timestamp.
+func deleted(pod *v1.Pod) *v1.Pod {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp = &before
+	return pod
+}
+
+// sketch is a condition without its times, for comparison.
+type sketch struct {
+	Type       v1.PodConditionType
+	Status     v1.ConditionStatus
+	Reason     string
+	Generation int64
+	Moved      bool // its status has changed since before
+}
+
+func sketches(status v1.PodStatus) []sketch {
+	var found []sketch
+	for _, c := range status.Conditions {
+		found = append(found, sketch{c.Type, c.Status, c.Reason, c.ObservedGeneration, !c.LastTransitionTime.Equal(&before)})
+	}
+	return found
+}
+
+// flush gives a pod of the node its final status and returns the cluster.
+func flush(t *testing.T, server, pod *v1.Pod) *cluster {
+	t.Helper()
+	c := newCluster(server)
+	require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
+	return c
+}
+
+// crowd is n pods of a node that run, and the same with their final status.
+func crowd(n int) (servers []runtime.Object, pods []*v1.Pod) {
+	for i := range n {
+		server := running(fmt.Sprintf("web-%03d", i))
+		servers, pods = append(servers, server), append(pods, ended(server))
+	}
+	return servers, pods
+}
+
+// hang waits until the request is given up.
+func hang(ctx context.Context, _ call) error {
+	<-ctx.Done()
+	return &url.Error{Op: "Get", URL: "http://server", Err: context.Cause(ctx)}
+}

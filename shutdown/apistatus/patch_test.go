@@ -1,0 +1,192 @@
+package apistatus_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+)
+
+// What is sent is written out, since it is what another API server has to understand:
+// in a bubble it is midnight of the first of January 2000.
+func TestTheBodyOfAFinalStatus(t *testing.T) {
+	const (
+		now     = `"2000-01-01T00:00:00Z"`
+		earlier = `"2026-03-01T12:00:00Z"`
+		failed  = `{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""},
+			{"type": "Ready", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""}`
+		disrupted = `{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ` + now + `,
+			"reason": "TerminationByKubelet", "message": "Pod was terminated in response to imminent node shutdown."}`
+		terminated = `"phase": "Failed", "reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."`
+	)
+	for name, test := range map[string]struct {
+		change func(*v1.Pod)
+		want   string
+	}{
+		"a running pod": {
+			func(*v1.Pod) {},
+			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "conditions": [` + disrupted + `,` + failed + `]}}`,
+		},
+		"observed generations": {
+			func(pod *v1.Pod) {
+				pod.Generation = 3
+				pod.Status.Conditions[4].ObservedGeneration = 4 // by somebody who knew more
+			},
+			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "observedGeneration": 3, "conditions": [
+				{"type": "DisruptionTarget", "observedGeneration": 4, "status": "True", "lastTransitionTime": ` + now + `,
+					"reason": "TerminationByKubelet", "message": "Pod was terminated in response to imminent node shutdown."},
+				{"type": "ContainersReady", "observedGeneration": 3, "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""},
+				{"type": "Ready", "observedGeneration": 3, "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""}]}}`,
+		},
+		"succeeded": {
+			func(pod *v1.Pod) {
+				pod.Status = v1.PodStatus{Phase: v1.PodSucceeded}
+			},
+			`{"metadata": {"uid": "uid-web"}, "status": {"phase": "Succeeded", "reason": "", "message": "", "conditions": [
+				{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodCompleted", "message": ""},
+				{"type": "Ready", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodCompleted", "message": ""}]}}`,
+		},
+		"not ready before": {
+			func(pod *v1.Pod) {
+				pod.Status.Conditions = []v1.PodCondition{
+					condition(v1.PodReady, v1.ConditionFalse, "ContainersNotReady"),
+					condition(v1.PodReadyToStartContainers, v1.ConditionFalse, ""),
+				}
+			},
+			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "conditions": [
+				{"type": "PodReadyToStartContainers", "status": "False", "lastTransitionTime": ` + earlier + `, "reason": "", "message": ""},
+				{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""},
+				{"type": "Ready", "status": "False", "lastTransitionTime": ` + earlier + `, "reason": "PodFailed", "message": ""}]}}`,
+		},
+		"exit codes, told and not told": {
+			func(pod *v1.Pod) {
+				pod.Status.ContainerStatuses = []v1.ContainerStatus{
+					{Name: "a", Image: "a:1", ImageID: "sha256:a", ContainerID: "containerd://a", State: v1.ContainerState{
+						Terminated: &v1.ContainerStateTerminated{ExitCode: 143, Reason: "Error", StartedAt: before, FinishedAt: before, ContainerID: "containerd://a"},
+					}},
+					{Name: "b", Image: "b:1", ImageID: "sha256:b", ContainerID: "containerd://b", Ready: true, Started: new(bool), RestartCount: 2, State: v1.ContainerState{
+						Running: &v1.ContainerStateRunning{StartedAt: before},
+					}},
+				}
+			},
+			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "conditions": [` + disrupted + `,` + failed + `], "containerStatuses": [
+				{"name": "a", "state": {"terminated": {"exitCode": 143, "reason": "Error", "startedAt": ` + earlier + `, "finishedAt": ` + earlier + `, "containerID": "containerd://a"}},
+					"lastState": {}, "ready": false, "restartCount": 0, "image": "a:1", "imageID": "sha256:a", "containerID": "containerd://a"},
+				{"name": "b", "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown",
+					"message": "The container could not be located when the pod was terminated", "startedAt": null, "finishedAt": null}},
+					"lastState": {}, "ready": false, "restartCount": 2, "image": "b:1", "imageID": "sha256:b", "containerID": "containerd://b", "started": false}]}}`,
+		},
+		"left as it is": {
+			func(pod *v1.Pod) {
+				pod.Status = running("web").Status
+				pod.Status.Conditions[3] = condition(v1.ContainersReady, v1.ConditionFalse, "ContainersNotReady")
+			},
+			`{"metadata": {"uid": "uid-web"}, "status": {"conditions": [
+				{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + earlier + `, "reason": "ContainersNotReady", "message": ""}]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := ended(running("web"))
+				test.change(pod)
+				was := pod.DeepCopy()
+				c := flush(t, running("web"), pod)
+				require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
+				require.JSONEq(t, test.want, c.all("patch status")[0].Body)
+				require.Equal(t, was, pod, "the pod is only read")
+			})
+		})
+	}
+}
+
+func TestTheBodiesOfReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := running("web")
+		pod.Generation, pod.ResourceVersion = 2, "7"
+		c := newCluster(pod)
+		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), pod))
+		<-time.After(time.Second)
+		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), pod))
+		require.Equal(t, []string{"patch status", "get", "patch status"}, c.verbs())
+		require.JSONEq(t, `{"metadata": {"uid": "uid-web"}, "status": {"conditions": [
+			{"type": "Ready", "observedGeneration": 2, "status": "False", "lastTransitionTime": "2000-01-01T00:00:00Z",
+				"reason": "TerminationByKubelet", "message": "Pod is being terminated by its node."}]}}`, c.all("patch status")[0].Body)
+		require.JSONEq(t, `{"metadata": {"uid": "uid-web", "resourceVersion": "7"}, "status": {"conditions": [
+			{"type": "Ready", "observedGeneration": 2, "status": "True", "lastTransitionTime": "2000-01-01T00:00:01Z",
+				"reason": "", "message": ""}]}}`, c.all("patch status")[1].Body)
+	})
+}
+
+func TestAFinalStatusOverThatOfTheServer(t *testing.T) {
+	server := running("web")
+	server.Status.Conditions[2] = takenOut()
+	pod := ended(&v1.Pod{ObjectMeta: server.ObjectMeta})
+	pod.Generation = 3
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		condition(v1.PodScheduled, v1.ConditionFalse, "Stale"), condition("example.com/gate", v1.ConditionFalse, "Stale"))
+	got := flush(t, server, pod).pod(t, "web").Status
+	require.Equal(t, v1.PodFailed, got.Phase)
+	require.Equal(t, "Terminated", got.Reason)
+	require.Equal(t, "Pod was terminated in response to imminent node shutdown.", got.Message)
+	require.EqualValues(t, 3, got.ObservedGeneration)
+	require.ElementsMatch(t, []sketch{
+		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
+		{"example.com/gate", v1.ConditionTrue, "", 0, false},
+		{v1.PodReady, v1.ConditionFalse, "PodFailed", 3, true},
+		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 3, true},
+		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 3, true},
+	}, sketches(got))
+	require.Empty(t, got.Conditions[2].Message, "an earlier condition's message does not stay")
+	require.Equal(t, server.Status.PodIP, got.PodIP)
+	require.Equal(t, server.Status.HostIP, got.HostIP)
+	require.True(t, got.StartTime.Equal(&before))
+	require.Equal(t, v1.PodQOSBestEffort, got.QOSClass)
+}
+
+func TestPhases(t *testing.T) {
+	for name, test := range map[string]struct {
+		node, want v1.PodPhase
+		ready      sketch
+	}{
+		"failed":    {v1.PodFailed, v1.PodFailed, sketch{v1.PodReady, v1.ConditionFalse, "PodFailed", 0, true}},
+		"succeeded": {v1.PodSucceeded, v1.PodSucceeded, sketch{v1.PodReady, v1.ConditionFalse, "PodCompleted", 0, true}},
+		"running":   {v1.PodRunning, v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+		"pending":   {v1.PodPending, v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+		"none":      {"", v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := ended(running("web"))
+			pod.Status.Phase = test.node
+			got := flush(t, running("web"), pod).pod(t, "web").Status
+			require.Equal(t, test.want, got.Phase)
+			require.Contains(t, sketches(got), test.ready)
+			require.Equal(t, test.want != v1.PodRunning, got.Reason == "Terminated")
+		})
+	}
+}
+
+func TestNothingToSayIsNoRequest(t *testing.T) {
+	c := flush(t, running("web"), running("web"))
+	require.Empty(t, c.verbs())
+}
+
+func TestWhatHasNoPatch(t *testing.T) {
+	_, err := apistatus.TwoWayPatch(make(chan int), 1)
+	require.ErrorContains(t, err, "unsupported type")
+}
+
+func TestStaticPodsHaveNoGeneration(t *testing.T) {
+	pod := ended(running("etcd"))
+	pod.Generation = 9 // of the manifest, and not of the mirror pod
+	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	server := running("etcd")
+	server.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "h"}
+	server.Generation = 1
+	got := flush(t, server, pod).pod(t, "etcd").Status
+	require.Equal(t, v1.PodFailed, got.Phase)
+	require.Zero(t, got.ObservedGeneration)
+}
