@@ -57,6 +57,7 @@ type publication struct {
 	*call.Future[struct{}]
 
 	began     time.Time
+	answers   uint64 // of the API server, before it
 	supersede context.CancelCauseFunc
 
 	mu      sync.Mutex // guards failure
@@ -101,7 +102,7 @@ func (a *announcer) record(eventtype, message string) {
 func (a *announcer) publish(state NodeState) *publication {
 	ctx, supersede := context.WithCancelCause(a.ctx)
 	future, complete := call.NewFuture[struct{}]()
-	p := &publication{Future: future, began: time.Now(), supersede: supersede}
+	p := &publication{Future: future, began: time.Now(), answers: a.queue.Answers(), supersede: supersede}
 	a.mu.Lock()
 	before := a.current
 	a.current = p

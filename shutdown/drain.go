@@ -132,7 +132,7 @@ func (d *drain) publish() {
 	state := NodeState{ShuttingDown: true, Kind: d.event.Kind, Since: d.began, Policy: d.statuses.policy}
 	d.m.ask(func(l *loop) { d.published = l.publish(d, state) })
 	if d.published != nil {
-		d.statuses.published = d.published.began
+		d.statuses.answers = d.published.answers
 	}
 }
 

@@ -85,7 +85,7 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 func TestFlushUnderLeaveAsIs(t *testing.T) {
 	final, report := flushed(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deleted("gone"))
 	require.Len(t, final, 1)
-	require.Equal(t, v1.PodRunning, final["gone"].Status.Phase)
+	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
 	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
 	for _, pod := range report.Pods {
 		require.False(t, pod.Unflushed, pod.Name)

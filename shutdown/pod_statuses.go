@@ -23,11 +23,11 @@ const restoreTime = 30 * time.Second
 // all drains of a manager, so that a drain that overtakes another one waits for the
 // statuses of both.
 type podStatuses struct {
-	reporter  Reporter // nil: nothing is told
-	queue     *statuses.Queue
-	fail      func(error)
-	published time.Time // when the publishing of the node's state began
-	policy    PodPolicy
+	reporter Reporter // nil: nothing is told
+	queue    *statuses.Queue
+	fail     func(error)
+	answers  uint64 // of the API server, before the node's state was to be published
+	policy   PodPolicy
 
 	mu     sync.Mutex                     // guards all below
 	marked map[*kills.Kill]*statuses.Mark // of the bucket that is killed now
@@ -53,7 +53,7 @@ func (s *podStatuses) mark(k *kills.Kill, h halt, until time.Time) {
 	if k.Pod.DeletionTimestamp != nil {
 		return
 	}
-	waits := s.queue.AnsweredSince(s.published)
+	waits := s.queue.Answers() > s.answers
 	mark := s.queue.Mark(marker.MarkNotReady, k.Pod, until)
 	s.mu.Lock()
 	s.marked[k] = mark
@@ -97,15 +97,14 @@ func (s *podStatuses) settleMarks(pods []*kills.Kill, h halt) {
 
 // ended hands in the final status of a pod that has ended. One that may still run, because
 // its killer has failed or does not come to an end, has none: what is not known to have
-// ended is not said to have. One that is left as it is has none either, unless it was being
-// deleted anyway.
+// ended is not said to have. One that is left as it is has none either.
 func (s *podStatuses) ended(k *kills.Kill) {
 	flusher, ok := s.reporter.(StatusFlusher)
 	if !ok || !k.HasEnded() {
 		return
 	}
 	policy := s.policy.of(k.Pod)
-	if policy == PolicyLeaveAsIs && k.Pod.DeletionTimestamp == nil {
+	if policy == PolicyLeaveAsIs {
 		k.Acknowledge()
 		return
 	}

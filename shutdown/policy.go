@@ -25,7 +25,7 @@ const (
 	// kubelet's reason, message and DisruptionTarget condition. The default.
 	PolicySetTerminal PodPolicy = "SetTerminal"
 	// PolicyLeaveAsIs leaves the status alone, for a node that comes back with the
-	// same pods.
+	// same pods. Pods that were deleted before do not, and get that of PolicySetTerminal.
 	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
 	// PolicyDelete sets the status as PolicySetTerminal does and has the Reporter
 	// remove the pods then, as a drain would: static pods and those of a DaemonSet are
@@ -39,8 +39,12 @@ func (p PodPolicy) known() bool {
 }
 
 // of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods
-// nor those of a DaemonSet, which would be made again for the same node.
+// nor those of a DaemonSet, which would be made again for the same node. A pod that was
+// deleted before does not come back, so there is nothing to leave as it is.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
+	if p == PolicyLeaveAsIs && pod.DeletionTimestamp != nil {
+		return PolicySetTerminal
+	}
 	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
 		return PolicyLeaveAsIs
 	}

@@ -122,7 +122,7 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 					released, _ := a.host.Released()
 					require.LessOrEqual(t, released.Sub(began), limit-plan.DefaultReleaseMargin, "never after the host's end")
 					if takes == 0 {
-						require.LessOrEqual(t, released.Sub(began), plan.DefaultPublishTimeout+2*(plan.DefaultReadinessReserve+plan.DefaultFlushReserve))
+						require.LessOrEqual(t, released.Sub(began), plan.DefaultPublishTimeout+2500*time.Millisecond+plan.DefaultFlushReserve)
 					}
 					require.Len(t, unflushedIn(report), 20)
 					if name == "refuses" {

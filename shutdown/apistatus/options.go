@@ -41,8 +41,10 @@ type Reporter struct {
 }
 
 var (
-	_ shutdown.Reporter        = (*Reporter)(nil)
-	_ shutdown.ReadinessMarker = (*Reporter)(nil)
+	_ shutdown.Reporter          = (*Reporter)(nil)
+	_ shutdown.StatusFlusher     = (*Reporter)(nil)
+	_ shutdown.ReadinessMarker   = (*Reporter)(nil)
+	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
 )
 
 // New makes a Reporter. The error joins all that is wrong with the options.

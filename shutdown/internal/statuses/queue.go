@@ -59,6 +59,7 @@ type Queue struct {
 	pace     pace
 	failed   error // why a final status was not accepted, the last time
 
+	answers uint64
 	last    time.Time     // the last acknowledgement; zero: none yet
 	changed chan struct{} // closed at the next one; nil: nobody waits
 	vain    bool          // somebody waited in vain, and nothing was acknowledged since
@@ -150,11 +151,11 @@ func (q *Queue) Acknowledged() {
 	q.pump()
 }
 
-// AnsweredSince tells whether anything was acknowledged since a time.
-func (q *Queue) AnsweredSince(since time.Time) bool {
+// Answers is how often something was acknowledged so far.
+func (q *Queue) Answers() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.last.IsZero() && !q.last.Before(since)
+	return q.answers
 }
 
 // Failure is why a final status was not accepted, the last time; nil: none has failed.
@@ -224,6 +225,7 @@ func (q *Queue) waitedInVain(last time.Time) {
 
 // acknowledged records an answer. The mutex is held.
 func (q *Queue) acknowledged() {
+	q.answers++
 	q.last, q.vain = time.Now(), false
 	q.pace.acknowledged()
 	if q.changed != nil {
