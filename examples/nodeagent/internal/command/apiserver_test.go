@@ -56,7 +56,7 @@ func TestMirrorOfAnEditedManifestIsReplaced(t *testing.T) {
 	before := c.pod("web")
 
 	c.run(map[string]string{"web.yaml": strings.Replace(scripted("web", ""), "60", "61", 1)})
-	c.eventually("the mirror is another one", func() bool { return c.pod("web") != nil && c.pod("web").UID != before.UID })
+	c.replaced(before)
 	c.ready("web")
 	require.EqualValues(t, 61, *c.pod("web").Spec.TerminationGracePeriodSeconds)
 }
@@ -98,7 +98,10 @@ func TestShutdownIsToldInOrder(t *testing.T) {
 		"job.yaml":      scripted("job", "exits by itself after 10ms") + "  restartPolicy: Never\n",
 	})
 	c.ready("web", "stubborn")
-	c.eventually("the job is complete", func() bool { return c.pod("job") != nil && c.pod("job").Status.Phase == v1.PodSucceeded })
+	c.eventually("the job is complete", func() bool {
+		job := c.pod("job")
+		return job != nil && job.Status.Phase == v1.PodSucceeded
+	})
 	require.Equal(t, v1.ConditionFalse, conditionOf(c.pod("job"), v1.PodReady).Status)
 
 	p.signal(syscall.SIGTERM)
@@ -179,7 +182,7 @@ func TestNextStartMakesAllGoodAgain(t *testing.T) {
 			require.Equal(t, v1.ConditionTrue, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status)
 
 			c.run(pods, args...)
-			c.eventually("another mirror", func() bool { return c.pod("web") != nil && c.pod("web").UID != ended.UID })
+			c.replaced(ended)
 			c.ready("web")
 			c.eventually("the node is ready", func() bool { return c.nodeCondition(v1.NodeReady).Status == v1.ConditionTrue })
 			c.eventually("and does not shut down", func() bool {

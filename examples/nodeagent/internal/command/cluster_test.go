@@ -119,6 +119,15 @@ func (c *cluster) ready(names ...string) {
 	}
 }
 
+// replaced waits until there is another pod of the name of one.
+func (c *cluster) replaced(old *v1.Pod) {
+	c.t.Helper()
+	c.eventually("another pod "+old.Name, func() bool {
+		now := c.Pod(old.Namespace, old.Name)
+		return now != nil && now.UID != old.UID
+	})
+}
+
 // conditionOf is a condition of a pod; the zero one if it has none.
 func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
 	if pod != nil {
