@@ -17,7 +17,7 @@ export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 .PHONY: help demo test apiserver containerd compat e2e bench lint
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
@@ -39,7 +39,7 @@ compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
 	@cd internal/tools && go run ./compat --root $(CURDIR) --oldest-go $(OLDEST_GO) --only '$(ONLY)'
 
-e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
+e2e: apiserver ## power off a whole systemd machine under the agent (root, Debian 12)
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
 bench: ## measure speed and memory beside the plain way of doing the same
