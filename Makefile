@@ -11,11 +11,13 @@ LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 BENCHTIME ?= 1s
+# A second containerd for the tests of the container runtime; empty where none was built.
+export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-.PHONY: help demo test apiserver compat e2e bench lint
+.PHONY: help demo test apiserver containerd compat e2e bench lint
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
@@ -30,11 +32,14 @@ apiserver:
 	@echo "Building the API server of the tests; the first time this takes a few minutes." >&2
 	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
 
+containerd: ## build containerd 2.2, which the tests then take beside Debian's 1.6
+	@CGO_ENABLED=0 go build -C internal/containerd -mod=readonly -tags 'no_btrfs no_devmapper no_zfs' -o $(CURDIR)/.cache/containerd/ $$(go -C internal/containerd tool | grep /)
+
 compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
 	@cd internal/tools && go run ./compat --root $(CURDIR) --oldest-go $(OLDEST_GO) --only '$(ONLY)'
 
-e2e: ## power off a whole systemd machine under the agent (root, Debian 12)
+e2e: apiserver ## power off a whole systemd machine under the agent (root, Debian 12)
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
 bench: ## measure speed and memory beside the plain way of doing the same
@@ -45,5 +50,6 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
+	@cd internal/containerd && go mod tidy -diff
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do GOOS=$$os go build ./...; GOOS=$$os go vet ./...; done
 	@go test ./internal/deptest

@@ -3,6 +3,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,10 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -41,8 +45,8 @@ func (o obedient) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return o.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// cluster is virtual-kubelet's own PodController, in real time, between a clientset
-// and a provider.
+// cluster is virtual-kubelet's own PodController, in real time, between a real API
+// server and a provider.
 type cluster struct {
 	*testing.T
 	corev1.PodInterface
@@ -53,7 +57,9 @@ type cluster struct {
 
 func newCluster(t *testing.T, enough int64) *cluster {
 	t.Helper()
-	clients, rt := newClientset(), newPlayed()
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
+	require.NoError(t, err)
+	rt := newPlayed()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: obedient{rt, enough}})
 	require.NoError(t, err)
 	all := informers.NewSharedInformerFactory(clients, 0)
@@ -84,11 +90,19 @@ func newCluster(t *testing.T, enough int64) *cluster {
 	return &cluster{T: t, PodInterface: clients.CoreV1().Pods("ns"), provider: provider, rt: rt}
 }
 
+// create creates a pod and gives it as the API server has it.
+func (c *cluster) create(pod *v1.Pod) *v1.Pod {
+	c.Helper()
+	created, err := c.Create(c.Context(), pod, metav1.CreateOptions{})
+	require.NoError(c, err)
+	return created
+}
+
 // run creates a pod and waits until the API server has it as running.
 func (c *cluster) run(pod *v1.Pod) {
-	_, err := c.Create(c.Context(), pod, metav1.CreateOptions{})
-	require.NoError(c, err)
-	c.until(func(now *v1.Pod) bool { return now.UID == pod.UID && now.Status.Phase == v1.PodRunning })
+	c.Helper()
+	created := c.create(pod)
+	c.until(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
 }
 
 // kubectlDelete deletes the pod with a grace in seconds.
@@ -105,13 +119,13 @@ func (c *cluster) until(so func(*v1.Pod) bool) {
 	}, soon, tick)
 }
 
-// stopped waits until a container has been asked to stop with a timeout, less the
-// seconds that this machine may have needed.
-func (c *cluster) stopped(id string, timeout int64) {
+// stopped waits until a container of a name has been asked to stop with a timeout, less
+// the seconds that this machine may have needed.
+func (c *cluster) stopped(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {
-			return s.ID == id && s.TimeoutSeconds <= timeout && s.TimeoutSeconds > timeout-8
+			return strings.HasSuffix(s.ID, "/"+name) && s.TimeoutSeconds <= timeout && s.TimeoutSeconds > timeout-8
 		})
 	}, soon, tick)
 }

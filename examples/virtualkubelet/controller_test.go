@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -19,9 +17,9 @@ func TestARealControllerDeletesAndShortens(t *testing.T) {
 	began := time.Now()
 	c.run(podOf(plain("app")))
 	c.kubectlDelete(30)
-	c.stopped("uid/app", 30)
+	c.stopped("app", 30)
 	c.kubectlDelete(1)
-	c.stopped("uid/app", 2)
+	c.stopped("app", 2)
 	c.until(func(pod *v1.Pod) bool {
 		if pod.Status.Phase != v1.PodFailed {
 			return false
@@ -38,9 +36,9 @@ func TestARealControllerDeletesByForce(t *testing.T) {
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.run(podOf(plain("app")))
 	c.kubectlDelete(3600)
-	c.stopped("uid/app", 3600)
+	c.stopped("app", 3600)
 	c.kubectlDelete(0)
-	c.stopped("uid/app", 2)
+	c.stopped("app", 2)
 	c.gone()
 }
 
@@ -53,9 +51,9 @@ func TestARealControllerLeavesTimeToSidecars(t *testing.T) {
 	pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 	c.run(pod)
 	c.kubectlDelete(3600)
-	c.stopped("uid/proxy", 3600)
+	c.stopped("proxy", 3600)
 	c.kubectlDelete(600)
-	c.stopped("uid/proxy", 600)
+	c.stopped("proxy", 600)
 	c.until(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
@@ -64,13 +62,9 @@ func TestARealControllerReplacesAPod(t *testing.T) {
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.run(podOf(plain("app")))
 	c.kubectlDelete(3600)
-	c.stopped("uid/app", 3600)
+	c.stopped("app", 3600)
 	c.kubectlDelete(0)
-	next := podOf(plain("app"))
-	next.UID = types.UID("next")
-	_, err := c.Create(t.Context(), next, metav1.CreateOptions{})
-	require.NoError(t, err)
-	c.until(func(pod *v1.Pod) bool { return pod.UID == "next" && pod.Status.Phase == v1.PodRunning })
+	c.run(podOf(plain("app")))
 	require.Len(t, c.rt.Exits(), 1)
 }
 
@@ -79,12 +73,11 @@ func TestARealControllerLeavesTimeToInitContainers(t *testing.T) {
 	c := newCluster(t, 2)
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}
-	_, err := c.Create(t.Context(), pod, metav1.CreateOptions{})
-	require.NoError(t, err)
+	c.create(pod)
 	c.until(func(pod *v1.Pod) bool {
 		return len(pod.Status.InitContainerStatuses) == 1 && pod.Status.InitContainerStatuses[0].State.Running != nil
 	})
 	c.kubectlDelete(3600)
-	c.stopped("uid/init", 3600)
+	c.stopped("init", 3600)
 	c.until(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodFailed })
 }

@@ -41,7 +41,19 @@ func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 	if err := p.end(ctx, r, override); err != nil {
 		return err
 	}
-	return p.again(r)
+	return p.whyStuck(r)
+}
+
+// whyStuck is why the last attempt to stop the containers of a pod has failed. The
+// error has virtual-kubelet call again, later and later. It is nil for a pod that has
+// ended or is about to.
+func (p *Provider) whyStuck(r *record) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.stuck == nil || r.settling {
+		return nil
+	}
+	return fmt.Errorf("failed to end pod %s: %w", r.name, r.stuck)
 }
 
 // forcedLocked is the grace of a pod that the API server has no more: 1 s if its
@@ -61,7 +73,7 @@ func (p *Provider) forced(r *record) *int64 {
 
 // end terminates a pod, unless it has ended and been forgotten meanwhile.
 func (p *Provider) end(ctx context.Context, r *record, override *int64) error {
-	if _, err := p.terminate(ctx, r, p.view(r), override); !errdefs.IsNotFound(err) {
+	if err := p.terminate(ctx, r, p.view(r), override); !errdefs.IsNotFound(err) {
 		return err
 	}
 	return nil
@@ -94,41 +106,42 @@ func (p *Provider) announce(pod *v1.Pod) (r *record, override *int64) {
 	return r, override
 }
 
-// terminate begins or joins the termination of a pod. The pod must not change any
-// more.
-func (p *Provider) terminate(ctx context.Context, r *record, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
+// terminate begins or joins the termination of a pod; where that has got stuck, its
+// containers are asked for again. The pod must not change any more.
+func (p *Provider) terminate(ctx context.Context, r *record, pod *v1.Pod, override *int64) error {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, context.Cause(ctx))
+		return fmt.Errorf("failed to terminate pod %s: %w", r.name, context.Cause(ctx))
 	}
-	running, first, err := p.begin(r)
+	running, err := p.begin(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := p.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: override, Containers: running})
-	if first {
+	if t != r.termination {
+		r.termination = t
 		p.spawn(r.name, func() { p.conclude(r, t) })
 	}
-	return t, nil
+	return nil
 }
 
 // begin notes that a pod is terminating, before any of its containers can end by
-// that, and gives those that run, and whether this is new.
-func (p *Provider) begin(r *record) (running []lifecycle.Container, first bool, err error) {
+// that, and gives those that run.
+func (p *Provider) begin(r *record) ([]lifecycle.Container, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case r.forgotten:
-		return nil, false, notFound(r.name.Namespace, r.name.Name)
+		return nil, notFound(r.name.Namespace, r.name.Name)
 	case p.closed:
-		return nil, false, fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.AgentStopping)
+		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.AgentStopping)
 	case !r.terminating:
-		r.terminating, first = true, true
+		r.terminating = true
 		close(r.deleting)
 	}
-	return r.runningLocked(), first, nil
+	return r.runningLocked(), nil
 }
 
 // endItself ends what is left of a pod that is over by itself.

@@ -100,5 +100,6 @@
 //
 // Package lifecycletest has a runtime that lacks only StartContainer and ExitCode; the
 // tests here add them, and pass an hour of grace in no time in testing/synctest
-// bubbles. One test has virtual-kubelet's own PodController over client-go's clientset.
+// bubbles. Some have virtual-kubelet's own PodController between a provider and a real
+// API server.
 package virtualkubelet

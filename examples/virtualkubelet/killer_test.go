@@ -58,6 +58,24 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	})
 }
 
+// A pod is not forgotten while somebody waits for its end, and is afterwards.
+func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		b.remove(pod, 30)
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 30})
+		require.NoError(b, err)
+		require.Equal(b, v1.PodSucceeded, result.Status.Phase)
+		wait(0)
+		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.True(b, errdefs.IsNotFound(err))
+		b.create(pod)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "one of the same UID starts afresh")
+	})
+}
+
 func TestTheEndOfTheContextEndsTheWaiting(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

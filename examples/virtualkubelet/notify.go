@@ -33,8 +33,7 @@ func (p *Provider) tell(r *record) {
 		case <-p.closing:
 			closing = true
 		}
-		if p.tellNow(r) {
-			p.forget(r)
+		if p.tellNow(r) && p.forget(r) {
 			return
 		}
 	}
@@ -66,11 +65,15 @@ func (p *Provider) news(r *record) (notify func(*v1.Pod), news *v1.Pod, final bo
 	return p.notify, r.copyLocked(), final
 }
 
-// forget lets go of a pod.
-func (p *Provider) forget(r *record) {
+// forget lets go of a pod, unless somebody waits for its end.
+func (p *Provider) forget(r *record) (done bool) {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
 	p.mu.Lock()
+	if r.kills > 0 {
+		p.mu.Unlock()
+		return false
+	}
 	r.forgotten = true
 	delete(p.pods, r.key)
 	if p.names[r.name] == r {
@@ -78,4 +81,5 @@ func (p *Provider) forget(r *record) {
 	}
 	p.mu.Unlock()
 	p.terminator.Forget(r.key)
+	return true
 }

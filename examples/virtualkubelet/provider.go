@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // DefaultExitSlack is how long the exit of a stopped container is awaited when
@@ -23,7 +24,7 @@ type Options struct {
 	Runtime Runtime
 	// Terminator is passed on: events, metrics, hook timing, slack and gates are set
 	// here. Its Runtime and Exits are those of the Runtime above and must be nil; its
-	// Hooks, where nil, are those of [lifecycle.NewHandlerRunner].
+	// Commands, where nil, are the Runtime's, too.
 	Terminator lifecycle.TerminatorOptions
 	// Status fills in what only the author knows of a status: podIP, hostIP, image
 	// IDs, readiness. It is called with a copy of the pod for each status that is
@@ -41,8 +42,9 @@ type Options struct {
 type Provider struct {
 	opts       Options
 	terminator *lifecycle.Terminator
-	registered chan struct{} // closed once virtual-kubelet listens
-	closing    chan struct{} // closed by Close
+	killer     shutdown.PodKiller // for KillPod
+	registered chan struct{}      // closed once virtual-kubelet listens
+	closing    chan struct{}      // closed by Close
 
 	mu      sync.Mutex // never held while anything blocks, nor while others are called
 	closed  bool
@@ -66,7 +68,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
-	return &Provider{
+	p := &Provider{
 		opts:       opts,
 		terminator: terminator,
 		registered: make(chan struct{}),
@@ -74,7 +76,9 @@ func New(opts Options) (*Provider, error) {
 		pods:       map[types.UID]*record{},
 		names:      map[types.NamespacedName]*record{},
 		working:    map[string]int{},
-	}, nil
+	}
+	p.killer = p.newKiller()
+	return p, nil
 }
 
 // validate tells all that is wrong; what is the terminator's, that tells itself.
@@ -99,11 +103,8 @@ func (o Options) validate() error {
 func (o Options) terminator() lifecycle.TerminatorOptions {
 	opts := o.Terminator
 	opts.Runtime, opts.Exits = o.Runtime, o.Runtime
-	if opts.Hooks == nil {
-		commands, _ := o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail, and say so
-		opts.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-			Commands: commands, Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
-		})
+	if opts.Commands == nil {
+		opts.Commands, _ = o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail, and say so
 	}
 	return opts
 }

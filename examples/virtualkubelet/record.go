@@ -12,17 +12,18 @@ import (
 )
 
 // record is what the provider knows of one pod. Its fields down to the channels do
-// not change; the provider's mutex guards the others.
+// not change; the provider's mutex guards the others, but for termination.
 type record struct {
-	key       types.UID
-	name      types.NamespacedName
-	ctx       context.Context // the values of the call that brought the pod; it never ends
-	created   metav1.Time
-	turn      chan struct{} // a place of one: terminating and forgetting take turns
-	changed   chan struct{} // holds one: there is news for virtual-kubelet
-	deleting  chan struct{} // closed once it is terminating
-	concluded chan struct{} // closed once that has ended, whatever came of it
-	ended     chan struct{} // closed once the status is final
+	key      types.UID
+	name     types.NamespacedName
+	ctx      context.Context // the values of the call that brought the pod; it never ends
+	created  metav1.Time
+	turn     chan struct{} // a place of one: terminating and forgetting take turns
+	changed  chan struct{} // holds one: there is news for virtual-kubelet
+	deleting chan struct{} // closed once it is terminating
+	ended    chan struct{} // closed once the status is final
+
+	termination *lifecycle.Termination // the last one, which belongs to whose turn it is; nil: none has begun
 
 	pod        *v1.Pod // as virtual-kubelet gave it last; replaced, never changed
 	containers []*container
@@ -35,13 +36,13 @@ type record struct {
 	deleted     bool                // it is to be forgotten once virtual-kubelet knows of its end
 	superseded  bool                // a newer pod has its name: virtual-kubelet is told nothing any more
 	terminating bool                // its termination has begun, or is about to
+	kills       int                 // calls of KillPod, during which it is not forgotten
 	setStatus   func(*v1.PodStatus) // of the last kill; nil: there was none
-	settled     bool                // the termination has ended, and exits are known
+	settled     bool                // a termination has ended, and exits are known
 	stuck       error               // why containers run all the same
-	retrying    bool
-	settling    bool          // the status is being made final
-	final       *v1.PodStatus // never changed; nil: it is not final
-	told        bool          // virtual-kubelet has heard of that
+	settling    bool                // the status is being made final
+	final       *v1.PodStatus       // not changed once ended is closed; nil: it is not final
+	told        bool                // virtual-kubelet has heard of that
 	forgotten   bool
 }
 
@@ -64,7 +65,7 @@ func newRecord(ctx context.Context, pod *v1.Pod) *record {
 		key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
 		created: metav1.Now(), readySince: metav1.Now(),
 		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		deleting: make(chan struct{}), concluded: make(chan struct{}), ended: make(chan struct{}),
+		deleting: make(chan struct{}), ended: make(chan struct{}),
 		pod: pod.DeepCopy(),
 	}
 	spec := r.pod.Spec

@@ -33,6 +33,27 @@ func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestAStuckPodIsKilledByTheNextKill(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		pod := podOf(plain("app"))
+		b.create(pod)
+		b.rt.Away(0, 3*time.Minute)
+		kill := shutdown.KillRequest{GracePeriodSeconds: 10, SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }}
+		result, err := b.KillPod(b.Context(), pod, kill)
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		require.Equal(b, "RuntimeStuck", result.Outcome)
+		require.Nil(b, result.Status)
+		wait(time.Minute)
+		result, err = b.KillPod(b.Context(), pod, kill)
+		require.NoError(b, err)
+		require.Equal(b, "Forced", result.Outcome)
+		require.Equal(b, "Terminated", result.Status.Reason)
+		require.EqualValues(b, 137, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+		wait(0)
+		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet is told the same")
+	})
+}
+
 func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}

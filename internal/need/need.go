@@ -24,6 +24,17 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
+// Variable gives the value of a variable of the environment, or skips the test and says
+// what would set it: a command of this repository.
+func Variable(t testing.TB, name, by string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		missing(t, "needs "+name+" ("+by+")")
+	}
+	return value
+}
+
 // Root skips the test unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()

@@ -10,7 +10,8 @@
 //		_, err = evictions.KillPod(ctx, pod, podkiller.SoftEviction(pod, 30, "The node was low on resource: memory."))
 //	}
 //
-// It is the one package that knows both engines; neither knows the other.
+// It is the one package that knows both engines; neither knows the other. An agent that
+// keeps a list of what runs gives that as [Options.Containers], and needs no statuses.
 //
 // # Concurrency properties
 //
@@ -22,7 +23,8 @@
 //
 // Containers that could not be stopped are an error, and the final status is then not
 // given: a pod is not said to have ended while something of it may run. Where
-// [Options.Status] is nil no exit code is known to the reporter.
+// [Options.Status] is nil no exit code is known to the reporter. A kill waits for the
+// functions of [Options] even when its context has ended: they have to heed it.
 //
 // # Testing
 //

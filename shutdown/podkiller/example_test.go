@@ -49,7 +49,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	status := func(*v1.Pod) *v1.PodStatus {
+	status := func(context.Context, *v1.Pod) *v1.PodStatus {
 		state := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 		if code, exited := rt.ExitCode("7f3a"); exited {
 			state = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}

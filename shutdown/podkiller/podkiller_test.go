@@ -1,6 +1,7 @@
 package podkiller_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*scene)) {
 	})
 }
 
-func (s *scene) status(*v1.Pod) *v1.PodStatus {
+func (s *scene) status(context.Context, *v1.Pod) *v1.PodStatus {
 	status := v1.ContainerStatus{Name: "web", ContainerID: "cri://id", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if code, exited := s.rt.ExitCode("id"); exited {
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}

@@ -4,19 +4,17 @@ package e2e_test
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/clustertest"
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
 const (
@@ -32,10 +30,8 @@ const (
 // logind goes on with the power off.
 func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
 	t.Parallel()
-	api, err := apistatustest.Start(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, api.Close()) })
-	files := map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": kubeconfig(api)}
+	api := clustertest.Start(t, nodeName)
+	files := map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": api.Kubeconfig()} // it shares the host's network
 	m, server, containers := bootAgent(t, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
 
@@ -53,33 +49,21 @@ func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
 }
 
-// kubeconfig is the way to an API server of this host, for a machine that shares its
-// network.
-func kubeconfig(api *apistatustest.Server) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: e2e
-contexts: [{name: e2e, context: {cluster: e2e, user: e2e}}]
-clusters: [{name: e2e, cluster: {server: %q}}]
-users: [{name: e2e, user: {}}]
-`, api.URL())
-}
-
 // allReady tells whether the mirrors of all pods of testdata are Ready.
-func allReady(pods []*v1.Pod) bool {
-	return len(pods) == sandboxes && !slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return !ready(pod) })
+func allReady(pods []v1.Pod) bool {
+	return len(pods) == sandboxes && !slices.ContainsFunc(pods, func(pod v1.Pod) bool { return !ready(pod) })
 }
 
-func ready(pod *v1.Pod) bool {
+func ready(pod v1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
 	})
 }
 
-func checkNodeFirst(t *testing.T, api *apistatustest.Server, exits records) {
+func checkNodeFirst(t *testing.T, api *clustertest.Cluster, exits records) {
 	requests := api.Requests()
-	said := slices.IndexFunc(requests, func(r apistatustest.Request) bool {
-		return r.Method == http.MethodPatch && r.Path == "/api/v1/nodes/"+nodeName+"/status" &&
+	said := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
+		return r.String() == "patch nodes/status "+nodeName &&
 			bytes.Contains(r.Body, []byte(`"GracefulNodeShutdownInProgress"`)) && bytes.Contains(r.Body, []byte(`"node is shutting down"`))
 	})
 	require.GreaterOrEqual(t, said, 0)
@@ -87,13 +71,13 @@ func checkNodeFirst(t *testing.T, api *apistatustest.Server, exits records) {
 	for name, exit := range exits {
 		require.True(t, requests[said].Answered.Before(exit.At), name)
 	}
-	ended := slices.IndexFunc(requests, func(r apistatustest.Request) bool {
-		return r.Method == http.MethodPatch && bytes.Contains(r.Body, []byte(`"DisruptionTarget"`))
+	ended := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
+		return r.Verb == "patch" && bytes.Contains(r.Body, []byte(`"DisruptionTarget"`))
 	})
 	require.Greater(t, ended, said)
 }
 
-func checkFinalStatuses(t *testing.T, api *apistatustest.Server, exits records) {
+func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits records) {
 	pods := api.Pods()
 	require.Len(t, pods, sandboxes)
 	for _, pod := range pods {
@@ -115,17 +99,17 @@ func checkFinalStatuses(t *testing.T, api *apistatustest.Server, exits records) 
 }
 
 // checkAnsweredBefore goes by the clock that both have.
-func checkAnsweredBefore(t *testing.T, api *apistatustest.Server, journal []machine.Entry) {
+func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []machine.Entry) {
 	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
 	require.GreaterOrEqual(t, began, 0, "logind tells of the shutdown")
 	final := 0
 	for _, r := range api.Requests() {
-		if r.Method != http.MethodPatch || !strings.Contains(r.Path, "/pods/") || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {
+		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {
 			continue
 		}
 		final++
 		require.Equal(t, http.StatusOK, r.Status)
-		require.True(t, r.Answered.Before(journal[began].Time), "%s was answered at %v", r.Path, r.Answered)
+		require.True(t, r.Answered.Before(journal[began].Time), "%v was answered at %v", r, r.Answered)
 	}
 	require.Equal(t, sandboxes, final, "one update for each pod")
 }

@@ -15,8 +15,8 @@
 //	return a.Run(ctx)
 //
 // What flows where: the manager asks the [shutdown.PodKiller] of this package to
-// kill a pod; that asks the terminator to stop its containers, and removes the
-// sandbox. With an API server the manager tells it of the shutdown, and beside all
+// kill a pod; that has package podkiller stop its containers with the terminator, and
+// removes the sandbox. With an API server the manager tells it of the shutdown, and beside all
 // that each pod's mirror is kept there. A loop hears signals and, ten times a second,
 // shows what has changed.
 //

@@ -12,17 +12,30 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
 // statusTimeout bounds the reading of how the containers of a pod have ended.
 const statusTimeout = 2 * time.Second
 
-// killer lets the manager kill pods with a terminator.
+// killer lets the manager kill pods. Package podkiller stops the containers; this adds
+// what the agent knows beside them: the start that may be under way, and the sandbox.
 type killer struct {
-	pods       *pods
-	terminator *lifecycle.Terminator
-	runtime    podruntime.Runtime
-	reports    bool // there is an API server to report a status to
+	pods    *pods
+	runtime podruntime.Runtime
+	stop    shutdown.PodKiller
+}
+
+// newKiller makes a killer that stops containers with a terminator. It gives final
+// statuses only where there is an API server to report them to.
+func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Terminator, reports bool) killer {
+	k := killer{pods: pods, runtime: runtime}
+	opts := podkiller.Options{Containers: k.containers}
+	if reports {
+		opts.Status = k.status
+	}
+	k.stop = podkiller.New(terminator, opts)
+	return k
 }
 
 // KillPod stops the containers of a pod and then removes what is left of it. A
@@ -44,11 +57,7 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	case <-ctx.Done():
 		return shutdown.KillResult{}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
 	}
-	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: p.running()}
-	termination := k.terminator.Terminate(ctx, p.spec, stop)
-	p.terminate(termination)
-	stopped, err := termination.Wait(ctx)
-	result := shutdown.KillResult{Outcome: string(stopped.Outcome()), Status: k.status(ctx, p, req)}
+	result, err := k.stop.KillPod(ctx, p.spec, req)
 	if ctx.Err() != nil {
 		return result, err // its containers are not to be removed under its hands
 	}
@@ -58,24 +67,24 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	return result, err
 }
 
-// status is how the pod is in the end: as it had ended by itself, or as one that runs
-// and that the request makes a terminated one. It is read before the runtime forgets
-// the containers.
-func (k killer) status(ctx context.Context, p *pod, req shutdown.KillRequest) *v1.PodStatus {
-	if !k.reports {
-		return nil
-	}
+// containers are those that the start of a pod of this node has left running.
+func (k killer) containers(_ context.Context, spec *v1.Pod) []lifecycle.Container {
+	return k.pods.find(spec.UID).running()
+}
+
+// status is how a pod of this node is in the end: as it had ended by itself, or as one
+// that runs and that the request makes a terminated one. It is read before the runtime
+// forgets the containers.
+func (k killer) status(ctx context.Context, spec *v1.Pod) *v1.PodStatus {
+	p := k.pods.find(spec.UID)
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	status, err := statusOf(ctx, k.runtime, p)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to learn how a pod has ended, its final status says less", "pod", klog.KObj(p.spec))
+		klog.FromContext(ctx).Error(err, "Failed to learn how a pod has ended, its final status says less", "pod", klog.KObj(spec))
 	}
 	if !p.endedByItself() {
 		status.Phase = v1.PodRunning
-	}
-	if req.SetStatus != nil {
-		req.SetStatus(status)
 	}
 	return status
 }

@@ -19,16 +19,15 @@ type pod struct {
 	admitted         chan struct{} // closed once it may start, or was found running
 	settled          chan struct{} // closed once its start has succeeded or failed
 
-	mu          sync.Mutex              // guards all below; never held while anything waits
-	abandon     context.CancelCauseFunc // ends its start; nil: it has not begun
-	containers  []lifecycle.Container
-	exits       []<-chan struct{}      // of the containers, closed once they have exited
-	problem     error                  // why it did not start, or was not stopped
-	termination *lifecycle.Termination // nil: it was not told to stop
-	granted     int64
-	told, gone  time.Time // when it was told to stop, and when that was done
-	finished    bool      // it had ended by itself before
-	refused     bool      // nothing of it was ever started
+	mu         sync.Mutex              // guards all below; never held while anything waits
+	abandon    context.CancelCauseFunc // ends its start; nil: it has not begun
+	containers []lifecycle.Container
+	exits      []<-chan struct{} // of the containers, closed once they have exited
+	problem    error             // why it did not start, or was not stopped
+	granted    int64
+	told, gone time.Time // when it was told to stop, and when that was done
+	finished   bool      // it had ended by itself before
+	refused    bool      // nothing of it was ever started
 }
 
 // toldAt is when the pod was told to stop, zero if it was not, and whether it is
@@ -102,10 +101,12 @@ func (p *pod) endedByItself() bool {
 }
 
 // tell says that the pod is told to stop, with a grace period in seconds. A start
-// that is under way is abandoned.
+// that is under way is abandoned. Where it is told again, because the first attempt has
+// failed, its containers may have ended meanwhile: not by themselves.
 func (p *pod) tell(granted int64) {
 	p.mu.Lock()
-	p.granted, p.told, p.finished = granted, time.Now(), p.finishedLocked()
+	p.finished = p.finished || p.told.IsZero() && p.finishedLocked()
+	p.granted, p.told = granted, time.Now()
 	abandon := p.abandon
 	p.mu.Unlock()
 	if abandon != nil {
@@ -118,13 +119,6 @@ func (p *pod) running() []lifecycle.Container {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]lifecycle.Container{}, p.containers...)
-}
-
-// terminate keeps the termination, for the view.
-func (p *pod) terminate(t *lifecycle.Termination) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.termination = t
 }
 
 // end says that nothing more is done about the pod.

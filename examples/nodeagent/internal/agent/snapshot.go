@@ -18,7 +18,8 @@ import (
 func (l *loop) snapshot(now time.Time) view.Snapshot {
 	s := view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed()}
 	for _, p := range l.pods.all {
-		s.Pods = append(s.Pods, p.view(now))
+		termination, _ := l.terminator.Termination(p.spec.UID)
+		s.Pods = append(s.Pods, p.view(now, termination))
 	}
 	return s
 }
@@ -77,8 +78,9 @@ func (l *loop) tellInhibitor() {
 
 func (p *pod) name() string { return p.spec.Namespace + "/" + p.spec.Name }
 
-// view is what people are shown of a pod.
-func (p *pod) view(now time.Time) view.Pod {
+// view is what people are shown of a pod. Its termination is nil before its containers
+// are told to stop.
+func (p *pod) view(now time.Time, termination *lifecycle.Termination) view.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shown := view.Pod{Name: p.name(), Priority: p.priority, Bucket: p.bucket, State: p.stateLocked(), Granted: p.granted, Finished: p.finished}
@@ -92,9 +94,9 @@ func (p *pod) view(now time.Time) view.Pod {
 	if !p.gone.IsZero() {
 		shown.Took = p.gone.Sub(p.told)
 	}
-	if p.termination != nil {
-		shown.Deadline = p.termination.Deadline()
-		for _, c := range p.termination.Result().Containers {
+	if termination != nil {
+		shown.Deadline = termination.Deadline()
+		for _, c := range termination.Result().Containers {
 			shown.Containers = append(shown.Containers, p.container(c))
 		}
 	}

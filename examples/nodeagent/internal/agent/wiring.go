@@ -15,20 +15,14 @@ func (a *Agent) newTerminator() error {
 	if err != nil {
 		return fmt.Errorf("failed to make the metrics of pods: %w", err)
 	}
-	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime:  a.opts.Runtime,
 		Commands: a.opts.Runtime,
 		PodIP:    hostNetwork,
+		Exits:    a.opts.Runtime,
 		Events:   a.events(),
 		Metrics:  counters,
 		Gates:    a.opts.Gates,
-	})
-	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: a.opts.Runtime,
-		Hooks:   hooks,
-		Exits:   a.opts.Runtime,
-		Events:  a.events(),
-		Metrics: counters,
-		Gates:   a.opts.Gates,
 	})
 	return err
 }
@@ -43,7 +37,7 @@ func (a *Agent) newManager() error {
 	opts := shutdown.Options{
 		Config:   a.opts.Config,
 		Pods:     a.pods.active,
-		Killer:   killer{pods: a.pods, terminator: a.terminator, runtime: a.opts.Runtime, reports: reports},
+		Killer:   newKiller(a.pods, a.opts.Runtime, a.terminator, reports),
 		Source:   a.opts.Source,
 		Metrics:  gauges,
 		Gates:    a.opts.Gates,

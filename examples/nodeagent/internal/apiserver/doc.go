@@ -49,7 +49,6 @@
 //
 // # Testing
 //
-// [New] takes any kubernetes.Interface, a fake one of client-go too. Package
-// apistatustest of the library is a server for tests that speaks HTTP and fails on
-// demand.
+// [New] takes any kubernetes.Interface, a fake one of client-go too. Package clustertest
+// has a real API server that fails on demand.
 package apiserver

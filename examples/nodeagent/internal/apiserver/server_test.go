@@ -13,19 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/clustertest"
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
-	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
 )
 
 // startServer gives a real server with the node, and a client of it.
-func startServer(t *testing.T) (*apistatustest.Server, *apiserver.Client) {
+func startServer(t *testing.T) (*clustertest.Cluster, *apiserver.Client) {
 	t.Helper()
-	node := theNode()
-	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-	server, err := apistatustest.Start(node)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	server := clustertest.Start(t, nodeName)
 	client, err := apiserver.Connect(t.Context(), &rest.Config{Host: server.URL()}, nodeName, []*v1.Pod{theStaticPod(t)})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -44,23 +41,22 @@ func TestLateWriteDoesNotOverruleTheShutdown(t *testing.T) {
 	p := &pod{}
 	p.status.Store(running(time.Now()))
 	overtaken := make(chan struct{})
-	server.Script(func(r *http.Request) apistatustest.Fault {
-		if r.Method == http.MethodPut {
+	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
+		if r.Verb == "update" {
 			p.ending.Store(true)
-			taken, _ := server.Pod("default", "web-node-1")
+			taken := server.Pod("default", "web-node-1")
 			taken.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: apistatus.ReasonTakenOut, Message: apistatus.MessageTakenOut}}
-			if err := server.Put(taken); err == nil {
-				server.Script(nil)
-				close(overtaken)
-			}
+			server.UpdatePodStatus(taken)
+			server.Script(nil)
+			close(overtaken)
 		}
-		return apistatustest.Fault{}
+		return apiserverproxy.Fault{}
 	})
 	stop := keep(t, client, p)
 	<-overtaken
 	eventually(t, func() bool { return server.Requests()[len(server.Requests())-1].Status == http.StatusConflict })
 	stop()
-	after, _ := server.Pod("default", "web-node-1")
+	after := server.Pod("default", "web-node-1")
 	require.Equal(t, apistatus.ReasonTakenOut, condition(after, v1.PodReady).Reason)
 }
 
@@ -69,7 +65,7 @@ func TestUnheardSaysWhy(t *testing.T) {
 	require.NoError(t, client.Unheard())
 	require.NoError(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
 	require.NoError(t, client.Unheard())
-	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Hang: true} })
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
 	hung, giveUp := context.WithCancel(t.Context())
 	published := make(chan error)
 	go func() {
@@ -79,9 +75,9 @@ func TestUnheardSaysWhy(t *testing.T) {
 	require.EqualError(t, client.Unheard(), "it has not answered")
 	giveUp()
 	require.Error(t, <-published)
-	server.Script(func(*http.Request) apistatustest.Fault { return apistatustest.Fault{Status: http.StatusForbidden} })
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusForbidden}))
 	require.Error(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
-	require.ErrorContains(t, client.Unheard(), "scripted fault")
+	require.ErrorContains(t, client.Unheard(), "as the script wants")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, client.PublishNode(ctx, shutdown.NodeState{}))
@@ -96,12 +92,15 @@ func TestEventsAreFoundByTheMirror(t *testing.T) {
 	client.Event(container, v1.EventTypeNormal, "Killing", "Stopping container app")
 	client.Event(client.Node(), v1.EventTypeNormal, "Shutdown", "detected")
 	eventually(t, func() bool { return len(server.Events()) == 3 })
-	for i, event := range server.Events()[:2] {
-		require.EqualValues(t, static.Annotations["kubernetes.io/config.hash"], event.InvolvedObject.UID, i)
+	for _, event := range server.Events() {
 		require.Equal(t, v1.EventSource{Component: "nodeagent", Host: nodeName}, event.Source)
+		if event.InvolvedObject.Kind == "Node" {
+			require.EqualValues(t, nodeName, event.InvolvedObject.UID)
+			continue
+		}
+		require.EqualValues(t, static.Annotations["kubernetes.io/config.hash"], event.InvolvedObject.UID, event.Reason)
 	}
 	require.EqualValues(t, "static", container.UID, "the caller's reference is not changed")
-	require.EqualValues(t, nodeName, server.Events()[2].InvolvedObject.UID)
 }
 
 func TestLoad(t *testing.T) {

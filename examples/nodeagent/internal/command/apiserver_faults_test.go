@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
 func TestServerThatIsDeadFromTheStart(t *testing.T) {
@@ -59,30 +60,18 @@ func TestServerThatDiesInTheMiddle(t *testing.T) {
 func TestNoMirrorIsCreatedInAShutdown(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
-	c.Script(func(r *http.Request) apistatustest.Fault {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/pods") {
-			return apistatustest.Fault{Status: http.StatusInternalServerError}
-		}
-		return apistatustest.Fault{}
-	})
+	c.Script(apiserverproxy.Rules(apiserverproxy.Rule{
+		Verb: "create", Resource: "pods", Fault: apiserverproxy.Fault{Status: http.StatusInternalServerError},
+	}))
 	c.onHook("web", func() { c.Script(nil) })
 	p := c.run(map[string]string{"web.yaml": strings.Replace(c.hooked("web", "exits 2s after TERM"), "60", "3", 1)})
-	c.eventually("a mirror is tried", func() bool { return countPosts(c) > 0 })
+	c.eventually("a mirror is tried", func() bool {
+		return slices.ContainsFunc(c.Requests(), func(r apiserverproxy.Request) bool { return r.String() == "create pods default" })
+	})
 	p.says("1 of 1 pods run.")
 	p.signal(syscall.SIGTERM)
 	require.Zero(t, p.exit(), p.stderr.String())
 	require.Nil(t, c.pod("web"))
-}
-
-// countPosts is how often a pod was to be created.
-func countPosts(c *cluster) int {
-	n := 0
-	for _, request := range c.Requests() {
-		if request.Method == http.MethodPost && strings.HasSuffix(request.Path, "/pods") {
-			n++
-		}
-	}
-	return n
 }
 
 func TestSecondSignalNamesWhatIsNotTold(t *testing.T) {

@@ -13,17 +13,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown/apistatus/apistatustest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/clustertest"
 )
 
 const nodeName = "node-1"
 
-// cluster is a real API server over TCP that knows one node, and the place where
-// preStop hooks of its pods call.
+// cluster is an API server that knows one node, and the place where preStop hooks of its
+// pods call.
 type cluster struct {
-	*apistatustest.Server
+	*clustertest.Cluster
+
 	t          *testing.T
 	kubeconfig string
 	hookPort   int
@@ -37,30 +37,14 @@ type cluster struct {
 // startCluster starts both, with a configuration of so many seconds for all pods.
 func startCluster(t *testing.T, seconds int) *cluster {
 	t.Helper()
-	server, err := apistatustest.Start(&v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
-		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	c := &cluster{Server: server, t: t, hooks: map[string]func(){}}
+	c := &cluster{Cluster: clustertest.Start(t, nodeName), t: t, hooks: map[string]func(){}}
 	c.dir = folder(t, map[string]string{
-		"kubeconfig":   kubeconfigOf(server.URL()),
+		"kubeconfig":   c.Kubeconfig(),
 		"kubelet.yaml": kubelet + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: " + strconv.Itoa(seconds) + "}]\n",
 	})
 	c.kubeconfig = c.dir + "/kubeconfig"
 	c.serveHooks()
 	return c
-}
-
-func kubeconfigOf(url string) string {
-	return `apiVersion: v1
-kind: Config
-clusters: [{name: test, cluster: {server: "` + url + `"}}]
-contexts: [{name: test, context: {cluster: test, user: node}}]
-users: [{name: node, user: {}}]
-current-context: test
-`
 }
 
 // serveHooks answers the preStop hooks.
@@ -119,13 +103,7 @@ func (c *cluster) run(pods map[string]string, args ...string) *process {
 }
 
 // pod is the mirror of a pod, nil if there is none.
-func (c *cluster) pod(name string) *v1.Pod {
-	pod, ok := c.Pod("default", name+"-"+nodeName)
-	if !ok {
-		return nil
-	}
-	return pod
-}
+func (c *cluster) pod(name string) *v1.Pod { return c.Pod("default", name+"-"+nodeName) }
 
 // eventually waits for something on the server.
 func (c *cluster) eventually(what string, holds func() bool) {
@@ -141,6 +119,15 @@ func (c *cluster) ready(names ...string) {
 	}
 }
 
+// replaced waits until there is another pod of the name of one.
+func (c *cluster) replaced(old *v1.Pod) {
+	c.t.Helper()
+	c.eventually("another pod "+old.Name, func() bool {
+		now := c.Pod(old.Namespace, old.Name)
+		return now != nil && now.UID != old.UID
+	})
+}
+
 // conditionOf is a condition of a pod; the zero one if it has none.
 func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
 	if pod != nil {
@@ -153,20 +140,9 @@ func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// nodeObject is the node.
-func (c *cluster) nodeObject() *v1.Node {
-	node, ok := c.Node(nodeName)
-	require.True(c.t, ok)
-	return node
-}
-
 // nodeCondition is a condition of the node, without its times.
 func (c *cluster) nodeCondition(of v1.NodeConditionType) v1.NodeCondition {
-	node, ok := c.Node(nodeName)
-	if !ok {
-		return v1.NodeCondition{}
-	}
-	for _, condition := range node.Status.Conditions {
+	for _, condition := range c.Node().Status.Conditions {
 		if condition.Type == of {
 			return v1.NodeCondition{Type: of, Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
 		}

@@ -159,7 +159,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"priority.yaml":     kubelet + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 5}]\nfeatureGates: {GracefulNodeShutdownBasedOnPodPriority: false}\n",
 		"file":              "not a folder",
 		"nothing.conf":      "",
-		"kubeconfig":        kubeconfigOf(startCluster(t, 5).URL()),
+		"kubeconfig":        startCluster(t, 5).Kubeconfig(),
 		"long/pod.yaml":     scripted(strings.Repeat("a", 250), ""),
 	})
 	good := "--manifests=" + dir + "/good"

@@ -7,7 +7,10 @@
 //	runtime, err := cri.New(t.Context(), server.Endpoint(), cri.Options{})
 //
 // It needs root and the Debian packages containerd, runc and busybox-static; the
-// test is skipped where they are missing, as package need says. There is no registry
+// test is skipped where they are missing, as package need says. Where the variable
+// KUBEGRACE_CONTAINERD has the path of a folder with the programs containerd
+// and containerd-shim-runc-v2, [Each] runs a test with those, too: make containerd
+// builds the ones of containerd 2.2, and make sets the variable. There is no registry
 // and no network: every image has the host's static busybox in it, and is told from
 // the others by its name, its command and its stop signal.
 //
@@ -22,8 +25,8 @@
 // At the end of a test its pods are removed, then containerd is killed, and with it,
 // as the first process of their namespace, every shim and container that may be
 // left; their mounts go with the namespace. The same happens when the test binary is
-// killed. [Server.Kill] ends containerd alone, as a crash does. Only the folder in /tmp, and the cgroups of containers that ran, are then
-// left behind.
+// killed. Only the folder in /tmp, and the cgroups of containers that ran, are then
+// left behind. [Server.Kill] ends containerd alone, as a crash does.
 //
 // # Testing
 //

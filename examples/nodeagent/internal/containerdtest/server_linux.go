@@ -39,11 +39,18 @@ type Server struct {
 	exits   exits
 }
 
-// Start runs a containerd that has the images, until the end of the test.
+// Start runs the containerd of the Debian package, with the images, until the end of the
+// test.
 func Start(t testing.TB, images ...Image) *Server {
 	t.Helper()
+	return Build{}.Start(t, images...)
+}
+
+// Start runs the containerd of the build, with the images, until the end of the test.
+func (b Build) Start(t testing.TB, images ...Image) *Server {
+	t.Helper()
 	need.Root(t)
-	containerd := need.Program(t, "containerd", "containerd")
+	containerd := need.Program(t, filepath.Join(b.folder, "containerd"), "containerd")
 	need.Program(t, "runc", "runc")
 	busybox := need.Program(t, "busybox", "busybox-static")
 	folder, err := os.MkdirTemp("", "containerd") // t.TempDir is too long for a socket
@@ -51,7 +58,7 @@ func Start(t testing.TB, images ...Image) *Server {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 
 	s := &Server{folder: folder, ctr: need.Program(t, "ctr", "containerd")}
-	s.run(t, containerd)
+	s.run(t, containerd, b.environment())
 	s.connect(t)
 	s.load(t, busybox, append(images, pause()))
 	s.recordExits(t)
@@ -72,14 +79,14 @@ func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 // when it has been waited for, they are gone. The shell starts a containerd again that
 // was killed, [DownTime] later, and ends with one that ends in any other way. /run is its
 // own too, because shims have their sockets there.
-func (s *Server) run(t testing.TB, containerd string) {
+func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
 	require.NoError(t, os.WriteFile(config, []byte(configOfServer(s.folder)), 0o600))
 	const script = `mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run &&
 		while :; do "$0" "$@"; [ $? = 137 ] || exit; sleep "$DOWN_TIME"; done`
 	process := exec.Command("/bin/sh", "-c", script, containerd, "--config", config)
-	process.Env = append(os.Environ(), fmt.Sprintf("DOWN_TIME=%v", DownTime.Seconds()))
+	process.Env = append(environment, fmt.Sprintf("DOWN_TIME=%v", DownTime.Seconds()))
 	process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,

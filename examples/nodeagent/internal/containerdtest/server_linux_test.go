@@ -19,9 +19,13 @@ const (
 )
 
 func TestServerRunsPodsAndLeavesNothing(t *testing.T) {
+	containerdtest.Each(t, testServerRunsPodsAndLeavesNothing)
+}
+
+func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build) {
 	var socket, container string
 	t.Run("server", func(t *testing.T) {
-		server := containerdtest.Start(t, containerdtest.Image{Name: "nginx:1.16.1", Command: []string{"/bin/sleep", "1000"}})
+		server := build.Start(t, containerdtest.Image{Name: "nginx:1.16.1", Command: []string{"/bin/sleep", "1000"}})
 		socket = server.Socket()
 		container = runContainer(t, server.Runtime(), "nginx:1.16.1")
 

@@ -35,7 +35,11 @@ func (c *counted) RunInContainer(ctx context.Context, id string, command []strin
 // container nothing: it has the rest of its grace, its hook has run once, and what is
 // said of it is true.
 func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
-	server := containerdtest.Start(t,
+	containerdtest.Each(t, testContainerdIsKilledInTheMiddleOfAStop)
+}
+
+func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest.Build) {
+	server := build.Start(t,
 		containerdtest.Image{Name: "slow:1", Command: []string{"/bin/sh", "-c", slow}},
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	c := &containerd{server: server, runtime: connect(t, server, cri.Options{})}
