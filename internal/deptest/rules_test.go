@@ -47,8 +47,6 @@ func allowed() map[string][]string {
 		"shutdown/unixsocket":   {module + "/shutdown"},
 		"shutdown/apistatus":    {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
-		"shutdown/apistatus/apistatustest": {api, machine, pointers, module + "/graceperiod"},
-
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
 		"internal/features":   {gates},
