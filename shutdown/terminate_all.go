@@ -80,18 +80,7 @@ func (m *Manager) ask(msg message) {
 }
 
 // wait waits for the end of a drain and gives its report; none if ctx ends before.
-func (d *drain) wait(ctx context.Context) (Report, error) {
-	select {
-	case <-d.over.Done():
-	case <-ctx.Done():
-	}
-	select {
-	case <-d.over.Done():
-		return d.over.Await(ctx, time.Now())
-	default:
-		return Report{}, context.Cause(ctx)
-	}
-}
+func (d *drain) wait(ctx context.Context) (Report, error) { return d.over.Wait(ctx) }
 
 // hangingError waits until a time for what still runs, and gives an error that names what
 // does then.

@@ -37,12 +37,13 @@ func allowed() map[string][]string {
 		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statuses"},
 		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		// The parts of the drain: none of them knows the drain, the manager or the timetable.
-		"shutdown/internal/call":     {klog},
-		"shutdown/internal/kills":    {api, machine, module + "/graceperiod", parts + "/call"},
-		"shutdown/internal/statuses": {api, machine, klog, parts + "/call"},
+		"shutdown/internal/call":      {klog},
+		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
+		"shutdown/internal/statefile": {},
+		"shutdown/internal/statuses":  {api, machine, klog, parts + "/call"},
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
-		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/logind":       {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":   {module + "/shutdown"},
 		"shutdown/apistatus":    {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},

@@ -106,18 +106,31 @@ func TestTimedKillerOverdue(t *testing.T) {
 				var overdue *podkiller.OverdueError
 				ok := errors.As(err, &overdue)
 				require.True(t, ok)
-				require.Equal(t, &podkiller.OverdueError{Pod: types.NamespacedName{Namespace: "default", Name: "web"}, Timeout: want}, overdue)
+				require.Equal(t, types.NamespacedName{Namespace: "default", Name: "web"}, overdue.Pod)
+				require.Equal(t, want, overdue.Timeout)
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
 				kill, _ := inner.Kill("web")
 				require.True(t, kill.Ended.IsZero(), "it goes on")
 				inner.Release()
+				result, err := overdue.Await(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "GraceExceeded", result.Outcome)
 				k.Wait()
 				kill, _ = inner.Kill("web")
 				require.False(t, kill.Ended.IsZero())
 			})
 		})
 	}
+}
+
+// A killer that panics is an error, not the end of the agent.
+func TestTimedKillerPanics(t *testing.T) {
+	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+		panic("no sandbox")
+	}), nil)
+	_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{})
+	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
 // The end of the context ends the waiting and is no event.

@@ -3,7 +3,6 @@ package podkiller
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 const (
@@ -23,10 +23,21 @@ const (
 type OverdueError struct {
 	Pod     types.NamespacedName
 	Timeout time.Duration // how long it was waited for
+
+	kill *call.Future[shutdown.KillResult] // nil: nobody knows of it
 }
 
 // Error is the kubelet's text.
 func (*OverdueError) Error() string { return "timeout waiting to kill pod" }
+
+// Await waits for the end of the kill, or of ctx, and gives what came of it. A
+// [shutdown.Manager] does so instead of killing the pod again.
+func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
+	if e.kill == nil {
+		return shutdown.KillResult{}, e
+	}
+	return e.kill.Wait(ctx)
+}
 
 // EventRecorder records an event on an object; client-go's recorder is one.
 type EventRecorder = shutdown.EventRecorder
@@ -42,7 +53,7 @@ var errNoKiller = errors.New("the killer of a timed killer is nil")
 type TimedKiller struct {
 	killer shutdown.PodKiller
 	events EventRecorder // nil: nothing is recorded
-	work   sync.WaitGroup
+	calls  call.Group    // of the killer
 }
 
 // Timed makes a killer that waits for another one as long as the kubelet does
@@ -63,38 +74,19 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 		return shutdown.KillResult{}, errNoKiller
 	}
 	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
-	ended := t.begin(ctx, pod, req)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case end := <-ended:
-		return end.result, end.err
-	case <-ctx.Done():
-		return shutdown.KillResult{}, context.Cause(ctx)
-	case <-timer.C:
+	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
+		return t.killer.KillPod(ctx, pod, req)
+	})
+	result, err := kill.Await(ctx, time.Now().Add(timeout))
+	if !errors.Is(err, call.ErrTimeSpent) {
+		return result, err
 	}
 	if t.events != nil {
 		t.events.Event(pod, v1.EventTypeWarning, overdueReason, overdueMessage)
 	}
-	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout}
-}
-
-// killEnd is what came of a kill.
-type killEnd struct {
-	result shutdown.KillResult
-	err    error
-}
-
-// begin starts the kill in a goroutine that Wait waits for.
-func (t *TimedKiller) begin(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) <-chan killEnd {
-	ended := make(chan killEnd, 1)
-	t.work.Go(func() {
-		result, err := t.killer.KillPod(ctx, pod, req)
-		ended <- killEnd{result: result, err: err}
-	})
-	return ended
+	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout, kill: kill}
 }
 
 // Wait waits for all kills, also for those that are overdue: when an agent ends,
 // after the context of its kills. No KillPod may begin meanwhile.
-func (t *TimedKiller) Wait() { t.work.Wait() }
+func (t *TimedKiller) Wait() { t.calls.Wait(nil) }

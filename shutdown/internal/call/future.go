@@ -42,9 +42,17 @@ func Start[T any](ctx context.Context, g *Group, name string, f func(context.Con
 // Done is closed when there is a result.
 func (f *Future[T]) Done() <-chan struct{} { return f.done }
 
-// Await waits for the result until a time, or until ctx ends, and gives it. A result
-// that is there counts even if it is late. Without one the error is [ErrTimeSpent] or
-// the cause of ctx's end.
+// Wait waits for the result, or until ctx ends, and gives it. A result that is there
+// counts even if ctx has ended. Without one the error is the cause of ctx's end.
+func (f *Future[T]) Wait(ctx context.Context) (T, error) {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	}
+	return f.result(context.Cause(ctx))
+}
+
+// Await is Wait until a time: then, without a result, the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -55,11 +63,16 @@ func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+	return f.result(err)
+}
+
+// result is what there is; none is the error if there is nothing.
+func (f *Future[T]) result(none error) (T, error) {
 	select {
 	case <-f.done:
 		return f.value, f.err
 	default:
-		var none T
-		return none, err
+		var nothing T
+		return nothing, none
 	}
 }
