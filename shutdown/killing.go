@@ -97,6 +97,8 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 		g.changed()
 		g.opts.Metrics.PodKilled(outcomeLabel(state))
 		switch {
+		case state.Err != nil && g.halt.interrupted():
+			logger.Info("Shutdown manager no longer waits for a pod, because the agent ends", "pod", klog.KObj(k.Pod), "err", state.Err)
 		case state.Err != nil:
 			klog.FromContext(ctx).Error(state.Err, "Shutdown manager failed killing pod", "pod", klog.KObj(k.Pod))
 		case logger.Enabled():

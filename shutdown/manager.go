@@ -82,12 +82,12 @@ func NewManager(opts Options) (*Manager, error) {
 // off is why no host is watched; "": one is.
 func (m *Manager) off() string {
 	switch {
+	case m.opts.Source == nil:
+		return "there is no source"
 	case !features.Enabled(m.opts.Gates, GracefulNodeShutdown):
 		return "the feature gate GracefulNodeShutdown is off"
 	case len(m.schedule) == 0:
 		return "the configuration gives no time to any pod"
-	case m.opts.Source == nil:
-		return "there is no source"
 	default:
 		return ""
 	}

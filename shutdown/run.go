@@ -28,7 +28,11 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		l.keeper = m.newKeeper(calls)
 		m.host.log(ctx)
 	} else {
-		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
+		logger := klog.FromContext(ctx)
+		if m.opts.Source == nil { // as it was wished
+			logger = logger.V(1)
+		}
+		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
 	l.recall()
 	if l.keeper != nil {
