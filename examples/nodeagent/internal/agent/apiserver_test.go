@@ -190,7 +190,7 @@ func TestRefusedReportIsAnError(t *testing.T) {
 		err := b.end()
 		require.ErrorContains(t, err, "failed to publish the node state")
 		require.ErrorContains(t, err, "and 1 more errors like that (-v=1 logs all)")
-		require.LessOrEqual(t, time.Since(began), 6500*time.Millisecond, "2 s for the node, 1 s for the pod, 2.5 s for its status and 1 s for a last attempt")
+		require.LessOrEqual(t, time.Since(began), 6700*time.Millisecond, "2 s for the node, 1 s for the pod, 2.5 s for its status and 1 s for a last attempt")
 		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 		require.Contains(t, b.output(), "has not accepted the final status of 1 pod: ns/web-node")
 		require.Regexp(t, "does not know that this node shut down: .*no route to host", b.output())

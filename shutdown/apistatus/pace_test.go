@@ -1,0 +1,82 @@
+package apistatus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// timed is a reporter that remembers when the last final status was acknowledged.
+type timed struct {
+	*apistatus.Reporter
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (r *timed) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	err := r.Reporter.FlushPod(ctx, pod)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.last = time.Now()
+	}
+	return err
+}
+
+func (r *timed) answered() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// Every final status is acknowledged by a real API server at its own pace, and then the
+// host is let go, whether pods end at once or use all of their grace. What is measured is
+// logged; what is required leaves room for a machine that is busy.
+func TestStatusesAtThePaceOfARealServer(t *testing.T) {
+	for _, test := range []struct {
+		pods  int
+		delay time.Duration
+		takes time.Duration
+	}{
+		{1, 0, 0}, {1, 100 * time.Millisecond, time.Hour},
+		{30, 20 * time.Millisecond, time.Hour}, {30, 100 * time.Millisecond, 0},
+		{500, 0, time.Hour}, {500, 20 * time.Millisecond, 0}, {500, 100 * time.Millisecond, time.Hour},
+	} {
+		name := fmt.Sprintf("%d pods, %v a request, at once", test.pods, test.delay)
+		if test.takes > 0 {
+			name = fmt.Sprintf("%d pods, %v a request, all their grace", test.pods, test.delay)
+		}
+		t.Run(name, func(t *testing.T) {
+			server, _, pods := serveCrowd(t, test.pods)
+			server.register(nodeOf(ready))
+			server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: test.delay}))
+			reporter := &timed{Reporter: server.reporter(time.Minute)}
+			a := newAgent(t, reporter, pods...)
+			a.opts.Config = plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}
+			a.killer.Default = shutdowntest.Behaviour{Takes: test.takes}
+			a.run()
+			defer a.end()
+			began := time.Now()
+			a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(time.Minute)})
+			report := a.released()
+			released, _ := a.host.Released()
+			t.Logf("released after %v, %v after the last answer", released.Sub(began).Round(time.Millisecond), released.Sub(reporter.answered()).Round(time.Millisecond))
+			require.Empty(t, unflushedIn(report))
+			require.Equal(t, test.pods, server.terminated())
+			require.Less(t, released.Sub(reporter.answered()), 2*time.Second)
+		})
+	}
+}
