@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"errors"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -29,8 +30,11 @@ type Admission struct {
 // cancelled, and from the call of TerminateAll on. It may be called at any time,
 // from any goroutine, and never waits. How many it has refused is stored with the
 // shutdown, so that the counter goes on after a restart.
-func (m *Manager) Admit(*v1.Pod) Admission {
-	if m.ShutdownStatus() == nil {
+//
+// It also refuses a pod by its UID whose final status the API server has not acknowledged:
+// a shutdown has ended that pod for good. A nil pod is any pod.
+func (m *Manager) Admit(pod *v1.Pod) Admission {
+	if m.ShutdownStatus() == nil && !m.finals.has(pod) {
 		return Admission{Admit: true}
 	}
 	m.refused.Add(1)
@@ -39,9 +43,11 @@ func (m *Manager) Admit(*v1.Pod) Admission {
 }
 
 // ShutdownStatus is [ErrNodeShuttingDown] from the moment a shutdown is known
-// until it is cancelled, and from the call of TerminateAll on; nil otherwise.
+// until it is cancelled, and from the call of TerminateAll on; nil otherwise. A shutdown
+// that a former agent has left is known from [NewManager] on.
 func (m *Manager) ShutdownStatus() error {
-	if m.shuttingDown.Load() || m.terminating.Load() {
+	until := m.refusesUntil.Load()
+	if m.shuttingDown.Load() || m.terminating.Load() || until != nil && time.Now().Before(*until) {
 		return ErrNodeShuttingDown
 	}
 	return nil

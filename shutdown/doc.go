@@ -84,8 +84,14 @@
 // then gives an error that names them.
 //
 // The agent is restarted: with [Options.StateDir] it goes on where the former one
-// was stopped, until the same end, and refuses pods until it knows. A state file
-// that is torn, foreign or cannot be written is said in the report and survived.
+// was stopped, until the same end, if the host says that the shutdown goes on, or is
+// reached and cannot say. If not, or when the time of the host is over, the shutdown is
+// over: the node's state is taken back and the report closed. Pods are refused from
+// [NewManager] on until that is known. Final statuses that the API server has not
+// acknowledged are told by the next agent, also after a reboot, and their pods are not
+// admitted before. A state file that is torn, foreign, or may be written to by others is
+// named in the report and not believed; one that cannot be written costs the report. Two
+// agents do not share a folder: the second waits for ten seconds and goes on without it.
 // Without a lock kept by the host (logind can, in systemd's FD store) the host does
 // not wait for the restarted agent; the report says that too.
 //

@@ -60,7 +60,8 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		times:        m.showTimes,
 	}
 	r.header.Done = r.bucketsDone()
-	told := &podStatuses{reporter: m.opts.Reporter, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	r.unacknowledged = told.unacknowledged
 	d := &drain{
 		drainRequest: request,
 		m:            m,

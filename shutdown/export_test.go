@@ -2,5 +2,7 @@ package shutdown
 
 import "time"
 
-// SetBoot gives a manager another boot and another clock since the boot.
-func (m *Manager) SetBoot(boot func() (id string, since time.Duration, err error)) { m.boot = boot }
+// NewManagerOn is NewManager on another boot and another clock since the boot.
+func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
+	return newManager(opts, boot)
+}

@@ -67,8 +67,7 @@ func (k *keeper) run(ctx context.Context) error {
 			pause.reset() // it was a good session
 		}
 		k.lock.note(err)
-		received := time.Now()
-		k.post(func(l *loop) { l.cannotTell(received) })
+		k.post(func(l *loop) { l.undo() })
 		k.settle()
 		klog.FromContext(ctx).Error(err, "Lost the host, will try again")
 		pause.wait(ctx, nil)

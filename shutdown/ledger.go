@@ -1,10 +1,17 @@
 package shutdown
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
 // ledger stores how far a shutdown has come: our file, and the kubelet's beside it.
@@ -15,26 +22,30 @@ type ledger struct {
 	bootID   string
 	before   time.Duration // since the boot
 	at       time.Time     // the moment that before is of
+	err      error         // why one boot cannot be told from another; nil: it can
 
 	refused func() uint64 // the admissions refused so far
 	stored  *progress     // our file as it is; nil: there is none, or it cannot be read
+
+	mu      sync.Mutex                // guards all below
+	carried map[types.UID]finalStatus // of former agents, that are not acknowledged yet
+	changed bool                      // carried is not what is stored
 }
 
 // newLedger looks at the boot once. On a host where that cannot be done nothing
-// can be resumed, and the error says so.
-func newLedger(dir string, keepsTimes bool, refused func() uint64, boot func() (string, time.Duration, error)) (*ledger, error) {
+// can be resumed, and err says so.
+func newLedger(dir string, keepsTimes bool, refused func() uint64, boot func() (string, time.Duration, error)) *ledger {
 	l := &ledger{dir: dir, refused: refused, at: time.Now()}
 	if dir == "" {
-		return l, nil
+		return l
 	}
 	if keepsTimes {
 		l.times = &journal{}
 	}
-	var err error
-	if l.bootID, l.before, err = boot(); err == nil {
+	if l.bootID, l.before, l.err = boot(); l.err == nil {
 		l.progress = &journal{}
 	}
-	return l, err
+	return l
 }
 
 // sinceBoot is a moment of this process on the clock that a restart leaves alone.
@@ -70,16 +81,56 @@ func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct
 // store replaces our file. Writes come one after the other.
 func (l *ledger) store(p progress) error {
 	p.Refused = l.refused()
+	carried := l.carriedOver()
+	own := p
+	p.Unacknowledged = append(slices.Clip(p.Unacknowledged), carried...)
+	p.Unacknowledged = p.Unacknowledged[:min(len(p.Unacknowledged), mostUnacknowledged)]
 	if err := writeProgress(l.dir, p); err != nil {
 		return err
 	}
-	l.stored = &p
+	l.stored = &own
 	return nil
 }
 
-// close stores what was refused since the last write, once nobody writes any more.
+// carry keeps final statuses of former agents in the file until they are acknowledged.
+func (l *ledger) carry(statuses []finalStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.carried = make(map[types.UID]finalStatus, len(statuses))
+	for _, s := range statuses {
+		l.carried[kills.Key(s.Pod)] = s
+	}
+}
+
+// acknowledged removes what carry has kept of a pod.
+func (l *ledger) acknowledged(key types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.carried, key)
+	l.changed = true
+}
+
+// carriedOver is what is kept, by the pods' names, for a file that has all of it.
+func (l *ledger) carriedOver() []finalStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed = false
+	return slices.SortedFunc(maps.Values(l.carried), func(a, b finalStatus) int {
+		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
+	})
+}
+
+// differs tells whether the file lacks something that is known.
+func (l *ledger) differs() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stored != nil && (l.changed || l.stored.Refused != l.refused())
+}
+
+// close stores what was refused and acknowledged since the last write, once nobody writes
+// any more.
 func (l *ledger) close() error {
-	if l.progress == nil || l.stored == nil || l.stored.Refused == l.refused() {
+	if l.progress == nil || !l.differs() {
 		return nil
 	}
 	return l.store(*l.stored)

@@ -37,9 +37,10 @@ type loop struct {
 	session   uint64       // in which the host was last heard
 	numbers   uint64       // of the shutdowns so far
 
-	unfinished *progress // of a former agent; nil: none, or it was taken up
-	said       bool      // the node's state is what this agent says it is
-	trouble    []error   // with the state files, for the next report
+	unfinished *progress   // of a former agent; nil: none, or it was taken up
+	expiry     *time.Timer // when the time of that is over
+	said       bool        // the node's state is what this agent says it is
+	trouble    []error     // with the state files, for the next report
 }
 
 // hear is an event of the host, in one of its sessions.
@@ -61,6 +62,9 @@ func (l *loop) found(pending *Event, known bool, session uint64, received time.T
 	case !known:
 		l.cannotTell(received)
 	case pending != nil && !pending.Cancelled:
+		if p := l.unfinished; p != nil && p.Report.Kind != KindUnknown && pending.Kind != KindUnknown && p.Report.Kind != pending.Kind {
+			l.forgo(false) // another shutdown than the one on record
+		}
 		l.hostBegan(*pending, received)
 	default:
 		l.hostCancelled()
@@ -81,7 +85,7 @@ func (l *loop) hostBegan(event Event, received time.Time) {
 // hostCancelled ends the host's part in a shutdown; one that was triggered too
 // goes on.
 func (l *loop) hostCancelled() {
-	l.forgo()
+	l.forgo(true)
 	l.announced = false
 	if !l.triggered {
 		l.cancel()
@@ -92,7 +96,7 @@ func (l *loop) hostCancelled() {
 func (l *loop) trigger(event Event) {
 	l.triggered = !event.Cancelled
 	if event.Cancelled {
-		l.forgo()
+		l.forgo(true)
 		l.announced = false
 		l.cancel()
 		return

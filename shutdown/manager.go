@@ -29,18 +29,20 @@ type Manager struct {
 	schedule   plan.Schedule // nil: the feature is off
 	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
 
-	inbox        chan message  // read by the event loop alone
-	ready        chan struct{} // closed once, see Ready
-	settle       func()        // closes ready
-	stopped      chan struct{} // closed when the inbox is read no more
-	phase        atomic.Int32  // idle, running or over
-	shuttingDown atomic.Bool   // admission is refused
-	terminating  atomic.Bool   // the same for good, since TerminateAll
-	refused      atomic.Uint64 // admissions, those that were stored included
+	inbox        chan message              // read by the event loop alone
+	ready        chan struct{}             // closed once, see Ready
+	settle       func()                    // closes ready
+	stopped      chan struct{}             // closed when the inbox is read no more
+	phase        atomic.Int32              // idle, running or over
+	shuttingDown atomic.Bool               // admission is refused
+	terminating  atomic.Bool               // the same for good, since TerminateAll
+	refused      atomic.Uint64             // admissions, those that were stored included
+	refusesUntil atomic.Pointer[time.Time] // admission, before Run has found out what goes on; nil: it has
+	finals       finals
 	lock         inhibitor
 	host         hostTime
 	last         lastReport
-	ledger       *ledger // made by Run
+	ledger       *ledger
 
 	boot func() (id string, since time.Duration, err error) // systemBoot, but in tests
 }
@@ -53,8 +55,12 @@ const (
 )
 
 // NewManager checks the options and gives a manager that does nothing until
-// Run. All that is wrong with them is in the error, joined.
-func NewManager(opts Options) (*Manager, error) {
+// Run, but refuse pods if the state folder has a shutdown of this boot on record that may
+// still go on. All that is wrong with the options is in the error, joined.
+func NewManager(opts Options) (*Manager, error) { return newManager(opts, systemBoot) }
+
+// newManager is NewManager on another boot.
+func newManager(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
@@ -65,7 +71,7 @@ func NewManager(opts Options) (*Manager, error) {
 		inbox:      make(chan message),
 		ready:      make(chan struct{}),
 		stopped:    make(chan struct{}),
-		boot:       systemBoot,
+		boot:       boot,
 		lock:       inhibitor{metrics: opts.Metrics, epoch: 1},
 	}
 	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
@@ -76,6 +82,7 @@ func NewManager(opts Options) (*Manager, error) {
 	if m.lock.shown.Off = m.off(); !m.watches() {
 		m.settle()
 	}
+	m.refuseFirst()
 	return m, nil
 }
 

@@ -24,6 +24,7 @@ const restoreTime = 30 * time.Second
 // statuses of both.
 type podStatuses struct {
 	reporter Reporter // nil: nothing is told
+	finals   *finals
 	queue    *statuses.Queue
 	fail     func(error)
 	answers  uint64 // of the API server, before the node's state was to be published
@@ -108,9 +109,62 @@ func (s *podStatuses) ended(k *kills.Kill) {
 		k.Acknowledge()
 		return
 	}
+	s.finals.add(k.Pod)
 	s.queue.Status(func(ctx context.Context, _ *v1.Pod) error {
 		return flusher.FlushPod(ctx, final(k, policy))
-	}, k.Pod, k.Acknowledge)
+	}, k.Pod, func() {
+		k.Acknowledge()
+		s.finals.remove(k.Pod)
+	})
+}
+
+// unacknowledged are the final statuses of pods that were signalled and that the API server
+// has not acknowledged, for the next agent. Those of pods that are not known to have ended
+// are true after the next boot.
+func (s *podStatuses) unacknowledged(all []*kills.Kill) []finalStatus {
+	if _, ok := s.reporter.(StatusFlusher); !ok {
+		return nil
+	}
+	var statuses []finalStatus
+	for _, k := range all {
+		policy := s.policy.of(k.Pod)
+		if policy == PolicyLeaveAsIs || !k.Signalled() || k.State().Acknowledged {
+			continue
+		}
+		if len(statuses) == mostUnacknowledged {
+			break
+		}
+		statuses = append(statuses, finalStatus{Pod: essentials(final(k, policy)), Ended: k.HasEnded()})
+	}
+	return statuses
+}
+
+// essentials is what of a pod is stored with its final status: who it is, and which
+// containers it has.
+func essentials(pod *v1.Pod) *v1.Pod {
+	stored := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:                  pod.Namespace,
+			Name:                       pod.Name,
+			UID:                        pod.UID,
+			Generation:                 pod.Generation,
+			Annotations:                pod.Annotations,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec:   v1.PodSpec{RestartPolicy: pod.Spec.RestartPolicy},
+		Status: pod.Status,
+	}
+	for _, c := range pod.Spec.InitContainers {
+		stored.Spec.InitContainers = append(stored.Spec.InitContainers, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range pod.Spec.Containers {
+		stored.Spec.Containers = append(stored.Spec.Containers, v1.Container{Name: c.Name})
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name}})
+	}
+	return stored
 }
 
 // final is a copy of the pod with its final status, and with a deletion timestamp

@@ -32,6 +32,8 @@ type record struct {
 	roster  *kills.Roster
 	flushes bool // final statuses are told to somebody
 	times   func(began, ended time.Time)
+	// unacknowledged gives the final statuses that the next agent has to tell.
+	unacknowledged func([]*kills.Kill) []finalStatus
 
 	unsaved atomic.Bool // a write is due that has what has become of a pod
 
@@ -105,14 +107,14 @@ func (r *record) podChanged() {
 }
 
 // interrupted is the end of Run within the shutdown: what is stored stays as it is.
-func (r *record) interrupted() { r.last.set(r.began, r.result(time.Time{})) }
+func (r *record) interrupted() { r.last.set(r.received, r.result(time.Time{})) }
 
 // ended stores the report before the host is let go, and waits for that until a time. Of
 // very many pods only the outline is stored: theirs is stored beside the release, for
 // they would hold the host for longer than they took to end.
 func (r *record) ended(ended, until time.Time) {
 	report := r.result(ended)
-	r.last.set(r.began, report)
+	r.last.set(r.received, report)
 	r.saveTimes(ended)
 	if r.storesLater() {
 		outline := r.outline(ended)
@@ -139,7 +141,7 @@ func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
 		r.awaitWrites()
 	}
 	report := r.result(ended)()
-	r.last.set(report.Started, func() Report { return report })
+	r.last.set(r.received, func() Report { return report })
 	return report, errors.Join(r.failures()...)
 }
 
@@ -195,6 +197,7 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 		p := r.header
 		r.mu.Unlock()
 		p.Report = report()
+		p.Unacknowledged = r.unacknowledged(r.roster.All())
 		return p
 	})
 	r.wrote(0, write)

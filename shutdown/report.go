@@ -51,17 +51,17 @@ func texts(errs []error) []string {
 
 // lastReport is the newest report, made when it is asked for.
 type lastReport struct {
-	mu      sync.Mutex // guards all below; never held while a report is made
-	started time.Time
-	make    func() Report // nil: none yet
+	mu       sync.Mutex    // guards all below; never held while a report is made
+	received time.Time     // the event of its shutdown, by this process's clock
+	make     func() Report // nil: none yet
 }
 
 // set makes a report the last one, unless a later shutdown has one already.
-func (l *lastReport) set(started time.Time, report func() Report) {
+func (l *lastReport) set(received time.Time, report func() Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.make == nil || !started.Before(l.started) {
-		l.started, l.make = started, report
+	if l.make == nil || !received.Before(l.received) {
+		l.received, l.make = received, report
 	}
 }
 
@@ -71,9 +71,10 @@ func (l *lastReport) get() func() Report {
 	return l.make
 }
 
-// setReport makes r the last report.
+// setReport makes the report of a former agent the last one: any of this one is later,
+// whatever the wall clock says.
 func (m *Manager) setReport(r Report) {
-	m.last.set(r.Started, func() Report { return r })
+	m.last.set(time.Time{}, func() Report { return r })
 }
 
 // LastReport is the report of the last shutdown that has come to its end, or of

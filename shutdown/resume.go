@@ -1,11 +1,23 @@
 package shutdown
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statefile"
 )
+
+// lockTime is how long an agent waits for the one before it to leave the state folder.
+const lockTime = 10 * time.Second
 
 // remembered is what a manager finds in its state files.
 type remembered struct {
@@ -14,18 +26,68 @@ type remembered struct {
 	trouble  []error   // what could not be read
 }
 
+// openLedger looks at the boot. A host that cannot tell one boot from another is found
+// out here.
+func (m *Manager) openLedger(dir string) *ledger {
+	keepsTimes := m.byPriority && features.Enabled(m.opts.Gates, GracefulNodeShutdown)
+	return newLedger(dir, keepsTimes, m.refused.Load, m.boot)
+}
+
+// refuseFirst refuses pods from the making of the manager on if a shutdown of this boot is
+// on record that has not ended and whose time is not over. Run finds out what has become
+// of it. What is wrong with the files is Run's to say.
+func (m *Manager) refuseFirst() {
+	m.ledger = m.openLedger(m.opts.StateDir)
+	if m.ledger.err != nil {
+		return
+	}
+	if p := m.unfinished(m.remember()); p != nil {
+		until := m.ledger.moment(p.HostEnd)
+		m.refusesUntil.Store(&until)
+	}
+}
+
+// unfinished is the shutdown of this boot that a former agent has left and that may still
+// go on; nil: there is none.
+func (m *Manager) unfinished(r remembered) *progress {
+	p := r.progress
+	if p == nil || p.ended() || p.BootID != m.ledger.bootID || !time.Now().Before(m.ledger.moment(p.HostEnd)) {
+		return nil
+	}
+	return p
+}
+
+// lockState locks the state folder. Where another agent does not leave it, nothing is
+// stored and nothing is resumed.
+func (m *Manager) lockState(ctx context.Context) (unlock io.Closer, err error) {
+	if m.opts.StateDir == "" {
+		return io.NopCloser(nil), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	unlock, err = statefile.Lock(ctx, m.opts.StateDir)
+	if err != nil {
+		m.ledger = m.openLedger("")
+		return io.NopCloser(nil), fmt.Errorf("failed to use the state folder, nothing is stored: %w", err)
+	}
+	return unlock, errors.Join(
+		statefile.CheckFolder(m.opts.StateDir),
+		statefile.RemoveLeftovers(m.opts.StateDir, timesFile, progressFile),
+	)
+}
+
 // remember reads the state files. Torn, foreign and unreadable ones are survived.
 func (m *Manager) remember() remembered {
 	var r remembered
-	if m.opts.StateDir == "" {
+	if m.ledger.dir == "" {
 		return r
 	}
 	var err error
-	if r.progress, err = readProgress(m.opts.StateDir); err != nil {
+	if r.progress, err = readProgress(m.ledger.dir); err != nil {
 		r.trouble = append(r.trouble, err)
 	}
 	if m.byPriority {
-		if r.times, err = readTimes(m.opts.StateDir); err != nil {
+		if r.times, err = readTimes(m.ledger.dir); err != nil {
 			r.trouble = append(r.trouble, err)
 		}
 	}
@@ -35,37 +97,41 @@ func (m *Manager) remember() remembered {
 	return r
 }
 
-// restore shows what is remembered: the times in the metrics, the last report,
-// and, if an agent of this boot was stopped within a shutdown, the refusal of
-// pods, until it is known whether the shutdown goes on. It gives that shutdown.
-func (m *Manager) restore(r remembered) *progress {
+// restore shows what is remembered: the times in the metrics and the last report.
+func (m *Manager) restore(r remembered) {
 	if r.times != (times{}) {
 		m.showTimes(r.times.StartTime, r.times.EndTime)
 	}
 	if r.progress != nil {
 		m.setReport(r.progress.Report)
-		m.ledger.stored = r.progress
+		stored := *r.progress
+		stored.Unacknowledged = nil // the ledger carries them
+		m.ledger.stored = &stored
 		m.refused.Add(r.progress.Refused)
 		m.opts.Metrics.PodsRefused(r.progress.Refused)
 	} else if len(r.trouble) > 0 {
 		m.setReport(Report{Errors: texts(r.trouble)})
 	}
-	if p := r.progress; p != nil && !p.ended() && p.BootID == m.ledger.bootID {
-		m.shuttingDown.Store(true)
-		return p
-	}
-	return nil
 }
 
 // recall is the first thing that the loop does. A shutdown that a former agent has
-// left goes on at once where there is no host to ask.
+// left goes on at once where there is no host to ask; else pods are refused until the host
+// has told, or until its time is over.
 func (l *loop) recall() {
 	r := l.m.remember()
-	if err := errors.Join(r.trouble...); err != nil {
-		klog.FromContext(l.ctx).Error(err, "Shutdown state is not usable, will be replaced")
-	}
 	l.trouble = append(l.trouble, r.trouble...)
-	l.unfinished = l.m.restore(r)
+	for _, err := range l.trouble {
+		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
+	}
+	l.m.restore(r)
+	l.carryOver(r.progress)
+	if l.unfinished = l.m.unfinished(r); l.unfinished != nil {
+		l.m.shuttingDown.Store(true)
+		l.expiry = time.NewTimer(time.Until(l.m.ledger.moment(l.unfinished.HostEnd)))
+	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.ledger.bootID {
+		l.close(p, false)
+	}
+	l.m.refusesUntil.Store(nil)
 	switch {
 	case l.keeper != nil:
 	case l.unfinished != nil:
@@ -73,6 +139,41 @@ func (l *loop) recall() {
 	default:
 		l.undo()
 	}
+}
+
+// carryOver has the final statuses told that a former agent could not bring to the API
+// server. Pods that were not known to have ended have done so with their boot; in the same
+// one they may still run, and are left to those who look after them. A static pod is
+// started again by the next boot.
+func (l *loop) carryOver(p *progress) {
+	flusher, ok := l.m.opts.Reporter.(StatusFlusher)
+	if p == nil || !ok {
+		return
+	}
+	rebooted := p.BootID != l.m.ledger.bootID
+	var carried []finalStatus
+	for _, s := range p.Unacknowledged {
+		if rebooted && !staticpod.IsOrMirrors(s.Pod) || !rebooted && s.Ended {
+			carried = append(carried, s)
+		}
+	}
+	l.m.ledger.carry(carried)
+	for _, s := range carried {
+		key := kills.Key(s.Pod)
+		l.m.finals.add(s.Pod)
+		l.queue.Status(flusher.FlushPod, s.Pod, func() {
+			l.m.finals.remove(s.Pod)
+			l.acknowledged(key)
+		})
+	}
+}
+
+// acknowledged stores that a final status of a former agent is acknowledged, unless a
+// shutdown of this one is being stored.
+func (l *loop) acknowledged(key types.UID) {
+	ledger := l.m.ledger
+	ledger.acknowledged(key)
+	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
 
 // undo takes back what an earlier boot or a former agent has said about the node,
@@ -86,8 +187,8 @@ func (l *loop) undo() {
 	l.announcer.publish(NodeState{})
 }
 
-// cannotTell is a host that does not say whether a shutdown is under way; one
-// that a former agent has left unfinished goes on.
+// cannotTell is a host that was reached and does not say whether a shutdown is under way;
+// one that a former agent has left unfinished goes on.
 func (l *loop) cannotTell(received time.Time) {
 	if l.unfinished != nil {
 		l.announced = true
@@ -96,18 +197,31 @@ func (l *loop) cannotTell(received time.Time) {
 	l.undo()
 }
 
-// forgo drops a shutdown that was cancelled while no agent was running.
-func (l *loop) forgo() {
+// forgo drops a shutdown that a former agent has left: it was cancelled while no agent was
+// running, or its time is over.
+func (l *loop) forgo(cancelled bool) {
 	p := l.unfinished
 	if p == nil {
 		return
 	}
 	l.unfinished = nil
-	p.Report.Cancelled, p.Report.Ended = true, time.Now()
+	l.close(p, cancelled)
+	l.m.shuttingDown.Store(false)
+	if cancelled {
+		l.said = true
+		l.announcer.cancelled()
+	}
+	l.undo()
+}
+
+// close ends the report of a shutdown that a former agent has left.
+func (l *loop) close(p *progress, cancelled bool) {
+	p.Report.Cancelled, p.Report.Ended = cancelled, time.Now()
 	l.m.setReport(p.Report)
 	l.numbers++
-	l.m.ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress { return *p })
-	l.m.shuttingDown.Store(false)
-	l.said = true
-	l.announcer.cancelled()
+	l.m.ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress {
+		closed := *p
+		closed.Unacknowledged = nil // the ledger carries them
+		return closed
+	})
 }

@@ -40,9 +40,8 @@ func (b *boot) now() (string, time.Duration, error) {
 // runOn starts a manager on a boot.
 func (n *node) runOn(b *boot) {
 	n.t.Helper()
-	m, err := shutdown.NewManager(n.opts)
+	m, err := shutdown.NewManagerOn(n.opts, b.now)
 	require.NoError(n.t, err)
-	m.SetBoot(b.now)
 	n.start(m)
 	<-m.Ready()
 	synctest.Wait()
@@ -153,20 +152,80 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 
 // A host that cannot tell whether a shutdown is under way is no reason to stop.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
-	for name, err := range map[string]error{"unsupported": errors.ErrUnsupported, "unreachable": errors.New("no bus")} {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.announce()
+		n.pass(22 * time.Second)
+		n.crash()
+		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
+		n.runOn(boot)
+		require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.granted(), "the first bucket is done: what is left of it joins the second")
+	})
+}
+
+// stale is a node on whose record there is a shutdown that a former agent was killed in,
+// 22 s after it was announced; the time of the host is over 32 s after that.
+func stale(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
+	t.Helper()
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = flusher{reporter}
+		boot := &boot{id: "one", began: time.Now()}
+		n.runOn(boot)
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		n.pass(22 * time.Second)
+		n.crash()
+		test(t, n, boot)
+	})
+}
+
+// A shutdown on record kills nobody where it is not known to go on, and where it is known
+// to be over: a failed connection is no news, its time may be over, and it may have been
+// another one.
+func TestStaleState(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(n *node)
+		after  time.Duration // the agent is started again so much later
+		admits time.Duration // and admits pods after that
+		kills  int
+	}{
+		"cancelled meanwhile":                 {func(n *node) { n.host.SetPending(nil) }, 0, 0, 0},
+		"the bus is away":                     {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.New("no bus") }) }, 0, 14 * time.Second, 0},
+		"no connection":                       {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") }) }, 0, 14 * time.Second, 0},
+		"a day later, no connection":          {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") }) }, 24 * time.Hour, 0, 0},
+		"a day later, the host cannot tell":   {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }, 24 * time.Hour, 0, 0},
+		"a day later, without a source":       {func(n *node) { n.opts.Source = nil }, 24 * time.Hour, 0, 0},
+		"a day later, nothing is pending":     {func(n *node) { n.host.SetPending(nil) }, 24 * time.Hour, 0, 0},
+		"at once, without a source":           {func(n *node) { n.opts.Source = nil }, 0, -1, 2},
+		"another one of another kind":         {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot}) }, 0, -1, 1},
+		"another one of the kind, much later": {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot}) }, 24 * time.Hour, -1, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				boot := &boot{id: "one", began: time.Now()}
-				n.runOn(boot)
-				n.announce()
-				n.pass(22 * time.Second)
-				n.crash()
-				n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = err })
-				n.runOn(boot)
-				require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.granted(), "the first bucket is done: what is left of it joins the second")
+			stale(t, func(t *testing.T, n *node, boot *boot) {
+				test.change(n)
+				n.pass(test.after)
+				m, err := shutdown.NewManagerOn(n.opts, boot.now)
+				require.NoError(t, err)
+				require.Equal(t, test.after > 0, m.Admit(nil).Admit, "before Run")
+				n.start(m)
+				synctest.Wait()
+				if test.admits > 0 {
+					n.pass(test.admits - time.Second)
+					require.False(t, m.Admit(nil).Admit)
+					n.pass(time.Second)
+				}
+				require.Equal(t, test.admits >= 0, m.Admit(nil).Admit)
+				require.Len(t, n.killer.Kills(), test.kills)
+				if test.admits >= 0 {
+					require.NotZero(t, n.report().Ended, "it is over")
+				}
 			})
 		})
 	}
@@ -206,9 +265,8 @@ func TestUnknownWhetherToResume(t *testing.T) {
 		n.crash()
 		n.host.SetPending(nil)
 		n.host.PendingTakes = 3 * time.Second
-		m, err := shutdown.NewManager(n.opts)
+		m, err := shutdown.NewManagerOn(n.opts, boot.now)
 		require.NoError(t, err)
-		m.SetBoot(boot.now)
 		n.start(m)
 		synctest.Wait()
 		require.False(t, m.Admit(nil).Admit)
@@ -352,7 +410,7 @@ func TestUnwritableState(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
 		n.runOn(&boot{id: "one", began: time.Now()})
-		require.NoError(t, os.Remove(dir))
+		require.NoError(t, os.RemoveAll(dir))
 		n.announce()
 		n.pass(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -21,7 +20,13 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	calls := &call.Group{}
 	queue := statuses.New(ctx, calls)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue)}
-	l.openLedger()
+	unlock, err := m.lockState(ctx)
+	if err != nil {
+		l.trouble = append(l.trouble, err)
+	}
+	if m.ledger.err != nil {
+		l.trouble = append(l.trouble, m.ledger.err)
+	}
 	var keeping error
 	var kept sync.WaitGroup
 	if m.watches() {
@@ -41,7 +46,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	l.serve()
 	m.phase.Store(phaseOver)
 	close(m.stopped)
-	err := m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
+	err = m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
 	until := time.Now()
 	if l.current != nil {
 		until = later(until, l.current.unlock)
@@ -49,17 +54,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	kept.Wait()
 	l.drains.Wait()
 	hanging := hangingError(calls, until.Add(hangTime))
-	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now()), m.ledger.close())
-}
-
-// openLedger is where a host that cannot tell one boot from another is found out.
-func (l *loop) openLedger() {
-	keepsTimes := l.m.byPriority && features.Enabled(l.m.opts.Gates, GracefulNodeShutdown)
-	ledger, err := newLedger(l.m.opts.StateDir, keepsTimes, l.m.refused.Load, l.m.boot)
-	l.m.ledger = ledger
-	if err != nil {
-		l.trouble = append(l.trouble, err)
-	}
+	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now()), m.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {
@@ -96,13 +91,25 @@ func (m *Manager) post(msg message) bool {
 	}
 }
 
+// serve does what it is told until ctx ends, and drops what a former agent has left when
+// the time of that is over.
 func (l *loop) serve() {
 	for {
 		select {
 		case msg := <-l.m.inbox:
 			msg(l)
+		case <-l.expired():
+			l.forgo(false)
 		case <-l.ctx.Done():
 			return
 		}
 	}
+}
+
+// expired is when the time of a former agent's shutdown is over; nil: none is left.
+func (l *loop) expired() <-chan time.Time {
+	if l.expiry == nil || l.unfinished == nil {
+		return nil
+	}
+	return l.expiry.C
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statefile"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -76,7 +78,20 @@ type progress struct {
 	// Report has the kind and, by the wall clock, the start from the first write
 	// on; the rest when the shutdown has ended.
 	Report Report `json:"report"`
+	// Unacknowledged are the final statuses that the API server has not acknowledged.
+	Unacknowledged []finalStatus `json:"unacknowledged,omitempty"`
 }
+
+// finalStatus is a final status that the API server has not acknowledged.
+type finalStatus struct {
+	// Pod has what [StatusFlusher] needs of it, and is never nil.
+	Pod *v1.Pod `json:"pod"`
+	// Ended tells whether the pod is known to have ended. Else it has with its boot.
+	Ended bool `json:"ended"`
+}
+
+// mostUnacknowledged is how many of them are stored.
+const mostUnacknowledged = 1000
 
 // ended tells whether the shutdown is over, so that there is nothing to resume.
 func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
@@ -95,6 +110,10 @@ func (p *progress) check() error {
 		return fmt.Errorf("done is %d, the schedule has %d buckets", p.Done, len(p.Schedule))
 	case !slices.IsSortedFunc(p.Schedule, byPriority):
 		return errors.New("schedule is not ascending by priority")
+	case len(p.Schedule) == 0 && !p.ended():
+		return errors.New("schedule is empty")
+	case slices.ContainsFunc(p.Unacknowledged, func(s finalStatus) bool { return s.Pod == nil }):
+		return errors.New("unacknowledged has an entry without a pod")
 	default:
 		return nil
 	}
@@ -120,7 +139,7 @@ func writeProgress(dir string, p progress) error {
 
 // readState decodes a file into state and has it checked; false: there is none.
 func readState(path string, state any, check func() error) (found bool, err error) {
-	data, err := os.ReadFile(path)
+	data, err := statefile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -34,7 +34,7 @@ func allowed() map[string][]string {
 		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
 		"lifecycle/stopsignal":    {api},
 		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statuses"},
+		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
 		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		// The parts of the drain: none of them knows the drain, the manager or the timetable.
 		"shutdown/internal/call":      {klog},

@@ -1,0 +1,259 @@
+//go:build unix
+
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// cluster is a reporter for final statuses that can be away.
+type cluster struct {
+	mu    sync.Mutex
+	away  bool
+	final map[string]*v1.Pod
+}
+
+func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+
+func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return errors.New("no route to host")
+	}
+	if c.final == nil {
+		c.final = map[string]*v1.Pod{}
+	}
+	c.final[pod.Name] = pod
+	return nil
+}
+
+func (c *cluster) set(away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = away
+}
+
+func (c *cluster) names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name := range c.final {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Final statuses that were not acknowledged are told by the next agent, and by the one
+// after it if that one cannot either: after a reboot also those of pods that had not ended,
+// but not those of static pods, which run again; in the same boot only those of pods that
+// are known to have ended. Until then their pods are not admitted.
+func TestFinalStatusesAreCarriedOver(t *testing.T) {
+	ended := shutdowntest.Pod("ended", 0, 5)
+	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
+	static := shutdowntest.Pod("static", 0, 5)
+	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	for id, want := range map[string][]string{"one": {"ended", "static"}, "next": {"ended", "hangs"}} {
+		t.Run(id, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+				c := &cluster{away: true}
+				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
+				n.runOn(&boot{id: "one", began: time.Now()})
+				n.announce()
+				n.pass(time.Minute)
+				n.crash()
+				n.host.SetPending(nil)
+				for range 2 { // the first one cannot tell either
+					n.runOn(&boot{id: id, began: time.Now()})
+					n.pass(time.Second)
+					require.Empty(t, c.names())
+					require.False(t, n.m.Admit(ended).Admit, "it has ended for good")
+					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
+					n.end()
+				}
+				n.runOn(&boot{id: id, began: time.Now()})
+				c.set(false)
+				n.pass(2 * time.Second)
+				require.Equal(t, want, c.names())
+				require.True(t, n.m.Admit(ended).Admit)
+				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
+				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
+				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "no more is stored than who it is")
+				n.end()
+
+				clear(c.final)
+				n.runOn(&boot{id: id, began: time.Now()})
+				n.pass(2 * time.Second)
+				require.Empty(t, c.names(), "it was acknowledged")
+			})
+		})
+	}
+}
+
+// A pod that a cancelled shutdown has ended is not admitted again before its final status
+// is acknowledged.
+func TestEndedPodsAreNotAdmitted(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	bubble(t, list(web), func(t *testing.T, n *node) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		synctest.Wait()
+		require.False(t, n.m.Admit(web).Admit)
+		require.True(t, n.m.Admit(nil).Admit)
+		c.set(false)
+		n.pass(5 * time.Second)
+		require.True(t, n.m.Admit(web).Admit)
+	})
+}
+
+// No pod is admitted by an agent that is started again while an unfinished shutdown is on
+// record, whenever it asks; after the time of the host all are.
+func TestAdmissionOfARestartedAgent(t *testing.T) {
+	stale(t, func(t *testing.T, n *node, boot *boot) {
+		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		var asking sync.WaitGroup
+		for range 10 {
+			m, err := shutdown.NewManagerOn(n.opts, boot.now)
+			require.NoError(t, err)
+			for range 100 {
+				asking.Go(func() {
+					for range 10 {
+						require.False(t, m.Admit(nil).Admit)
+					}
+				})
+			}
+			n.start(m)
+			n.pass(time.Second)
+			asking.Wait()
+			n.end()
+		}
+		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		require.NoError(t, err)
+		n.pass(5 * time.Second)
+		require.True(t, m.Admit(nil).Admit)
+	})
+}
+
+// State files that somebody else has put there are not believed, and not waited for.
+func TestPlantedState(t *testing.T) {
+	now := func() (string, time.Duration, error) { return "one", time.Hour, nil }
+	planted := []byte(`{"version":2,"bootID":"one","startMonotonicNanoseconds":1,"hostEndMonotonicNanoseconds":99999999999999,"schedule":[{"priority":0,"seconds":0}],"done":0,"report":{"started":"2026-01-01T00:00:00Z","ended":"0001-01-01T00:00:00Z"}}`)
+	for name, plant := range map[string]func(path string) error{
+		"a FIFO":             func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device":           func(path string) error { return os.Symlink("/dev/zero", path) },
+		"writable by others": func(path string) error { return errors.Join(os.WriteFile(path, planted, 0o600), os.Chmod(path, 0o622)) },
+		"of another user": func(path string) error {
+			return errors.Join(os.WriteFile(path, planted, 0o600), os.Chown(path, 12345, 12345))
+		},
+		"without a schedule": func(path string) error {
+			return os.WriteFile(path, []byte(`{"version":2,"bootID":"one","schedule":null}`), 0o600)
+		},
+		"of an unknown version": func(path string) error { return os.WriteFile(path, []byte(`{"version":3,"bootID":"one"}`), 0o600) },
+		"a status without a pod": func(path string) error {
+			return os.WriteFile(path, []byte(`{"version":2,"bootID":"one","schedule":[{}],"unacknowledged":[{}]}`), 0o600)
+		},
+		"larger than any of ours": func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := plant(filepath.Join(dir, progressFile)); errors.Is(err, os.ErrPermission) {
+				t.Skip("only root can give files away")
+			} else {
+				require.NoError(t, err)
+			}
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir, n.opts.Source = dir, nil
+				m, err := shutdown.NewManagerOn(n.opts, now)
+				require.NoError(t, err)
+				require.True(t, m.Admit(nil).Admit)
+				n.start(m)
+				synctest.Wait()
+				require.Empty(t, n.killer.Kills())
+				require.Len(t, n.report().Errors, 1)
+				require.Contains(t, n.report().Errors[0], progressFile)
+				require.NoError(t, m.Trigger(shutdown.Event{}))
+				n.pass(time.Minute)
+				require.Len(t, n.killer.Kills(), 2)
+				data, err := os.ReadFile(filepath.Join(dir, progressFile))
+				require.NoError(t, err)
+				require.Contains(t, string(data), "uid-web", "it is replaced")
+			})
+		})
+	}
+}
+
+// What a write that was cut off has left is removed, and nothing else is. A report on
+// record from the future is no reason to keep the next one from being seen.
+func TestLeftoversAndAReportFromTheFuture(t *testing.T) {
+	dir := t.TempDir()
+	leftover, other := filepath.Join(dir, ".tmp-"+progressFile+"123"), filepath.Join(dir, ".tmp-other")
+	require.NoError(t, os.WriteFile(leftover, nil, 0o600))
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(`{"version":2,"bootID":"zero","report":{"origin":"former","started":"2126-01-01T00:00:00Z","ended":"2126-01-01T00:00:01Z"}}`), 0o600))
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		require.NoFileExists(t, leftover)
+		require.FileExists(t, other)
+		require.Equal(t, "former", n.report().Origin)
+		n.host.Announce(shutdown.Event{Origin: "logind"})
+		n.pass(time.Minute)
+		require.Equal(t, "logind", n.report().Origin)
+	})
+}
+
+// Two agents do not share a folder: the second waits ten seconds for it, then it goes on
+// without, and says so. A third has it as soon as the first is gone.
+func TestTwoAgentsOnOneFolder(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		other := newNode(t, nil)
+		other.opts.StateDir = dir
+		m, err := shutdown.NewManager(other.opts)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(9 * time.Second)
+		require.Zero(t, other.host.Held(), "it waits")
+		n.pass(2 * time.Second)
+		require.Equal(t, 1, other.host.Held())
+		other.announce()
+		other.pass(time.Second)
+		require.Contains(t, other.report().Errors[0], "another agent uses it")
+		require.NoFileExists(t, filepath.Join(dir, progressFile), "the folder is the first agent's")
+		other.end()
+
+		third := newNode(t, nil)
+		third.opts.StateDir = dir
+		m, err = shutdown.NewManager(third.opts)
+		require.NoError(t, err)
+		third.start(m)
+		n.pass(time.Second)
+		n.end()
+		n.pass(100 * time.Millisecond)
+		require.Equal(t, 1, third.host.Held())
+		third.end()
+	})
+}
