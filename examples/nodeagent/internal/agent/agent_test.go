@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -93,6 +94,34 @@ func TestPodThatCannotStopIsAnError(t *testing.T) {
 		require.Contains(t, b.output(), "1 of 2 pods stopped in time.")
 		require.Contains(t, b.output(), "stopped waiting: containers that have not ended: ns/stuck/app", "it is asked for again as long as the host waits")
 		require.Contains(t, b.order(), "web/app", "the others are stopped all the same")
+	})
+}
+
+// clumsy fails to remove what is left of a pod, so many times.
+type clumsy struct {
+	*embedded.Runtime
+
+	failures int
+}
+
+func (c *clumsy) StopPod(ctx context.Context, pod *v1.Pod) error {
+	if c.failures--; c.failures >= 0 {
+		return errors.New("device or resource busy")
+	}
+	return c.Runtime.StopPod(ctx, pod)
+}
+
+// A kill that has failed is tried again: the time that it took, and what the pod was
+// given, are those of both attempts together.
+func TestKillThatFailedIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.opts.Runtime = &clumsy{b.runtime, 1}
+		b.pod("web", 0, "exits 2s after TERM")
+		b.run()
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		require.Equal(t, "web/app", b.order(), "no container is stopped twice")
+		require.Regexp(t, `ns/web +0 +0\+ +5 s +3\.0 s  stopped in time`, b.output())
 	})
 }
 

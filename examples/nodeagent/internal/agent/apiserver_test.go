@@ -175,6 +175,20 @@ func TestServiceManagerIsToldOfAllThatTakesTime(t *testing.T) {
 	})
 }
 
+// A pod that could not be stopped may run: nobody is told that it has ended.
+func TestPodThatCannotStopHasNoFinalStatus(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("stuck", 0, "StopContainer fails")
+		server := b.withAPIServer()
+		b.run()
+		b.signals <- syscall.SIGTERM
+		require.Error(t, b.end())
+		status := b.mirrorOf(server, "stuck").Status
+		require.Equal(t, v1.PodRunning, status.Phase)
+		require.NotNil(t, status.ContainerStatuses[0].State.Running)
+	})
+}
+
 // A server that refuses everything costs its reserves, and the pods nothing.
 func TestRefusedReportIsAnError(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {

@@ -101,12 +101,16 @@ func (p *pod) endedByItself() bool {
 }
 
 // tell says that the pod is told to stop, with a grace period in seconds. A start
-// that is under way is abandoned. Where it is told again, because the first attempt has
-// failed, its containers may have ended meanwhile: not by themselves.
+// that is under way is abandoned. Where it is told again because the first attempt has
+// failed, that goes on: what it was granted and when counts, and containers that have ended
+// meanwhile have not done so by themselves.
 func (p *pod) tell(granted int64) {
 	p.mu.Lock()
 	p.finished = p.finished || p.told.IsZero() && p.finishedLocked()
-	p.granted, p.told = granted, time.Now()
+	if p.gone.IsZero() {
+		p.granted, p.told = granted, time.Now()
+	}
+	p.gone = time.Time{}
 	abandon := p.abandon
 	p.mu.Unlock()
 	if abandon != nil {
