@@ -98,11 +98,16 @@ func (o *Options) validate() error {
 		name  string
 		value any
 	}{
-		{"Killer", o.Killer}, {"Source", o.Source}, {"Volumes", o.Volumes}, {"Reporter", o.Reporter},
-		{"Events", o.Events}, {"Node", o.Node}, {"Gates", o.Gates},
+		{"Options.Killer", o.Killer},
+		{"Options.Source", o.Source},
+		{"Options.Volumes", o.Volumes},
+		{"Options.Reporter", o.Reporter},
+		{"Options.Events", o.Events},
+		{"Options.Node", o.Node},
+		{"Options.Gates", o.Gates},
 	} {
 		if isTypedNil(option.value) {
-			errs = append(errs, fmt.Errorf("Options.%s is a nil %T, leave it out or make one", option.name, option.value))
+			errs = append(errs, fmt.Errorf("%s is a nil %T, leave it out or make one", option.name, option.value))
 		}
 	}
 	if o.StateDir != "" {

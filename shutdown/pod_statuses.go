@@ -50,7 +50,7 @@ func (s *podStatuses) marks(window plan.Window, now time.Time) bool {
 // acknowledged since the node's state was to be published. A pod that was deleted is out
 // of its services already.
 func (s *podStatuses) mark(k *kills.Kill, h halt, until time.Time) {
-	marker := s.reporter.(ReadinessMarker) //nolint:errcheck,forcetypeassert // marks has looked
+	marker := s.reporter.(ReadinessMarker) //nolint:forcetypeassert // marks has looked
 	if k.Pod.DeletionTimestamp != nil {
 		return
 	}

@@ -51,9 +51,13 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 		delay time.Duration
 		takes time.Duration
 	}{
-		{1, 0, 0}, {1, 100 * time.Millisecond, time.Hour},
-		{30, 20 * time.Millisecond, time.Hour}, {30, 100 * time.Millisecond, 0},
-		{500, 0, time.Hour}, {500, 20 * time.Millisecond, 0}, {500, 100 * time.Millisecond, time.Hour},
+		{1, 0, 0},
+		{1, 100 * time.Millisecond, time.Hour},
+		{30, 20 * time.Millisecond, time.Hour},
+		{30, 100 * time.Millisecond, 0},
+		{500, 0, time.Hour},
+		{500, 20 * time.Millisecond, 0},
+		{500, 100 * time.Millisecond, time.Hour},
 	} {
 		name := fmt.Sprintf("%d pods, %v a request, at once", test.pods, test.delay)
 		if test.takes > 0 {

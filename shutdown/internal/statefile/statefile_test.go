@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 
 // What somebody else may have put there is neither read nor waited for.
 func TestReadRefuses(t *testing.T) {
-	for text, make := range map[string]func(path string) error{
+	for text, plant := range map[string]func(path string) error{
 		"is no regular file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"too many levels":    func(path string) error { return os.Symlink("/dev/zero", path) },
 		"may be written to by others: its mode is -rw-rw-rw-": func(path string) error {
@@ -45,7 +45,7 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state")
-			if err := make(path); errors.Is(err, fs.ErrPermission) {
+			if err := plant(path); errors.Is(err, fs.ErrPermission) {
 				t.Skip("only root can give files away")
 			} else {
 				require.NoError(t, err)
