@@ -194,6 +194,7 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 			if state := before.State(); state.Err == nil {
 				return state.Result, nil
 			}
+			seconds = min(seconds, k.left()) // the grace went on meanwhile
 		}
 	}
 	return b.killing.Kill(ctx, k.Pod, seconds)
