@@ -86,7 +86,7 @@ func TestStart(t *testing.T) {
 			value string
 			err   string
 		}{
-			"returns": {func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil }, "context", ""}, //nolint:errcheck,forcetypeassert // it is there
+			"returns": {func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil }, "context", ""}, //nolint:forcetypeassert // it is there
 			"fails":   {func(context.Context) (string, error) { return "some", errTest }, "some", "refused"},
 			"panics":  {func(context.Context) (string, error) { panic("of a pod") }, "", "panics panicked: of a pod"},
 			"exits":   {func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "exits ended its goroutine"},

@@ -18,10 +18,10 @@ func TestGuard(t *testing.T) {
 		err   string
 		exits bool
 	}{
-		"returns":         {f: func() error { return nil }},
-		"fails":           {f: func() error { return errTest }, err: "refused"},
-		"panics":          {f: func() error { panic("a value") }, err: "panics panicked: a value"},
-		"exits":           {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", exits: true},
+		"returns": {f: func() error { return nil }},
+		"fails":   {f: func() error { return errTest }, err: "refused"},
+		"panics":  {f: func() error { panic("a value") }, err: "panics panicked: a value"},
+		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", exits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []error

@@ -1,0 +1,361 @@
+package statuses_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
+)
+
+var (
+	errRefused = errors.New("refused")
+	errLetGo   = errors.New("the host goes on")
+)
+
+// server answers the calls of a queue.
+type server struct {
+	takes  time.Duration                                            // each call; it ends with its context before that
+	answer func(ctx context.Context, what, pod string, n int) error // the n-th call for it, from 0; nil: all is well
+
+	mu    sync.Mutex
+	began time.Time
+	calls []string        // in the order of their beginnings
+	at    []time.Duration // of the same
+	limit []time.Duration // of their contexts
+	most  int             // at the same time
+	now   int
+}
+
+func pod(name string) *v1.Pod {
+	p := &v1.Pod{}
+	p.Namespace, p.Name = "default", name
+	return p
+}
+
+// tell is a function of the queue that asks the server for something.
+func (s *server) tell(what string) statuses.Func {
+	return func(ctx context.Context, pod *v1.Pod) error {
+		n := s.enter(ctx, what+" "+pod.Name)
+		defer s.leave()
+		if s.takes > 0 {
+			timer := time.NewTimer(s.takes)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if s.answer == nil {
+			return nil
+		}
+		return s.answer(ctx, what, pod.Name, n)
+	}
+}
+
+func (s *server) enter(ctx context.Context, call string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, before := range s.calls {
+		if before == call {
+			n++
+		}
+	}
+	s.calls, s.at = append(s.calls, call), append(s.at, time.Since(s.began))
+	ends, _ := ctx.Deadline()
+	s.limit = append(s.limit, time.Until(ends))
+	s.now++
+	s.most = max(s.most, s.now)
+	return n
+}
+
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+}
+
+// seen are the calls so far.
+func (s *server) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// times are when the calls for something began.
+func (s *server) times(call string) (times []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range s.calls {
+		if c == call {
+			times = append(times, s.at[i])
+		}
+	}
+	return times
+}
+
+// rig is a queue with a server.
+type rig struct {
+	*server
+	*statuses.Queue
+
+	group call.Group
+	stop  context.CancelCauseFunc
+
+	mu    sync.Mutex
+	acked []string
+	lost  []string // of restores
+}
+
+func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancelCause(t.Context())
+		r := &rig{server: &server{began: time.Now()}, stop: stop}
+		r.Queue = statuses.New(ctx, &r.group)
+		test(t, r)
+		stop(errLetGo)
+		require.Empty(t, r.group.Wait(nil))
+	})
+}
+
+func (r *rig) status(names ...string) {
+	for _, name := range names {
+		r.Status(r.tell("status"), pod(name), func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.acked = append(r.acked, name)
+		})
+	}
+}
+
+func (r *rig) acknowledged() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.acked)
+}
+
+func (r *rig) restore(name string, lasts time.Duration) {
+	r.Restore(r.tell("restore"), pod(name), time.Now().Add(lasts), func(err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lost = append(r.lost, name+": "+err.Error())
+	})
+}
+
+func (r *rig) notRestored() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lost)
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func many(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("pod-%03d", i)
+	}
+	return names
+}
+
+// count is how many calls begin with a word.
+func count(calls []string, word string) (n int) {
+	for _, c := range calls {
+		if strings.HasPrefix(c, word) {
+			n++
+		}
+	}
+	return n
+}
+
+// Ten calls are made at a time, each pod in its turn.
+func TestTenAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.status(many(25)...)
+		require.Equal(t, 25, r.Pending())
+		pass(99 * time.Millisecond)
+		require.Len(t, r.seen(), 10)
+		pass(time.Millisecond)
+		require.Len(t, r.seen(), 20)
+		require.Equal(t, 15, r.Pending())
+		pass(200 * time.Millisecond)
+		require.Equal(t, 10, r.most)
+		require.Zero(t, r.Pending())
+		acknowledged := r.acknowledged()
+		slices.Sort(acknowledged)
+		require.Equal(t, many(25), acknowledged)
+		require.Len(t, r.seen(), 25, "one request each")
+		require.NoError(t, r.Failure())
+	})
+}
+
+// Final statuses come before marks, and those before restores.
+func TestOrderOfKinds(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.status(many(10)...) // all calls are taken
+		r.restore("c", time.Hour)
+		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
+		r.status("a")
+		pass(time.Second)
+		require.Equal(t, []string{"status a", "mark b", "restore c"}, r.seen()[10:])
+	})
+}
+
+// What has not been tried yet comes before what has failed, so that one that is refused
+// for ever takes nobody's turn.
+func TestFreshBeforeFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if pod == "pod-000" {
+				return errRefused
+			}
+			return nil
+		}
+		r.status(many(50)...)
+		pass(450 * time.Millisecond)
+		require.Len(t, r.times("status pod-000"), 1, "nothing but fresh ones")
+		pass(time.Hour)
+		require.Equal(t, 1, r.Pending())
+		require.Greater(t, len(r.times("status pod-000")), 1000)
+		require.ErrorIs(t, r.Failure(), errRefused)
+		require.ErrorContains(t, r.Failure(), "pod default/pod-000: ")
+	})
+}
+
+// The pauses of a pod double from 100 ms to 1 s, and others do not share them.
+func TestPausesOfAPod(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(_ context.Context, _, _ string, n int) error {
+			if n < 6 {
+				return errRefused
+			}
+			return nil
+		}
+		r.status("a")
+		pass(time.Minute)
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 2500 * ms, 3500 * ms}, r.times("status a"))
+		require.Equal(t, []string{"a"}, r.acknowledged())
+		require.Zero(t, r.Pending())
+	})
+}
+
+// A call may take 5 s, the second one of the same pod 10 s, and so on: a server that is
+// slow is waited for, one that hangs is given up.
+func TestAttemptsTakeLongerEachTime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 18 * time.Second
+		r.status("a")
+		pass(time.Minute)
+		require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}, r.limit)
+		require.Equal(t, []string{"a"}, r.acknowledged())
+		require.ErrorIs(t, r.Failure(), call.ErrTimeSpent)
+	})
+}
+
+// A function that panics has failed, and one that ends its goroutine has too; neither
+// takes a place of the ten with it.
+func TestFunctionThatPanicsOrExits(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(_ context.Context, _, _ string, n int) error {
+			switch n {
+			case 0:
+				panic("of a reporter")
+			case 1:
+				runtime.Goexit()
+			}
+			return nil
+		}
+		r.takes = time.Millisecond
+		r.status(many(30)...)
+		pass(time.Minute)
+		require.Len(t, r.acknowledged(), 30)
+		r.status(many(10)...)
+		synctest.Wait()
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		require.Equal(t, 10, r.now)
+	})
+}
+
+// Nothing is sent once the context of the queue has ended, and what is under way ends
+// with it.
+func TestEndOfTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = time.Second
+		r.status(many(20)...)
+		synctest.Wait()
+		r.stop(errLetGo)
+		pass(time.Minute)
+		require.Len(t, r.seen(), 10)
+		require.Equal(t, 20, r.Pending())
+		require.ErrorIs(t, r.Failure(), errLetGo)
+		r.status("late")
+		pass(time.Minute)
+		require.Len(t, r.seen(), 10)
+	})
+}
+
+// Those who wait for the group in vain learn what hangs, and for which pod.
+func TestHangingCallsAreNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		over := make(chan struct{})
+		r.answer = func(context.Context, string, string, int) error { <-over; return nil }
+		r.status("a")
+		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
+		synctest.Wait()
+		enough := make(chan struct{})
+		close(enough)
+		require.Equal(t, []string{
+			"Options.Reporter.FlushPod for pod default/a", "Options.Reporter.MarkNotReady for pod default/b",
+		}, r.group.Wait(enough))
+		close(over)
+		pass(time.Second)
+		r.answer = nil
+	})
+}
+
+// Whether the server has answered is known from any acknowledgement, also of others, and
+// never from an error.
+func TestAnsweredSince(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		began := time.Now()
+		require.False(t, r.AnsweredSince(time.Time{}))
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if pod == "bad" {
+				return errRefused
+			}
+			return nil
+		}
+		r.status("bad")
+		pass(time.Second)
+		require.False(t, r.AnsweredSince(began))
+		r.status("good")
+		synctest.Wait()
+		require.True(t, r.AnsweredSince(time.Now()))
+		require.True(t, r.AnsweredSince(began))
+		pass(time.Second)
+		require.False(t, r.AnsweredSince(time.Now()))
+		r.Acknowledged()
+		require.True(t, r.AnsweredSince(time.Now()))
+	})
+}
