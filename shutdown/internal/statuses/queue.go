@@ -17,6 +17,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
@@ -44,6 +45,16 @@ var errTooLate = errors.New("it came too late")
 // Func tells the API server something of one pod. Nil means acknowledged, or gone.
 type Func func(ctx context.Context, pod *v1.Pod) error
 
+// podKey tells pods apart, also those that come back with the name of a former one.
+type podKey struct {
+	namespace, name string
+	uid             types.UID
+}
+
+func keyOf(pod *v1.Pod) podKey {
+	return podKey{namespace: pod.Namespace, name: pod.Name, uid: pod.UID}
+}
+
 // Queue has what is to be told to the API server. Make one with [New]. All methods may
 // be called concurrently, and none but Await blocks.
 type Queue struct {
@@ -55,7 +66,7 @@ type Queue struct {
 	timer    *time.Timer
 	sending  int
 	inFlight [kinds]map[*item]bool // that are being sent
-	statuses int                   // that are not acknowledged
+	statuses map[podKey]*item      // that are not acknowledged
 	pace     pace
 	failed   error // why a final status was not accepted, the last time
 
@@ -67,7 +78,7 @@ type Queue struct {
 
 // New makes a queue whose calls are members of a group and end with ctx.
 func New(ctx context.Context, calls *call.Group) *Queue {
-	q := &Queue{ctx: ctx, calls: calls}
+	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}}
 	for k := range q.inFlight {
 		q.inFlight[k] = map[*item]bool{}
 	}
@@ -75,12 +86,19 @@ func New(ctx context.Context, calls *call.Group) *Queue {
 }
 
 // Status tells the final status of a pod, until it is acknowledged; acknowledged is
-// called then.
+// called then. Two drains that have killed the same pod tell it once: where it is not
+// acknowledged yet, the later function is the one that is called, and both are told.
 func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.statuses++
-	q.backlog.add(&item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }})
+	i := &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }}
+	if before := q.statuses[keyOf(pod)]; before != nil {
+		first := before.end
+		before.tell, before.end = tell, func(err error) { first(err); acknowledged() }
+		return
+	}
+	q.statuses[keyOf(pod)] = i
+	q.backlog.add(i)
 	q.pump()
 }
 
@@ -169,7 +187,7 @@ func (q *Queue) Failure() error {
 func (q *Queue) Pending() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.statuses
+	return len(q.statuses)
 }
 
 // Await waits as long as pending says that there is something to wait for, at most until

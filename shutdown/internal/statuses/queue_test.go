@@ -359,3 +359,29 @@ func TestAnsweredSince(t *testing.T) {
 		require.True(t, r.AnsweredSince(time.Now()))
 	})
 }
+
+// The final status of a pod that is handed in again before it was acknowledged is told
+// once, as it was handed in last, and both are told of the acknowledgement.
+func TestStatusThatIsHandedInAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.answer = func(_ context.Context, what, _ string, _ int) error {
+			if what == "status" {
+				return errRefused
+			}
+			return nil
+		}
+		acknowledged := func() { r.acked = append(r.acked, "later") } // guarded by the queue until it is read
+		r.status("a")
+		synctest.Wait()
+		r.Status(r.tell("later"), pod("a"), acknowledged)
+		require.Equal(t, 1, r.Pending())
+		pass(time.Minute)
+		require.Equal(t, []string{"status a", "later a"}, r.seen())
+		require.Equal(t, []string{"a", "later"}, r.acknowledged())
+		require.Zero(t, r.Pending())
+		r.Status(r.tell("later"), pod("a"), acknowledged)
+		pass(time.Minute)
+		require.Len(t, r.seen(), 3, "what was acknowledged is another status")
+	})
+}
