@@ -73,7 +73,7 @@ type Queue struct {
 	answers uint64
 	last    time.Time     // the last acknowledgement; zero: none yet
 	changed chan struct{} // closed at the next one; nil: nobody waits
-	vain    bool          // somebody waited in vain, and nothing was acknowledged since
+	vain    time.Duration // was waited in vain since that
 }
 
 // New makes a queue whose calls are members of a group and end with ctx.
@@ -192,9 +192,10 @@ func (q *Queue) Pending() int {
 
 // Await waits as long as pending says that there is something to wait for, at most until
 // a time or the end of ctx, and no longer than the server answers: the last
-// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. After one
-// wait in vain it is only reserve, until something is acknowledged again. pending is
-// called anew after each acknowledgement. False: it still says so.
+// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. What was
+// waited in vain before counts, also where the time had ended it, but reserve is left,
+// until something is acknowledged again. pending is called anew after each acknowledgement.
+// False: it still says so.
 func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
 	began := time.Now()
 	for {
@@ -202,11 +203,8 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 		if !pending() {
 			return true
 		}
-		most := patience
-		if vain {
-			most = reserve
-		}
-		enough := later(began, last).Add(most)
+		since := later(began, last)
+		enough := since.Add(max(patience-vain, reserve))
 		timer := time.NewTimer(time.Until(earlier(enough, until)))
 		select {
 		case <-changed:
@@ -217,15 +215,13 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 			return !pending()
 		case <-timer.C:
 		}
-		if !enough.After(until) {
-			q.waitedInVain(last)
-		}
+		q.waitedInVain(last, time.Since(since))
 		return !pending()
 	}
 }
 
 // watch gives a channel that the next acknowledgement closes, and what was before it.
-func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain bool) {
+func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.changed == nil {
@@ -235,16 +231,18 @@ func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain bool) {
 }
 
 // waitedInVain records that somebody waits no longer, if nothing was acknowledged since.
-func (q *Queue) waitedInVain(last time.Time) {
+func (q *Queue) waitedInVain(last time.Time, waited time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.vain = q.last.Equal(last)
+	if q.last.Equal(last) {
+		q.vain = min(q.vain+max(waited, 0), patience)
+	}
 }
 
 // acknowledged records an answer. The mutex is held.
 func (q *Queue) acknowledged() {
 	q.answers++
-	q.last, q.vain = time.Now(), false
+	q.last, q.vain = time.Now(), 0
 	q.pace.acknowledged()
 	if q.changed != nil {
 		close(q.changed)
