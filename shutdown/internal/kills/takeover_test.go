@@ -59,6 +59,26 @@ func TestTakeOverShortens(t *testing.T) {
 	})
 }
 
+// The earlier drain asks with no more than the later one did, should it try again.
+func TestTakeOverShortensWhatIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errBusy }
+		first := newRig(t, fails)
+		before, _ := first.start("web")
+		<-time.After(2500 * time.Millisecond)
+		second := again(t, first, fails)
+		second.Seconds = func(*v1.Pod) int64 { return 5 }
+		batch, _ := second.start("web")
+		<-time.After(1200 * time.Millisecond)
+		first.letGo(errLetGo)
+		second.letGo(errLetGo)
+		done(t, before)
+		done(t, batch)
+		require.Equal(t, []int64{20, 19, 18, 4}, first.granted["web"])
+		require.Equal(t, []int64{5}, second.granted["web"], "the earlier one goes on")
+	})
+}
+
 // An earlier kill that fails is tried again, with what is left of the earlier grace: that
 // it was waited for gives the pod no more time.
 func TestTakeOverOfAFailure(t *testing.T) {
