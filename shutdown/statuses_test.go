@@ -172,7 +172,7 @@ func drained(t *testing.T, r row, marks bool) (row, shutdown.Report) {
 // report.
 func TestStatusesByTheServersPace(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
-	if testing.Short() {
+	if testing.Short() || underRace {
 		counts = counts[:3]
 	}
 	table := []string{tableHead}
@@ -213,7 +213,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 // most, and the statuses lose no more than that.
 func TestStatusesBesideMarks(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
-	if testing.Short() {
+	if testing.Short() || underRace {
 		counts = counts[:3]
 	}
 	table := []string{tableHead}
