@@ -138,10 +138,11 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// findEarlier finds the kill of a pod in earlier drains; nil: there is none.
+// findEarlier finds the kill of a pod that is still under way in an earlier drain; nil:
+// there is none. A later one of them may have waited for it in vain.
 func (g *killing) findEarlier(key types.UID) *kills.Kill {
 	for _, roster := range g.earlier {
-		if k := roster.Find(key); k != nil {
+		if k := roster.Find(key); k != nil && k.Signalled() && k.State().Ended.IsZero() {
 			return k
 		}
 	}

@@ -201,10 +201,15 @@ func (l *loop) cancel() {
 	}
 }
 
-// retire stops the current drain: it signals no further pod.
+// retire stops the current drain: it signals no further pod. One that is over already has
+// been forgotten, and is not kept.
 func (l *loop) retire(cause error) {
 	l.current.halt.stop(cause)
-	l.earlier = slices.Insert(l.earlier, 0, l.current)
+	select {
+	case <-l.current.over.Done():
+	default:
+		l.earlier = slices.Insert(l.earlier, 0, l.current)
+	}
 	l.current = nil
 }
 

@@ -54,7 +54,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	kept.Wait()
 	l.drains.Wait()
 	hanging := hangingError(calls, until.Add(hangTime))
-	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now()), m.ledger.close(), unlock.Close())
+	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now().Add(closeTime)), m.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {

@@ -185,7 +185,7 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 	ctx := b.killing.Context
 	defer call.Recover(ctx, k, &err)
 	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
-		if until, ok := before.inFlight(); ok && k.takeOver(until) {
+		if until, ok := before.inFlight(); ok && k.join(before, until) {
 			select {
 			case <-before.Over():
 			case <-ctx.Done():
@@ -194,6 +194,7 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 			if state := before.State(); state.Err == nil {
 				return state.Result, nil
 			}
+			seconds = min(seconds, k.left()) // the grace went on meanwhile
 		}
 	}
 	return b.killing.Kill(ctx, k.Pod, seconds)

@@ -51,6 +51,7 @@ type Kill struct {
 	result         Result
 	err            error         // of the last attempt
 	over           chan struct{} // closed at the end; nil: nobody has asked for it
+	joined         *Kill         // of an earlier drain, until the end; nil: none
 }
 
 // State is what is known of a kill at some moment.
@@ -108,7 +109,7 @@ func (k *Kill) end(result Result, err error) {
 	now := time.Since(*k.event)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.state, k.ended, k.result, k.err = ended, now, result, err
+	k.state, k.ended, k.result, k.err, k.joined = ended, now, result, err, nil
 	if k.over != nil {
 		close(k.over)
 	}
@@ -148,16 +149,33 @@ func (k *Kill) inFlight() (until time.Time, ok bool) {
 }
 
 // takeOver gives the kill the end of the grace of another one of the same pod, unless
-// its own comes earlier; false: it does.
+// its own comes earlier; false: it does. The kill that it has joined itself follows.
 func (k *Kill) takeOver(until time.Time) bool {
 	other := until.Sub(*k.event)
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.until < other {
+		k.mu.Unlock()
 		return false
 	}
 	k.until = other
+	joined := k.joined
+	k.mu.Unlock()
+	if joined != nil {
+		joined.takeOver(until)
+	}
 	return true
+}
+
+// join shortens the kill of an earlier drain that is still under way, should it be tried
+// again there, and whatever that one has joined; or takes its end over, if that comes first.
+func (k *Kill) join(before *Kill, until time.Time) (tookOver bool) {
+	tookOver = k.takeOver(until)
+	own, _ := k.inFlight()
+	k.mu.Lock()
+	k.joined = before
+	k.mu.Unlock()
+	before.takeOver(own)
+	return tookOver
 }
 
 // HasEnded tells whether the pod is known to have ended: its killer said so without an

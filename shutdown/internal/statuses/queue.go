@@ -17,6 +17,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
@@ -44,6 +45,16 @@ var errTooLate = errors.New("it came too late")
 // Func tells the API server something of one pod. Nil means acknowledged, or gone.
 type Func func(ctx context.Context, pod *v1.Pod) error
 
+// podKey tells pods apart, also those that come back with the name of a former one.
+type podKey struct {
+	namespace, name string
+	uid             types.UID
+}
+
+func keyOf(pod *v1.Pod) podKey {
+	return podKey{namespace: pod.Namespace, name: pod.Name, uid: pod.UID}
+}
+
 // Queue has what is to be told to the API server. Make one with [New]. All methods may
 // be called concurrently, and none but Await blocks.
 type Queue struct {
@@ -55,19 +66,19 @@ type Queue struct {
 	timer    *time.Timer
 	sending  int
 	inFlight [kinds]map[*item]bool // that are being sent
-	statuses int                   // that are not acknowledged
+	statuses map[podKey]*item      // that are not acknowledged
 	pace     pace
 	failed   error // why a final status was not accepted, the last time
 
 	answers uint64
 	last    time.Time     // the last acknowledgement; zero: none yet
 	changed chan struct{} // closed at the next one; nil: nobody waits
-	vain    bool          // somebody waited in vain, and nothing was acknowledged since
+	vain    time.Duration // was waited in vain since that
 }
 
 // New makes a queue whose calls are members of a group and end with ctx.
 func New(ctx context.Context, calls *call.Group) *Queue {
-	q := &Queue{ctx: ctx, calls: calls}
+	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}}
 	for k := range q.inFlight {
 		q.inFlight[k] = map[*item]bool{}
 	}
@@ -75,12 +86,19 @@ func New(ctx context.Context, calls *call.Group) *Queue {
 }
 
 // Status tells the final status of a pod, until it is acknowledged; acknowledged is
-// called then.
+// called then. Two drains that have killed the same pod tell it once: where it is not
+// acknowledged yet, the later function is the one that is called, and both are told.
 func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.statuses++
-	q.backlog.add(&item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }})
+	i := &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }}
+	if before := q.statuses[keyOf(pod)]; before != nil {
+		first := before.end
+		before.tell, before.end = tell, func(err error) { first(err); acknowledged() }
+		return
+	}
+	q.statuses[keyOf(pod)] = i
+	q.backlog.add(i)
 	q.pump()
 }
 
@@ -169,14 +187,15 @@ func (q *Queue) Failure() error {
 func (q *Queue) Pending() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.statuses
+	return len(q.statuses)
 }
 
 // Await waits as long as pending says that there is something to wait for, at most until
 // a time or the end of ctx, and no longer than the server answers: the last
-// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. After one
-// wait in vain it is only reserve, until something is acknowledged again. pending is
-// called anew after each acknowledgement. False: it still says so.
+// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. What was
+// waited in vain before counts, also where the time had ended it, but reserve is left,
+// until something is acknowledged again. pending is called anew after each acknowledgement.
+// False: it still says so.
 func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
 	began := time.Now()
 	for {
@@ -184,11 +203,8 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 		if !pending() {
 			return true
 		}
-		most := patience
-		if vain {
-			most = reserve
-		}
-		enough := later(began, last).Add(most)
+		since := later(began, last)
+		enough := since.Add(max(patience-vain, reserve))
 		timer := time.NewTimer(time.Until(earlier(enough, until)))
 		select {
 		case <-changed:
@@ -199,15 +215,13 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 			return !pending()
 		case <-timer.C:
 		}
-		if !enough.After(until) {
-			q.waitedInVain(last)
-		}
+		q.waitedInVain(last, time.Since(since))
 		return !pending()
 	}
 }
 
 // watch gives a channel that the next acknowledgement closes, and what was before it.
-func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain bool) {
+func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.changed == nil {
@@ -217,16 +231,18 @@ func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain bool) {
 }
 
 // waitedInVain records that somebody waits no longer, if nothing was acknowledged since.
-func (q *Queue) waitedInVain(last time.Time) {
+func (q *Queue) waitedInVain(last time.Time, waited time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.vain = q.last.Equal(last)
+	if q.last.Equal(last) {
+		q.vain = min(q.vain+max(waited, 0), patience)
+	}
 }
 
 // acknowledged records an answer. The mutex is held.
 func (q *Queue) acknowledged() {
 	q.answers++
-	q.last, q.vain = time.Now(), false
+	q.last, q.vain = time.Now(), 0
 	q.pace.acknowledged()
 	if q.changed != nil {
 		close(q.changed)

@@ -90,7 +90,10 @@ func (q *Queue) another() *item {
 
 // send makes one attempt.
 func (q *Queue) send(i *item) {
-	call.Guard(i.ctx, i.name(), func() error { return i.tell(i.ctx, i.pod) }, func(err error) { q.sent(i, err) })
+	q.mu.Lock()
+	tell := i.tell
+	q.mu.Unlock()
+	call.Guard(i.ctx, i.name(), func() error { return tell(i.ctx, i.pod) }, func(err error) { q.sent(i, err) })
 }
 
 // started gives an item the context of its next attempt. The mutex is held.
@@ -115,7 +118,7 @@ func (q *Queue) sent(i *item, err error) {
 	i.cancel(nil)
 	if err == nil {
 		if i.kind == status {
-			q.statuses--
+			delete(q.statuses, keyOf(i.pod))
 		}
 		i.end(nil)
 		q.acknowledged()

@@ -1,0 +1,118 @@
+package call_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+var (
+	errTest  = errors.New("refused")
+	errCause = errors.New("no longer wanted")
+)
+
+// A future gives its value and its error to all who ask, as often as they ask.
+func TestFutureGivesItsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		future, complete := call.NewFuture[int]()
+		results := make(chan int, 2)
+		for range 2 {
+			go func() {
+				value, _ := future.Await(t.Context(), time.Now().Add(time.Hour))
+				results <- value
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, results)
+		complete(7, errTest)
+		require.Equal(t, 7, <-results)
+		require.Equal(t, 7, <-results)
+		<-future.Done()
+		value, err := future.Await(t.Context(), time.Now().Add(-time.Hour))
+		require.Equal(t, 7, value, "a result that is there counts, though its time is over")
+		require.ErrorIs(t, err, errTest)
+	})
+}
+
+// Without a result the error says which end came: that of the time or that of the context.
+func TestFutureWithoutAResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		future, complete := call.NewFuture[int]()
+		defer complete(1, nil)
+		began := time.Now()
+		value, err := future.Await(t.Context(), began.Add(3*time.Second))
+		require.ErrorIs(t, err, call.ErrTimeSpent)
+		require.Zero(t, value)
+		require.Equal(t, 3*time.Second, time.Since(began))
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errCause) })
+		_, err = future.Await(ctx, began.Add(time.Hour))
+		require.ErrorIs(t, err, errCause)
+		require.Equal(t, 4*time.Second, time.Since(began))
+	})
+}
+
+// A result that comes at the very moment at which the waiting ends is not lost, whichever
+// is noticed first.
+func TestFutureCompleteAtTheSameMoment(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 200 {
+		future, complete := call.NewFuture[int]()
+		complete(7, nil)
+		value, err := future.Await(ended, time.Now().Add(-time.Second))
+		require.NoError(t, err)
+		require.Equal(t, 7, value)
+	}
+}
+
+// Start calls a function beside its caller. Whatever the function does, its future
+// completes.
+func TestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		type key struct{}
+		given := context.WithValue(t.Context(), key{}, "context")
+		for name, test := range map[string]struct {
+			f     func(context.Context) (string, error)
+			value string
+			err   string
+		}{
+			"returns": {func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil }, "context", ""}, //nolint:forcetypeassert // it is there
+			"fails":   {func(context.Context) (string, error) { return "some", errTest }, "some", "refused"},
+			"panics":  {func(context.Context) (string, error) { panic("of a pod") }, "", "panics panicked: of a pod"},
+			"exits":   {func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "exits ended its goroutine"},
+		} {
+			value, err := call.Start(given, &group, name, test.f).Await(t.Context(), time.Now().Add(time.Second))
+			require.Equal(t, test.value, value, name)
+			if test.err == "" {
+				require.NoError(t, err, name)
+			} else {
+				require.EqualError(t, err, test.err)
+			}
+		}
+		require.Empty(t, group.Wait(nil))
+	})
+}
+
+// A call that hangs is known by its name until it returns.
+func TestStartIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		over := make(chan struct{})
+		call.Start(t.Context(), &group, "Options.Pods", func(context.Context) (int, error) { <-over; return 0, nil })
+		enough := make(chan struct{})
+		close(enough)
+		require.Equal(t, []string{"Options.Pods"}, group.Wait(enough))
+		close(over)
+		require.Empty(t, group.Wait(nil))
+	})
+}

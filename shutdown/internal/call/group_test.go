@@ -1,0 +1,74 @@
+package call_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+// Nobody waits for a group in which nothing runs, at first and afterwards.
+func TestGroupThatIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		require.Empty(t, group.Wait(nil))
+		group.Go(func() string { return "one" }, func() {})
+		require.Empty(t, group.Wait(nil))
+		require.Empty(t, group.Wait(nil))
+	})
+}
+
+// Wait returns when the last one has ended, for all who wait, and with those that were
+// begun meanwhile.
+func TestGroupWaitsForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		began := time.Now()
+		group.Go(func() string { return "first" }, func() {
+			<-time.After(2 * time.Second)
+			group.Go(func() string { return "second" }, func() { <-time.After(3 * time.Second) })
+		})
+		waited := make(chan []string, 2)
+		for range 2 {
+			go func() { waited <- group.Wait(nil) }()
+		}
+		require.Empty(t, <-waited)
+		require.Empty(t, <-waited)
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+// When it is enough, Wait names what still runs: sorted, one name for each, and as it is
+// called at that moment.
+func TestGroupNamesWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		over, doing := make(chan struct{}), "b"
+		for _, name := range []string{"c", "a", "c"} {
+			group.Go(func() string { return name }, func() { <-over })
+		}
+		group.Go(func() string { return doing }, func() { <-over })
+		group.Go(func() string { return "done" }, func() {})
+		doing = "d"
+		enough := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(enough) })
+		began := time.Now()
+		require.Equal(t, []string{"a", "c", "c", "d"}, group.Wait(enough))
+		require.Equal(t, time.Second, time.Since(began))
+		close(over)
+		require.Empty(t, group.Wait(nil), "and it may be waited for again")
+	})
+}
+
+// A function that ends its goroutine runs no more.
+func TestGroupMemberThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		group.Go(func() string { return "exits" }, runtime.Goexit)
+		require.Empty(t, group.Wait(nil))
+	})
+}

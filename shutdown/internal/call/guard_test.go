@@ -1,0 +1,83 @@
+package call_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+// What a function gives, or does instead, is told once.
+func TestGuard(t *testing.T) {
+	for name, test := range map[string]struct {
+		f     func() error
+		err   string
+		exits bool
+	}{
+		"returns": {f: func() error { return nil }},
+		"fails":   {f: func() error { return errTest }, err: "refused"},
+		"panics":  {f: func() error { panic("a value") }, err: "panics panicked: a value"},
+		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", exits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []error
+			went, over := false, make(chan struct{})
+			go func() {
+				defer close(over)
+				call.Guard(t.Context(), name, test.f, func(err error) { told = append(told, err) })
+				went = true
+			}()
+			<-over
+			require.Len(t, told, 1)
+			require.Equal(t, !test.exits, went, "Guard returns")
+			if test.err == "" {
+				require.NoError(t, told[0])
+				return
+			}
+			require.EqualError(t, told[0], test.err)
+		})
+	}
+}
+
+// A panic is told apart from an error, with its value.
+func TestPanicError(t *testing.T) {
+	var got error
+	call.Guard(t.Context(), "Options.Hold", func() error { panic(errTest) }, func(err error) { got = err })
+	var panicked *call.PanicError
+	require.ErrorAs(t, got, &panicked)
+	require.Equal(t, "Options.Hold", panicked.Call)
+	require.Equal(t, errTest, panicked.Value)
+}
+
+// name is what a call is known by.
+type name string
+
+func (n name) String() string { return string(n) }
+
+func recovering(ctx context.Context, f func() error) (err error) {
+	defer call.Recover(ctx, name("Options.Killer"), &err)
+	return f()
+}
+
+// Recover leaves errors as they are and makes one of a panic. A function that ends its
+// goroutine is not stopped by it.
+func TestRecover(t *testing.T) {
+	require.NoError(t, recovering(t.Context(), func() error { return nil }))
+	require.Equal(t, errTest, recovering(t.Context(), func() error { return errTest }))
+	err := recovering(t.Context(), func() error { panic("a value") })
+	require.EqualError(t, err, "Options.Killer panicked: a value")
+	require.True(t, errors.As(err, new(*call.PanicError)))
+
+	returned, over := false, make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = recovering(t.Context(), func() error { runtime.Goexit(); return nil })
+		returned = true
+	}()
+	<-over
+	require.False(t, returned)
+}

@@ -1,0 +1,160 @@
+package kills_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+)
+
+// again is a drain that begins while another one still kills.
+func again(t *testing.T, before *rig, kill func(context.Context, *v1.Pod, int64) (kills.Result, error)) *rig {
+	t.Helper()
+	r := newRig(t, kill)
+	r.before = before.roster
+	return r
+}
+
+// A pod that still ends in time is not signalled again: its end, its outcome and its
+// status are those of the earlier kill.
+func TestTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status := &v1.PodStatus{Phase: v1.PodSucceeded}
+		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) {
+			<-time.After(8 * time.Second)
+			return kills.Result{Outcome: "Graceful", Status: status}, nil
+		})
+		began := time.Now()
+		first.start("web")
+		<-time.After(2 * time.Second)
+		second := again(t, first, takes(0))
+		batch, picked := second.start("web")
+		require.Equal(t, 8*time.Second, done(t, batch).Sub(began))
+		require.Empty(t, second.granted)
+		require.Equal(t, []string{"web"}, second.signalled)
+		require.Equal(t, kills.Result{Outcome: "Graceful", Status: status}, picked[0].State().Result)
+		require.True(t, picked[0].HasEnded())
+	})
+}
+
+// A pod that would take longer than the later drain grants is asked again, with less.
+func TestTakeOverShortens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newRig(t, takes(15*time.Second))
+		before, earlier := first.start("web")
+		<-time.After(2 * time.Second)
+		second := again(t, first, takes(5*time.Second))
+		second.Seconds = func(*v1.Pod) int64 { return 17 }
+		batch, _ := second.start("web")
+		done(t, batch)
+		require.Equal(t, []int64{17}, second.granted["web"])
+		require.False(t, earlier[0].HasEnded(), "each call has its own end")
+		done(t, before)
+	})
+}
+
+// The earlier drain asks with no more than the later one did, should it try again.
+func TestTakeOverShortensWhatIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errBusy }
+		first := newRig(t, fails)
+		before, _ := first.start("web")
+		<-time.After(2500 * time.Millisecond)
+		second := again(t, first, fails)
+		second.Seconds = func(*v1.Pod) int64 { return 5 }
+		batch, _ := second.start("web")
+		<-time.After(1200 * time.Millisecond)
+		first.letGo(errLetGo)
+		second.letGo(errLetGo)
+		done(t, before)
+		done(t, batch)
+		require.Equal(t, []int64{20, 19, 18, 4}, first.granted["web"])
+		require.Equal(t, []int64{5}, second.granted["web"], "the earlier one goes on")
+	})
+}
+
+// An earlier kill that fails is tried again, with what is left of the earlier grace: that
+// it was waited for gives the pod no more time.
+func TestTakeOverOfAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) {
+			<-time.After(15 * time.Second)
+			return kills.Result{Outcome: "Stuck"}, errFinal
+		})
+		first.start("web")
+		<-time.After(2 * time.Second)
+		second := again(t, first, takes(time.Second))
+		batch, picked := second.start("web")
+		done(t, batch)
+		require.Equal(t, []int64{5}, second.granted["web"])
+		require.Equal(t, []time.Duration{13 * time.Second}, second.at["web"])
+		require.True(t, picked[0].HasEnded())
+		require.Equal(t, "Graceful", picked[0].State().Result.Outcome)
+	})
+}
+
+// A pod that is over in the earlier drain is asked for afresh: it was given up there, or
+// it is still listed.
+func TestNoTakeOverOfWhatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errFinal })
+		batch, _ := first.start("web")
+		done(t, batch)
+		second := again(t, first, takes(0))
+		batch, picked := second.start("web", "etcd")
+		done(t, batch)
+		require.Equal(t, map[string][]int64{"web": {20}, "etcd": {20}}, second.granted)
+		require.True(t, picked[0].HasEnded())
+	})
+}
+
+// A pod that is waited for when the host is let go has no end, and is not said to have one.
+func TestTakeOverEndsWithTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) { <-over; return kills.Result{}, nil })
+		first.start("web")
+		<-time.After(time.Second)
+		second := again(t, first, takes(0))
+		batch, picked := second.start("web")
+		synctest.Wait()
+		second.letGo(errLetGo)
+		done(t, batch)
+		require.ErrorIs(t, picked[0].State().Err, errLetGo)
+		require.False(t, picked[0].HasEnded())
+		require.Empty(t, second.granted)
+		close(over)
+	})
+}
+
+// Each of three drains joins the one before it.
+func TestTakeOverOfATakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := 0
+		kill := func(context.Context, *v1.Pod, int64) (kills.Result, error) {
+			mu.Lock()
+			asked++
+			mu.Unlock()
+			<-time.After(9 * time.Second)
+			return kills.Result{Outcome: "Graceful"}, nil
+		}
+		first, began := newRig(t, kill), time.Now()
+		first.start("web")
+		<-time.After(time.Second)
+		second := again(t, first, kill)
+		second.start("web")
+		<-time.After(time.Second)
+		third := again(t, second, kill)
+		batch, picked := third.start("web")
+		require.Equal(t, 9*time.Second, done(t, batch).Sub(began))
+		require.Equal(t, "Graceful", picked[0].State().Result.Outcome)
+		require.Equal(t, 1, asked)
+	})
+}

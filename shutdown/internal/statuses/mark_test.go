@@ -1,0 +1,219 @@
+package statuses_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
+)
+
+func (r *rig) mark(name string, lasts time.Duration) *statuses.Mark {
+	return r.Mark(r.tell("mark"), pod(name), time.Now().Add(lasts))
+}
+
+// settled tells whether a mark has come to its end, and which.
+func settled(t *testing.T, m *statuses.Mark) (ok bool, err error) {
+	t.Helper()
+	select {
+	case <-m.Done():
+		_, err = m.Await(t.Context(), time.Now())
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// A mark completes when the API server has it.
+func TestMark(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = time.Second
+		m := r.mark("a", time.Hour)
+		require.True(t, m.Sent())
+		ok, _ := settled(t, m)
+		require.False(t, ok)
+		pass(time.Second)
+		ok, err := settled(t, m)
+		require.True(t, ok)
+		require.NoError(t, err)
+	})
+}
+
+// A mark that fails is tried again until it expires, and no call outlives that.
+func TestMarkExpires(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(context.Context, string, string, int) error { return errRefused }
+		m := r.mark("a", time.Second)
+		pass(time.Hour)
+		ok, err := settled(t, m)
+		require.True(t, ok)
+		require.Error(t, err)
+		require.Len(t, r.times("mark a"), 4, "at 0, 100, 300 and 700 ms")
+		require.True(t, m.Sent())
+
+		r.answer, r.takes = nil, time.Hour
+		began := time.Now()
+		m = r.mark("b", time.Second)
+		_, err = m.Await(t.Context(), began.Add(time.Minute))
+		require.Error(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+// A mark whose turn does not come before it expires is dropped and was never sent.
+func TestMarkThatWasNotSent(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 2 * time.Second
+		r.status(many(10)...)
+		m := r.mark("a", time.Second)
+		pass(time.Minute)
+		ok, err := settled(t, m)
+		require.True(t, ok)
+		require.Error(t, err)
+		require.False(t, m.Sent())
+		require.Empty(t, r.times("mark a"))
+	})
+}
+
+// Marks that are dropped end at once where they are not under way, and as soon as their
+// call returns where they are.
+func TestDropMarks(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = time.Second
+		var marks []*statuses.Mark
+		for _, name := range many(20) {
+			marks = append(marks, r.mark(name, time.Hour))
+		}
+		r.status("a")
+		synctest.Wait()
+		r.DropMarks()
+		synctest.Wait()
+		for i, m := range marks {
+			ok, err := settled(t, m)
+			require.True(t, ok)
+			require.Error(t, err)
+			require.Equal(t, i < 10, m.Sent(), i)
+		}
+		pass(time.Minute)
+		require.Equal(t, 10, count(r.seen(), "mark"))
+		require.Equal(t, []string{"a"}, r.acknowledged(), "statuses are not dropped")
+	})
+}
+
+// A mark that is waiting for its next attempt is dropped too.
+func TestDropMarksThatHaveFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(context.Context, string, string, int) error { return errRefused }
+		m := r.mark("a", time.Hour)
+		synctest.Wait()
+		r.DropMarks()
+		ok, _ := settled(t, m)
+		require.True(t, ok)
+		pass(time.Minute)
+		require.Len(t, r.times("mark a"), 1)
+	})
+}
+
+// What comes last counts: nothing is restored while a mark is under way, be it deaf to
+// its context, and no mark is sent while something is being restored.
+func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		deaf := make(chan struct{})
+		r.answer = func(_ context.Context, what, _ string, _ int) error {
+			if what == "mark" {
+				<-deaf
+			}
+			return nil
+		}
+		r.mark("a", time.Hour)
+		synctest.Wait()
+		r.DropMarks()
+		r.restore("a", time.Hour)
+		r.status("other")
+		pass(time.Minute)
+		require.Equal(t, []string{"mark a", "status other"}, r.seen())
+		close(deaf)
+		pass(time.Second)
+		require.Equal(t, []string{"mark a", "status other", "restore a"}, r.seen())
+		require.Empty(t, r.notRestored())
+	})
+	bubble(t, func(t *testing.T, r *rig) {
+		deaf := make(chan struct{})
+		r.answer = func(_ context.Context, what, _ string, _ int) error {
+			if what == "restore" {
+				<-deaf
+			}
+			return nil
+		}
+		r.restore("a", time.Hour)
+		synctest.Wait()
+		r.DropRestores()
+		m := r.mark("a", time.Hour)
+		pass(time.Minute)
+		require.False(t, m.Sent())
+		close(deaf)
+		pass(time.Second)
+		require.Equal(t, []string{"restore a", "mark a"}, r.seen())
+	})
+}
+
+// That also holds where the one that was under way has failed and comes again.
+func TestMarkThatFailsBesideARestore(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 150 * time.Millisecond
+		r.answer = func(_ context.Context, what, _ string, n int) error {
+			if what == "mark" && n == 0 {
+				return errRefused
+			}
+			return nil
+		}
+		began := time.Now()
+		r.mark("a", time.Hour)
+		r.restore("b", time.Hour)
+		pass(time.Second)
+		require.Equal(t, []string{"mark a", "restore b", "mark a"}, r.seen())
+		require.Equal(t, []time.Duration{0, 300 * time.Millisecond}, r.times("mark a"), "at 250 ms the other one is under way")
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+// A restore is tried until it expires; then it is told of, once.
+func TestRestore(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(_ context.Context, _, pod string, n int) error {
+			if pod == "bad" || n < 2 {
+				return errRefused
+			}
+			return nil
+		}
+		r.restore("good", time.Minute)
+		r.restore("bad", time.Minute)
+		pass(30 * time.Second)
+		require.Len(t, r.times("restore good"), 3)
+		require.Empty(t, r.notRestored())
+		pass(time.Hour)
+		require.Len(t, r.notRestored(), 1)
+		require.Contains(t, r.notRestored()[0], "bad: ")
+		require.Zero(t, r.Pending(), "they are no final statuses")
+		require.NoError(t, r.Failure())
+	})
+}
+
+// Restores that are dropped are told of, and not sent any more.
+func TestDropRestores(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = time.Minute
+		for _, name := range many(11) {
+			r.restore(name, time.Hour)
+		}
+		synctest.Wait()
+		r.DropRestores()
+		synctest.Wait()
+		require.Len(t, r.notRestored(), 11)
+		pass(time.Hour)
+		require.Len(t, r.seen(), 10)
+	})
+}

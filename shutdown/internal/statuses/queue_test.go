@@ -1,0 +1,211 @@
+package statuses_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+// Ten calls are made at a time, each pod in its turn.
+func TestTenAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.status(many(25)...)
+		require.Equal(t, 25, r.Pending())
+		pass(99 * time.Millisecond)
+		require.Len(t, r.seen(), 10)
+		pass(time.Millisecond)
+		require.Len(t, r.seen(), 20)
+		require.Equal(t, 15, r.Pending())
+		pass(200 * time.Millisecond)
+		require.Equal(t, 10, r.most)
+		require.Zero(t, r.Pending())
+		acknowledged := r.acknowledged()
+		slices.Sort(acknowledged)
+		require.Equal(t, many(25), acknowledged)
+		require.Len(t, r.seen(), 25, "one request each")
+		require.NoError(t, r.Failure())
+	})
+}
+
+// Final statuses come before marks, and those before restores.
+func TestOrderOfKinds(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.status(many(10)...) // all calls are taken
+		r.restore("c", time.Hour)
+		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
+		r.status("a")
+		pass(time.Second)
+		require.Equal(t, []string{"status a", "mark b", "restore c"}, r.seen()[10:])
+	})
+}
+
+// What has not been tried yet comes before what has failed, so that one that is refused
+// for ever takes nobody's turn.
+func TestFreshBeforeFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if pod == "pod-000" {
+				return errRefused
+			}
+			return nil
+		}
+		r.status(many(50)...)
+		pass(450 * time.Millisecond)
+		require.Len(t, r.times("status pod-000"), 1, "nothing but fresh ones")
+		pass(time.Hour)
+		require.Equal(t, 1, r.Pending())
+		require.Greater(t, len(r.times("status pod-000")), 1000)
+		require.ErrorIs(t, r.Failure(), errRefused)
+		require.ErrorContains(t, r.Failure(), "pod default/pod-000: ")
+	})
+}
+
+// The pauses of a pod double from 100 ms to 1 s, and others do not share them.
+func TestPausesOfAPod(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(_ context.Context, _, _ string, n int) error {
+			if n < 6 {
+				return errRefused
+			}
+			return nil
+		}
+		r.status("a")
+		pass(time.Minute)
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 2500 * ms, 3500 * ms}, r.times("status a"))
+		require.Equal(t, []string{"a"}, r.acknowledged())
+		require.Zero(t, r.Pending())
+	})
+}
+
+// A call may take 5 s, the second one of the same pod 10 s, and so on: a server that is
+// slow is waited for, one that hangs is given up.
+func TestAttemptsTakeLongerEachTime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 18 * time.Second
+		r.status("a")
+		pass(time.Minute)
+		require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}, r.limit)
+		require.Equal(t, []string{"a"}, r.acknowledged())
+		require.ErrorIs(t, r.Failure(), call.ErrTimeSpent)
+	})
+}
+
+// A function that panics has failed, and one that ends its goroutine has too; neither
+// takes a place of the ten with it.
+func TestFunctionThatPanicsOrExits(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(_ context.Context, _, _ string, n int) error {
+			switch n {
+			case 0:
+				panic("of a reporter")
+			case 1:
+				runtime.Goexit()
+			}
+			return nil
+		}
+		r.takes = time.Millisecond
+		r.status(many(30)...)
+		pass(time.Minute)
+		require.Len(t, r.acknowledged(), 30)
+		r.status(many(10)...)
+		synctest.Wait()
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		require.Equal(t, 10, r.now)
+	})
+}
+
+// Nothing is sent once the context of the queue has ended, and what is under way ends
+// with it.
+func TestEndOfTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = time.Second
+		r.status(many(20)...)
+		synctest.Wait()
+		r.stop(errLetGo)
+		pass(time.Minute)
+		require.Len(t, r.seen(), 10)
+		require.Equal(t, 20, r.Pending())
+		require.ErrorIs(t, r.Failure(), errLetGo)
+		r.status("late")
+		pass(time.Minute)
+		require.Len(t, r.seen(), 10)
+	})
+}
+
+// Those who wait for the group in vain learn what hangs, and for which pod.
+func TestHangingCallsAreNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		over := make(chan struct{})
+		r.answer = func(context.Context, string, string, int) error { <-over; return nil }
+		r.status("a")
+		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
+		synctest.Wait()
+		enough := make(chan struct{})
+		close(enough)
+		require.Equal(t, []string{
+			"Options.Reporter.FlushPod for pod default/a", "Options.Reporter.MarkNotReady for pod default/b",
+		}, r.group.Wait(enough))
+		close(over)
+		pass(time.Second)
+		r.answer = nil
+	})
+}
+
+// Any acknowledgement counts as an answer, also of something else, and an error never does.
+func TestAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		require.Zero(t, r.Answers())
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if pod == "bad" {
+				return errRefused
+			}
+			return nil
+		}
+		r.status("bad")
+		pass(time.Second)
+		require.Zero(t, r.Answers())
+		r.status("good")
+		synctest.Wait()
+		require.EqualValues(t, 1, r.Answers())
+		r.Acknowledged()
+		require.EqualValues(t, 2, r.Answers())
+	})
+}
+
+// The final status of a pod that is handed in again before it was acknowledged is told
+// once, as it was handed in last, and both are told of the acknowledgement.
+func TestStatusThatIsHandedInAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.takes = 100 * time.Millisecond
+		r.answer = func(_ context.Context, what, _ string, _ int) error {
+			if what == "status" {
+				return errRefused
+			}
+			return nil
+		}
+		acknowledged := func() { r.acked = append(r.acked, "later") } // guarded by the queue until it is read
+		r.status("a")
+		synctest.Wait()
+		r.Status(r.tell("later"), pod("a"), acknowledged)
+		require.Equal(t, 1, r.Pending())
+		pass(time.Minute)
+		require.Equal(t, []string{"status a", "later a"}, r.seen())
+		require.Equal(t, []string{"a", "later"}, r.acknowledged())
+		require.Zero(t, r.Pending())
+		r.Status(r.tell("later"), pod("a"), acknowledged)
+		pass(time.Minute)
+		require.Len(t, r.seen(), 3, "what was acknowledged is another status")
+	})
+}

@@ -1,0 +1,341 @@
+package shutdown_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// slowServer is a reporter in front of a server whose answers all take the same time.
+type slowServer struct {
+	takes time.Duration
+
+	mu     sync.Mutex
+	acked  map[string]time.Time // the final statuses, by the pods' names
+	asked  map[string]int
+	last   time.Time // of the acknowledgements
+	answer func(ctx context.Context, pod *v1.Pod) error
+}
+
+func newSlowServer(takes time.Duration) *slowServer {
+	return &slowServer{takes: takes, acked: map[string]time.Time{}, asked: map[string]int{}}
+}
+
+func (s *slowServer) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+
+func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	s.mu.Lock()
+	s.asked[pod.Name]++
+	s.mu.Unlock()
+	err := after(ctx, s.takes)
+	if err == nil && s.answer != nil {
+		err = s.answer(ctx, pod)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.last = time.Now()
+		s.acked[pod.Name] = s.last
+	}
+	return err
+}
+
+// after lets time go by, until ctx ends.
+func after(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// by is how many final statuses were acknowledged before a time, and when the last was.
+func (s *slowServer) by(t time.Time) (n int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.acked {
+		if !at.After(t) {
+			n++
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
+	return n, last
+}
+
+// requests is how many calls of FlushPod there were, and for how many pods.
+func (s *slowServer) requests() (calls, pods int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.asked {
+		calls += n
+	}
+	return calls, len(s.asked)
+}
+
+// markingServer also marks pods, and takes as long for it.
+type markingServer struct{ *slowServer }
+
+func (s markingServer) MarkNotReady(ctx context.Context, _ *v1.Pod) error {
+	return after(ctx, s.takes)
+}
+
+func manyPods(n int, grace int64) []*v1.Pod {
+	pods := make([]*v1.Pod, n)
+	for i := range pods {
+		pods[i] = shutdowntest.Pod(fmt.Sprintf("pod-%04d", i), 0, grace)
+	}
+	return pods
+}
+
+// A host that waits for 36.55 s when it is asked for 20 s and 10 s of the pods, 2 s for the
+// node's state, 1 s a bucket for the statuses, 2 s for the containers and half a second
+// after it all: it is let go within 36.05 s, and within 38.05 s where marks have their
+// second in each bucket too. No answer falls on that moment.
+const (
+	odd          = 50 * time.Millisecond
+	hostWaits    = 36500*time.Millisecond + odd
+	letGoBy      = hostWaits - 500*time.Millisecond
+	marksTake    = 2 * time.Second
+	marksReserve = time.Second
+	bucketTime   = 20 * time.Second
+)
+
+// row is one line of the table.
+type row struct {
+	uses    bool // the pods use all of their grace
+	pods    int
+	takes   time.Duration
+	acked   int
+	waited  time.Duration // after the last acknowledgement
+	release time.Duration
+}
+
+func (r row) String() string {
+	ends := "at once"
+	if r.uses {
+		ends = "after 20 s"
+	}
+	return fmt.Sprintf("| %s | %d | %v | %d | %v | %v |", ends, r.pods, r.takes, r.acked, r.release, r.waited)
+}
+
+const tableHead = "| pods end | pods | one request | acknowledged | host let go after | after the last answer |\n|---|---|---|---|---|---|"
+
+// drained is a row as it was.
+func drained(t *testing.T, r row, marks bool) (row, shutdown.Report) {
+	t.Helper()
+	var report shutdown.Report
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, manyPods(r.pods, 20))
+		if r.uses {
+			n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		}
+		server := newSlowServer(r.takes)
+		n.opts.Reporter = server
+		waits := hostWaits
+		if marks {
+			n.opts.Reporter = markingServer{server}
+			waits += marksTake
+		}
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(waits)})
+		n.pass(waits)
+		released, ok := n.host.Released()
+		require.True(t, ok)
+		var last time.Time
+		r.acked, last = server.by(released)
+		r.release, r.waited = released.Sub(began), released.Sub(last)
+		report = n.report()
+		n.end()
+		require.NoError(t, n.host.Err())
+	})
+	return r, report
+}
+
+// Final statuses arrive at the server's pace, ten at a time, as long as the host waits,
+// which is let go right after the last answer. What was not acknowledged by then is in the
+// report.
+func TestStatusesByTheServersPace(t *testing.T) {
+	counts := []int{1, 30, 500, 5000}
+	if testing.Short() || underRace {
+		counts = counts[:3]
+	}
+	table := []string{tableHead}
+	for _, uses := range []bool{false, true} {
+		for _, pods := range counts {
+			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+				want := row{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
+				left, whole := letGoBy, pods
+				if uses {
+					left -= bucketTime
+				}
+				if ms > 0 {
+					whole = min(pods, 10*int(left/want.takes))
+				}
+				got, report := drained(t, want, false)
+				table = append(table, got.String())
+				require.Equal(t, whole, got.acked, got)
+				require.LessOrEqual(t, got.release, letGoBy+250*time.Millisecond, got)
+				if whole == pods {
+					require.LessOrEqual(t, got.waited, 100*time.Millisecond, got)
+					require.LessOrEqual(t, got.release, letGoBy, got)
+					require.Empty(t, report.Errors, got)
+				} else {
+					require.Len(t, report.Errors, 1, got)
+					require.GreaterOrEqual(t, got.release, letGoBy, got)
+				}
+				require.Len(t, report.Pods, pods)
+				for _, pod := range report.Pods {
+					require.EqualValues(t, 20, pod.GrantedSeconds, got)
+				}
+			}
+		}
+	}
+	t.Log("\n" + strings.Join(table, "\n"))
+}
+
+// With marks each pod leaves its services first. They share the ten calls for a second at
+// most, and the statuses lose no more than that.
+func TestStatusesBesideMarks(t *testing.T) {
+	counts := []int{1, 30, 500, 5000}
+	if testing.Short() || underRace {
+		counts = counts[:3]
+	}
+	table := []string{tableHead}
+	for _, uses := range []bool{false, true} {
+		for _, pods := range counts {
+			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+				want := row{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
+				left, least, most := letGoBy+marksTake, pods, pods
+				if uses {
+					left -= bucketTime
+				}
+				if ms > 0 {
+					least = min(pods, 10*int((left-marksReserve)/want.takes))
+					most = min(pods, 10*int(left/want.takes))
+				}
+				got, report := drained(t, want, true)
+				table = append(table, got.String())
+				require.GreaterOrEqual(t, got.acked, least, got)
+				require.LessOrEqual(t, got.acked, most, got)
+				require.LessOrEqual(t, got.release, letGoBy+marksTake+250*time.Millisecond, got)
+				if got.acked == pods {
+					require.LessOrEqual(t, got.waited, 100*time.Millisecond, got)
+				}
+				for _, pod := range report.Pods {
+					require.EqualValues(t, 20, pod.GrantedSeconds, got)
+				}
+			}
+		}
+	}
+	t.Log("\n" + strings.Join(table, "\n"))
+}
+
+// The first pod that ends is at a server that answers in 20 ms within 200 ms, whatever the
+// others do.
+func TestFirstStatusIsNotHeldUp(t *testing.T) {
+	for name, set := range map[string]func(n *node){
+		"one hangs": func(n *node) {
+			n.pods = append(n.pods, shutdowntest.Pod("stuck", 0, 20))
+			n.killer.Pods["stuck"] = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		},
+		"500 others end at once": func(n *node) { n.pods = append(n.pods, manyPods(500, 20)...) },
+		"500 others use all of their time": func(n *node) {
+			n.pods = append(n.pods, manyPods(500, 20)...)
+			n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		},
+		"volumes hang": func(n *node) {
+			n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { <-ctx.Done(); return context.Cause(ctx) })
+		},
+	} {
+		for _, marks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, marks %t", name, marks), func(t *testing.T) {
+				bubble(t, list(shutdowntest.Pod("first", 0, 20)), func(t *testing.T, n *node) {
+					n.killer.Pods = map[string]shutdowntest.Behaviour{"first": {}}
+					server := newSlowServer(20 * time.Millisecond)
+					n.opts.Reporter = server
+					if marks {
+						n.opts.Reporter = markingServer{server}
+					}
+					set(n)
+					n.run()
+					began := time.Now()
+					n.announce()
+					n.pass(200 * time.Millisecond)
+					_, _ = server.by(time.Now())
+					require.Contains(t, server.acked, "first")
+					require.LessOrEqual(t, server.acked["first"].Sub(began), 200*time.Millisecond)
+				})
+			})
+		}
+	}
+}
+
+// Statuses that nobody has acknowledged when the host leaves less time, or calls it off, are
+// told on: by the drain that overtakes, which waits for them, and beside a node that goes on.
+func TestStatusesAreCarriedOver(t *testing.T) {
+	for name, next := range map[string]func(n *node){
+		"overtaken": func(n *node) { n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)}) },
+		"cancelled": func(n *node) { n.host.Cancel() },
+		"begun again": func(n *node) {
+			n.host.Cancel()
+			synctest.Wait()
+			n.host.Announce(shutdown.Event{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, manyPods(100, 20), func(t *testing.T, n *node) {
+				server := newSlowServer(time.Second)
+				n.opts.Reporter = server
+				n.run()
+				n.announce()
+				n.pass(2500 * time.Millisecond)
+				n.set() // they have ended
+				next(n)
+				n.pass(8 * time.Second)
+				require.Len(t, server.acked, 100)
+				calls, pods := server.requests()
+				require.Equal(t, 100, calls, "one request a pod")
+				require.Equal(t, 100, pods)
+				if name != "cancelled" {
+					released, ok := n.host.Released()
+					require.True(t, ok)
+					require.True(t, released.Equal(server.last), "let go with the last answer")
+				}
+			})
+		})
+	}
+}
+
+// A pod that is signalled by two drains has its final status told once.
+func TestStatusOfAPodThatJoinsIsToldOnce(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("joins", 0, 5), shutdowntest.Pod("shortened", 0, 20)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		server := newSlowServer(20 * time.Millisecond)
+		n.opts.Reporter = server
+		n.run()
+		n.announce()
+		n.pass(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
+		n.pass(time.Minute)
+		require.Equal(t, map[string]int{"joins": 1, "shortened": 1}, server.asked)
+		for _, pod := range n.report().Pods {
+			require.False(t, pod.Unflushed, pod.Name)
+		}
+	})
+}
