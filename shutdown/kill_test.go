@@ -148,24 +148,25 @@ func TestOnPlanAndOnReport(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
 		bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-			var plans []plan.Plan
-			var reports []shutdown.Report
-			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans = append(plans, p) }
-			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports = append(reports, r) }
+			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
+			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
+			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
 			n.run()
 			n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
 			synctest.Wait()
 			require.Len(t, plans, 1)
-			require.Equal(t, map[string]int64{"web": 9, "etcd": 5}, granted(plans[0]))
+			require.Equal(t, map[string]int64{"web": 9, "etcd": 5}, granted(<-plans))
 			require.Empty(t, reports)
 			if cancels {
 				n.host.Cancel()
 			}
 			n.pass(time.Minute)
+			require.Empty(t, plans)
 			require.Len(t, reports, 1)
-			require.Equal(t, shutdown.KindReboot, reports[0].Kind)
-			require.Equal(t, cancels, reports[0].Cancelled)
-			require.Equal(t, n.report(), reports[0])
+			report := <-reports
+			require.Equal(t, shutdown.KindReboot, report.Kind)
+			require.Equal(t, cancels, report.Cancelled)
+			require.Equal(t, n.report(), report)
 		})
 	}
 }

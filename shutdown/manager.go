@@ -39,6 +39,7 @@ type Manager struct {
 	refused      atomic.Uint64             // admissions, those that were stored included
 	refusesUntil atomic.Pointer[time.Time] // admission, before Run has found out what goes on; nil: it has
 	finals       finals
+	local        localDrain
 	lock         inhibitor
 	host         hostTime
 	last         lastReport

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
@@ -23,17 +24,32 @@ import (
 // shutdown that is under way is waited for instead, and one that begins meanwhile takes
 // the pods over: then that is waited for. The end of ctx stops the kills and the waiting;
 // calls that ignore their context are waited for ten seconds more, and are named in the
-// error. What was waited for instead has no report then.
+// error. What was waited for instead has no report then. A second call waits for the first.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	m.terminating.Store(true)
-	calls := &call.Group{}
+	for {
+		other, end := m.local.begin()
+		if other == nil {
+			report, err := m.terminateAll(ctx)
+			end(report, err)
+			return report, err
+		}
+		report, err := other.Wait(ctx)
+		if ctx.Err() != nil || !report.Ended.IsZero() {
+			return report, err
+		}
+	}
+}
+
+// terminateAll is the one TerminateAll that goes on.
+func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	calls := &call.Group{}
 	request := drainRequest{event: Event{Origin: "TerminateAll"}, received: time.Now(), local: true}
 	request.began = request.received
 	d := m.newDrain(ctx, request, calls)
-	current := m.enlist(d)
-	if current != nil {
+	if current := m.enlist(d); current != nil {
 		return current.wait(ctx)
 	}
 	if d.statuses.queue == nil {
@@ -52,6 +68,30 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	cause := context.Cause(ctx)
 	cancel(nil) // of calls that were left behind, and have heard it already
 	return report, errors.Join(err, cause, hangingError(calls, time.Now().Add(hangTime)))
+}
+
+// localDrain is the one TerminateAll that goes on.
+type localDrain struct {
+	mu    sync.Mutex           // guards under
+	under *call.Future[Report] // nil: none does
+}
+
+// begin gives the one that goes on; nil: there is none, and the caller is it until it calls
+// end.
+func (l *localDrain) begin() (other *call.Future[Report], end func(Report, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.under != nil {
+		return l.under, nil
+	}
+	future, complete := call.NewFuture[Report]()
+	l.under = future
+	return nil, func(report Report, err error) {
+		l.mu.Lock()
+		l.under = nil
+		l.mu.Unlock()
+		complete(report, err)
+	}
 }
 
 // enlist lets the loop, if it runs, know of a drain, so that shutdowns take it over and

@@ -63,6 +63,41 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
+// Two at once are one, and both have its report. One whose context ends leaves the rest to
+// the other.
+func TestTerminateAllTwice(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		reports := make(chan shutdown.Report, 2)
+		for range 2 {
+			go func() {
+				report, err := n.m.TerminateAll(t.Context())
+				require.NoError(t, err)
+				reports <- report
+			}()
+		}
+		n.pass(time.Minute)
+		require.Equal(t, <-reports, <-reports)
+		require.Len(t, n.killer.Kills(), 2)
+	})
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		first, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { _, err := n.m.TerminateAll(first); ended <- err }()
+		n.pass(time.Second)
+		time.AfterFunc(time.Second, cancel)
+		report, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.NotZero(t, report.Ended)
+		_, killed := n.killer.Kill("etcd")
+		require.True(t, killed)
+	})
+}
+
 // A shutdown that begins meanwhile joins the pods that still end, and takes the others
 // over.
 func TestShutdownWithinTerminateAll(t *testing.T) {
