@@ -133,9 +133,11 @@ func TestTimedKillerPanics(t *testing.T) {
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
-// The end of the context ends the waiting and is no event.
+// The end of the context ends the waiting and is no event. What a killer says that hears of
+// that end, too, may come first.
 func TestTimedKillerIsGivenUp(t *testing.T) {
-	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+	timed(t, shutdowntest.Behaviour{Hangs: true, Deaf: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+		defer inner.Release()
 		ctx, stop := context.WithCancelCause(t.Context())
 		reason := errors.New("the agent leaves")
 		time.AfterFunc(time.Second, func() { stop(reason) })
