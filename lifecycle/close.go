@@ -39,7 +39,10 @@ func (e *StillRunningError) Unwrap() error { return e.Cause }
 // error is a [*StillRunningError] that names the containers whose hook or
 // StopContainer ignores its cancellation. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	tables := tr.shut()
+	tr.mu.Lock()
+	tr.closed = true
+	tables := slices.Collect(maps.Values(tr.pods))
+	tr.mu.Unlock()
 	for _, p := range tables {
 		p.leave()
 	}
@@ -54,26 +57,17 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return &StillRunningError{Containers: stuck, Cause: context.Cause(ctx)}
 }
 
-// shut lets nothing begin from now on, and gives what has begun.
-func (tr *Terminator) shut() []*podTable {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.closed = true
-	return slices.Collect(maps.Values(tr.pods))
-}
-
 // leave leaves the containers of a pod as they are.
 func (p *podTable) leave() {
 	p.mu.Lock()
 	defer p.unlock()
 	p.closed = true
 	for _, c := range p.containers {
-		if c.starting() {
-			c.start.cancel(AgentStopping)
+		if c.cancelStart != nil {
+			c.cancelStart(AgentStopping)
 		}
-		if c.ending {
-			c.endGrace(AgentStopping)
-			c.endLife(AgentStopping)
+		if c.run != nil {
+			c.run.cancel(AgentStopping)
 		}
 	}
 }
@@ -84,7 +78,7 @@ func (p *podTable) awaitIdle(ctx context.Context) (stuck []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	works := func(c *container) bool { return c.calls > 0 }
-	p.waitLocked(func() bool { return !slices.ContainsFunc(p.containers, works) }, ctx.Done())
+	p.waitLocked(func() bool { return !slices.ContainsFunc(p.containers, works) }, nil, ctx.Done())
 	for _, c := range p.containers {
 		if works(c) {
 			stuck = append(stuck, c.fullName())

@@ -107,7 +107,8 @@ func TestAStopInFlightIsOvertaken(t *testing.T) {
 		for _, stop := range b.rt.Stops() {
 			asked = append(asked, stop.TimeoutSeconds)
 		}
-		require.Equal(b, []int64{60, 4}, asked)
+		require.EqualValues(b, 60, asked[0])
+		require.EqualValues(b, 4, asked[len(asked)-1], "the 10 may be asked for in between")
 		require.Equal(b, lifecycle.GraceExceeded, termination.Result().Outcome())
 	})
 }

@@ -24,8 +24,7 @@ func FuzzHookFailed(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, action, container, name, namespace, uid, reason string) {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(uid)}}
-		handler := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: action}}
-		got := hookFailed(handler, pod, &v1.Container{Name: container}, errors.New(reason))
+		got := hookFailed("HTTP", action, pod, &v1.Container{Name: container}, errors.New(reason))
 		require.Equal(t, fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %v",
 			action, container, fmt.Sprintf("%s_%s(%s)", name, namespace, uid), reason), got)
 	})

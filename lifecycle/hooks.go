@@ -1,13 +1,16 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/metrics"
 )
@@ -61,9 +64,9 @@ type HandlerRunnerOptions struct {
 // handlerRunner is the [HandlerRunner] of this package. It has no state beyond
 // its options.
 type handlerRunner struct {
-	exec  execHook
-	http  httpHook
-	sleep sleepHook
+	HandlerRunnerOptions
+
+	sleeps bool // PodLifecycleSleepAction is on
 }
 
 // NewHandlerRunner makes a runner of exec, httpGet and sleep hooks that behaves
@@ -78,11 +81,14 @@ type handlerRunner struct {
 // may be used by any number of goroutines and survives nil arguments but for ctx.
 // It does not recover from a panic of Commands, HTTP or PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
-	return &handlerRunner{
-		exec:  execHook{commands: opts.Commands},
-		http:  newHTTPHook(opts),
-		sleep: sleepHook{on: features.Enabled(opts.Gates, PodLifecycleSleepAction), metrics: opts.Metrics},
+	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
+	if opts.HTTP == nil {
+		opts.HTTP = newHTTPClient(nil)
 	}
+	if opts.PodIP == nil {
+		opts.PodIP = statusIP
+	}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleeps: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
 }
 
 // Run implements [HandlerRunner]. Of a handler with several fields set the first
@@ -90,18 +96,23 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 // included, is an error, as in the kubelet.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
+	var hook, action, output string
 	switch kindOf(handler) {
 	case kindExec:
-		return r.exec.run(ctx, containerID, pod, container, handler)
+		hook, action = "Exec", fmt.Sprint(handler.Exec.Command)
+		output, err = r.exec(ctx, containerID, handler.Exec.Command)
 	case kindHTTPGet:
-		err = r.http.run(ctx, pod, container, handler.HTTPGet)
+		hook, action = "HTTP", handler.HTTPGet.Path
+		err = r.get(ctx, pod, container, handler.HTTPGet)
 	case kindSleep:
-		err = r.sleep.run(ctx, nil, handler.Sleep.Seconds)
+		hook, action = "Sleep", strconv.FormatInt(handler.Sleep.Seconds, 10)
+		err = r.sleep(ctx, handler.Sleep.Seconds)
 	case kindOther:
-		return invalidHandler(handler)
+		err = fmt.Errorf("invalid handler: %v", handler)
+		return "Cannot run handler: " + err.Error(), err
 	}
 	if err != nil {
-		return hookFailed(handler, pod, container, err), err
+		return hookFailed(hook, action, pod, container, err) + output, err
 	}
 	return "", nil
 }
@@ -122,60 +133,16 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// invalidHandler has the kubelet's text for a handler that it cannot run.
-func invalidHandler(handler *v1.LifecycleHandler) (string, error) {
-	err := fmt.Errorf("invalid handler: %v", handler)
-	return fmt.Sprintf("Cannot run handler: %v", err), err
-}
-
-// describe names a handler, and what it was to do, as the kubelet's messages do.
-func describe(handler *v1.LifecycleHandler) (hook, action string) {
-	switch kindOf(handler) {
-	case kindExec:
-		return "Exec", fmt.Sprint(handler.Exec.Command)
-	case kindHTTPGet:
-		return "HTTP", handler.HTTPGet.Path
-	case kindSleep:
-		return "Sleep", strconv.FormatInt(handler.Sleep.Seconds, 10)
-	default:
-		return "", ""
+// hookFailed is the kubelet's message for a hook that failed. fmt has no hand in it: its
+// depth of calls would make each of a hundred thousand sleeps that are cancelled at once
+// grow its stack first.
+func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
+	name := ""
+	if container != nil {
+		name = container.Name
 	}
-}
-
-// hookFailed is the kubelet's message for a hook that failed. The usual names need
-// no escaping, and then fmt has no hand in it: its depth of calls would make each of
-// a hundred thousand sleeps that are cancelled at once grow its stack first.
-func hookFailed(handler *v1.LifecycleHandler, pod *v1.Pod, container *v1.Container, err error) string {
-	hook, action := describe(handler)
-	name := containerName(container)
-	if pod == nil || !plain(name) || !plain(pod.Name) || !plain(pod.Namespace) || !plain(string(pod.UID)) {
-		return fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %v", hook, action, name, podText(pod), err)
-	}
-	reason := err.Error()
-	var b strings.Builder
-	b.Grow(len(hook) + len(action) + len(name) + len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(reason) + 64)
-	b.WriteString(hook)
-	b.WriteString(" lifecycle hook (")
-	b.WriteString(action)
-	b.WriteString(") for Container \"")
-	b.WriteString(name)
-	b.WriteString("\" in Pod \"")
-	b.WriteString(pod.Name)
-	b.WriteString("_")
-	b.WriteString(pod.Namespace)
-	b.WriteString("(")
-	b.WriteString(string(pod.UID))
-	b.WriteString(")\" failed - error: ")
-	b.WriteString(reason)
-	return b.String()
-}
-
-// containerName is "" for a nil container.
-func containerName(container *v1.Container) string {
-	if container == nil {
-		return ""
-	}
-	return container.Name
+	return hook + " lifecycle hook (" + action + ") for Container " + strconv.Quote(name) +
+		" in Pod " + strconv.Quote(podText(pod)) + " failed - error: " + err.Error()
 }
 
 // podText is how the kubelet prints a pod: name_namespace(uid).
@@ -186,12 +153,88 @@ func podText(pod *v1.Pod) string {
 	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
 }
 
-// plain tells whether %q would print s as it is, between quotes.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
+// mostOutput is how much of a command's output is kept, in bytes: printing hundreds of
+// megabytes would cost an agent its memory.
+const mostOutput = 64 << 10
+
+// exec runs a command in the hook's container, with what is left until ctx's deadline as
+// its timeout; the kubelet gives it none. The output is for the message, never in the
+// error.
+func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
+	var printed []byte
+	timeout, err := timeLeft(ctx)
+	if r.Commands == nil {
+		err = errors.New("no command runner for exec hooks")
 	}
-	return true
+	if err == nil {
+		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
+	}
+	if err == nil {
+		return "", nil
+	}
+	return fmt.Sprintf(", message: %q", printed[:min(len(printed), mostOutput)]), err
+}
+
+// timeLeft is the time until ctx's deadline, 0 if it has none, and an error if
+// ctx is over: a timeout of 0 would mean that there is no limit.
+func timeLeft(ctx context.Context) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0, nil
+	}
+	if left := time.Until(deadline); left > 0 {
+		return left, nil
+	}
+	return 0, context.DeadlineExceeded // ctx's own timer is about to say so
+}
+
+// sleepTolerance is how much may lack of a sleep that counts as whole. A sleep may
+// be as long as the grace period (KEP-3960), whose deadline was set a moment
+// before the sleep began; in the kubelet such a sleep is not cut either.
+const sleepTolerance = 100 * time.Millisecond
+
+// sleepCutError is a sleep that was ended before its time; it wraps why. The
+// text is the kubelet's.
+type sleepCutError struct{ cause error }
+
+func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
+
+func (e *sleepCutError) Unwrap() error { return e.cause }
+
+// sleep lets time pass (KEP-3960). Zero, a negative number and a feature gate that is off
+// sleep not at all and are no failure, and neither is a sleep whose container has exited:
+// there is no one left to sleep for (k/k#134338).
+func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
+	if !r.sleeps || seconds <= 0 {
+		return nil
+	}
+	began := time.Now()
+	select {
+	case <-time.After(graceperiod.Duration(seconds)):
+		return nil
+	case <-ctx.Done():
+	}
+	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(began), context.Cause(ctx))
+	if errors.Is(err, ContainerExited) {
+		return nil
+	}
+	return err
+}
+
+// sleepEnded gives what a sleep says that was ended when some of it was left, and counts
+// it.
+func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
+	switch {
+	case left < sleepTolerance:
+		return nil
+	case errors.Is(cause, ContainerExited):
+		r.Metrics.SleepEndedByExit()
+		return ContainerExited
+	default:
+		r.Metrics.SleepTerminatedEarly()
+		return &sleepCutError{cause: cause}
+	}
 }

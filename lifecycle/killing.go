@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -46,65 +47,47 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 		return ContainerResult{Name: named.Name, ID: named.ID}, errNoPod
 	}
 	if named.ID == "" {
-		return ContainerResult{Name: named.Name}, unknownContainer(named.Name)
+		return ContainerResult{Name: named.Name}, unknownContainer(named.Name).Err
 	}
 	p := tr.lock(pod)
+	defer p.unlock()
 	p.reviveLocked()
 	c := p.nameLocked(pod, named)
-	p.killLocked(ctx, pod, c, req, hookOnly)
+	c.killLocked(ctx, pod, req, hookOnly)
 	p.tidyLocked()
-	p.unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waitLocked(func() bool { return !c.ending }, ctx.Done())
-	if c.ending {
-		name := pod.Namespace + "/" + pod.Name + "/" + named.Name
-		return c.result, &StillRunningError{Containers: []string{name}, Cause: context.Cause(ctx)}
+	p.wakeLocked()
+	p.waitLocked(func() bool { return c.run == nil }, nil, ctx.Done())
+	if c.run != nil {
+		return c.result, &StillRunningError{Containers: []string{c.fullName()}, Cause: context.Cause(ctx)}
 	}
 	return c.result, resultOf(c.result).Err()
 }
 
 // killLocked begins the end of a container that is not being ended and has not. Where
 // the termination of its pod is under way, the container becomes a part of that.
-func (p *podTable) killLocked(ctx context.Context, pod *v1.Pod, c *container, req ContainerRequest, hookOnly bool) {
-	spec, _ := findContainer(pod, c.result.Name)
+func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRequest, hookOnly bool) {
+	spec, _, _ := findContainer(pod, c.result.Name)
 	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
 	if req.GracePeriodSeconds != nil {
 		until.granted = *req.GracePeriodSeconds
 	}
-	switch t := p.current; {
-	case c.ending && req.GracePeriodSeconds != nil:
+	if c.run != nil && req.GracePeriodSeconds != nil {
 		c.limitLocked(until)
-	case !c.isToStop():
-	default:
-		if t != nil && t.active != nil && !c.isPartOf(t) {
+	}
+	if !c.isToStop() {
+		return
+	}
+	r := &run{message: cmp.Or(req.Message, killMessage(pod, c.result.Name, req.Reason)), hookOnly: hookOnly}
+	if t := c.table.current; t != nil && t.active != nil {
+		if !c.isPartOf(t) {
 			t.active.containers = append(t.active.containers, c)
-			c.parts = append(c.parts, t)
 		}
-		if t != nil && t.active != nil && t.deadline.at().Before(until.at()) {
+		r.parts = append(r.parts, t)
+		if t.deadline.at().Before(until.at()) {
 			until = t.deadline
 		}
-		c.message = req.Message
-		if c.message == "" {
-			c.message = killMessage(pod, c.result.Name, req.Reason)
-		}
-		c.hookOnly, c.obsolete = hookOnly, false
-		c.beginLocked(context.WithoutCancel(ctx), pod, until)
 	}
-}
-
-// runOnExit runs the hook of a container that has exited, and tells whether that is
-// all: the container may have been found running, and its stop asked for, meanwhile.
-func (c *container) runOnExit() bool {
-	c.preStop()
-	c.awaitHook()
-	c.table.mu.Lock()
-	defer c.table.unlock()
-	if c.hookOnly {
-		c.closeLocked()
-		c.started, c.result.Phase, c.deadline = false, "", deadline{}
-	}
-	return c.hookOnly
+	c.beginLocked(context.WithoutCancel(ctx), pod, until, r)
 }
 
 // killMessage is the kubelet's message for the end of a container whose probe has
@@ -119,7 +102,7 @@ func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string
 	default:
 		return ""
 	}
-	spec, role := findContainer(pod, name)
+	spec, role, _ := findContainer(pod, name)
 	if role >= roleFirstSidecar {
 		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
 	}

@@ -53,12 +53,3 @@ func (r record) unpack() ContainerResult {
 	}
 	return result
 }
-
-// revive makes a container of a record that is in the table again. It keeps the
-// deadline of its pod.
-func (r record) revive(p *podTable, t *Termination) *container {
-	return &container{
-		table: p, result: r.unpack(), deadline: t.deadline,
-		endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
-	}
-}

@@ -1,12 +1,14 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // ErrTerminating is what [Terminator.Start] gives for a pod whose termination has
@@ -20,15 +22,6 @@ var (
 	errNoID         = errors.New("its start gave no ID")
 	errNeverStarted = errors.New("its start had not returned when the grace was over")
 )
-
-// start is a call of Start that is under way for a container.
-type start struct {
-	cancel context.CancelCauseFunc // nil: none is under way
-	err    error                   // why it is not known what it has started
-}
-
-// starting tells whether a Start is under way.
-func (c *container) starting() bool { return c.start.cancel != nil }
 
 // Start runs start, the agent's own start of one container, in the caller's
 // goroutine, and closes the gap between asking whether a pod is being terminated
@@ -53,7 +46,15 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 	defer cancel(nil)
 	c, err := tr.admit(pod, name, cancel)
 	if err == nil {
-		err = c.callStart(ctx, pod, start)
+		var id string
+		unknown := true // whether it has started something
+		guarded(ctx, "start", pod, name, func() (err error) {
+			if id, err = start(ctx); err == nil && id == "" {
+				return errNoID
+			}
+			unknown = false
+			return err
+		}, func(failed error) { err = c.startReturned(ctx, id, failed, unknown) })
 	}
 	if err != nil {
 		return fmt.Errorf("failed to start container %q of pod %q: %w", name, podText(pod), err)
@@ -70,35 +71,15 @@ func (tr *Terminator) admit(pod *v1.Pod, name string, cancel context.CancelCause
 	case p.closed:
 		return nil, AgentStopping
 	case p.current == nil:
-		c = p.addLocked(name, "")
-		c.pod = pod
-		defer p.tidyLocked()
+		c = p.addLocked(pod, name, "")
+		p.tidyLocked()
 	default:
 		if c = p.current.restartableLocked(name); c == nil {
 			return nil, errRefused
 		}
 	}
-	c.start.cancel = cancel
+	c.cancelStart = cancel
 	return c, nil
-}
-
-// callStart calls start and notes what it gives.
-func (c *container) callStart(ctx context.Context, pod *v1.Pod, start func(context.Context) (string, error)) (err error) {
-	var id string
-	var unknown error
-	guarded(ctx, "start", pod, c.result.Name, func() (failed error) {
-		unknown = errNoID
-		if id, failed = start(ctx); failed != nil || id != "" {
-			unknown = nil
-		}
-		return failed
-	}, func(failed error) {
-		if unknown != nil && failed != nil {
-			unknown = failed // start did not return
-		}
-		err = c.startReturned(ctx, id, cmp.Or(failed, unknown), unknown != nil)
-	})
-	return err
 }
 
 // startReturned puts what a start has given into the table, and gives what Start is to
@@ -107,65 +88,60 @@ func (c *container) callStart(ctx context.Context, pod *v1.Pod, start func(conte
 func (c *container) startReturned(ctx context.Context, id string, err error, unknown bool) error {
 	p := c.table
 	p.mu.Lock()
-	defer p.terminator.release(podKey(c.pod))
-	defer p.unlock()
-	c.start.cancel = nil
+	c.calls++
+	defer c.rest()
+	c.cancelStart = nil
 	late := c.hasEnded()
-	restarted := c.ending && c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)
-	stopping := c.ending && !restarted || late
+	restarted := c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)
+	stopping := c.run != nil && !restarted || late
 	switch {
 	case err == nil:
 		c.result.ID, c.started = id, true
-		if c.ending && kindOf(c.handler()) == kindSleep {
-			c.askExitLocked(c.life)
+		for _, other := range p.containers { // of the same name, from before
+			superseded := other != c && other.result.Name == c.result.Name && other.run == nil && !other.isPartOf(p.current)
+			other.obsolete = other.obsolete || superseded
 		}
-		p.supersedeLocked(c)
-	case !c.ending:
+	case c.run == nil:
 		c.obsolete = true
 	case unknown:
-		c.start.err = err
+		c.startErr = err
 	}
 	if late && err == nil {
-		c.hook.ran, c.obsolete, c.deadline = true, false, deadline{}
-		c.beginLocked(context.WithoutCancel(ctx), c.pod, grant(0))
-		p.waitLocked(func() bool { return !c.ending }, nil)
+		c.hooked, c.deadline = true, deadline{}
+		c.beginLocked(context.WithoutCancel(ctx), c.pod, grant(0), &run{})
+		p.waitLocked(func() bool { return c.run == nil }, nil, nil)
 		err = resultOf(c.result).Err()
 	}
-	p.tidyLocked()
 	if stopping {
 		return errors.Join(ErrTerminating, err)
 	}
 	return err
 }
 
-// supersedeLocked lets go of what was started before a container, of the same name.
-func (p *podTable) supersedeLocked(c *container) {
-	for _, other := range p.containers {
-		if other != c && other.result.Name == c.result.Name && !other.ending && !other.isPartOf(p.current) {
-			other.obsolete = true
-		}
+// ShouldRestart tells whether a sidecar that has died while its pod is being
+// terminated is to be started again, because its turn to stop has not come and the
+// main containers may still need it, and for how long at most (KEP-4438). It is so
+// while others are left that stop before it, unless the grace is 1 s or less. The
+// agent starts it with [Terminator.Start]. For a name that is no sidecar's of the
+// termination it is false.
+func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	if t.restartableLocked(name) == nil {
+		return false, 0
 	}
+	return true, time.Until(t.deadline.at())
 }
 
-// awaitStart waits for the start of a container that is to be stopped, until its grace
-// is over. It gives an outcome if there is nothing to stop.
-func (c *container) awaitStart() (Outcome, error) {
-	c.table.mu.Lock()
-	defer c.table.mu.Unlock()
-	if c.starting() {
-		c.start.cancel(ErrTerminating)
-		c.table.waitLocked(func() bool { return !c.starting() }, c.grace.Done())
+// restartableLocked finds a sidecar that may be started again, nil if there is none.
+func (t *Termination) restartableLocked(name string) *container {
+	if t.active == nil || t.deadline.granted <= graceperiod.MinimumPodSeconds {
+		return nil
 	}
-	switch {
-	case c.isLeft():
-		return LeftRunning, nil
-	case c.starting():
-		return RuntimeStuck, errNeverStarted
-	case c.start.err != nil:
-		return RuntimeStuck, c.start.err
-	case c.result.ID == "":
-		return NotFound, nil
-	default:
-		return "", nil
+	for _, c := range t.active.containers {
+		if c.result.Name == name && c.run != nil && c.cancelStart == nil && c.result.ID != "" && c.run.mustWaitLocked() {
+			return c
+		}
 	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -18,35 +17,28 @@ const (
 	slowestRetry = time.Second
 )
 
-// stop asks the runtime to end one container, until it has, or is given up. It is
-// used by one goroutine.
+// stop asks the runtime to end one container, until it has, or is given up.
 type stop struct {
-	container *container
-	began     time.Time
-	answers   chan answer
-	calls     []*stopCall   // that are counted on: not answered, and not silent
-	patience  time.Duration // how long past its timeout the next call may be silent
-	retry     time.Duration // how long after the next failure
-	due       time.Time     // when the next call may be made
-	deadline  deadline      // that the calls were made for
-	stale     bool          // they may not be enough
-	silent    bool          // one was silent
-	forced    bool          // one had a timeout of 0
-	failures  int
-	err       error // the last one
+	run      *run
+	began    time.Time
+	last     *stopCall     // the call that is counted on; nil: it has failed, or is silent
+	seen     deadline      // for which it was enough
+	due      time.Time     // when the next one may be made after a failure
+	retry    time.Duration // how long after the next failure
+	patience time.Duration // how long past its timeout the next call may be silent
+	silent   bool          // one was silent
+	forced   bool          // one had a timeout of 0
+	failures int
+	err      error // the last one
+	outcome  Outcome
 }
 
-// stopCall is one StopContainer.
+// stopCall is one StopContainer. Each kills the container earlier than those before it,
+// which stay in flight and may still succeed.
 type stopCall struct {
 	timeout  int64
 	killAt   time.Time // when the runtime is to have killed the container
 	silentAt time.Time // when it is counted on no longer
-}
-
-// answer is what came of one.
-type answer struct {
-	call *stopCall
-	err  error
 }
 
 // stopError is why a container did not end as it should. It is put into words only
@@ -64,146 +56,129 @@ func (e *stopError) Error() string {
 // Unwrap gives what went wrong.
 func (e *stopError) Unwrap() error { return e.err }
 
-// stop stops a container.
-func (c *container) stop() (Outcome, error) {
-	if c.isLeft() {
-		return LeftRunning, nil
+// stopLocked stops a container.
+func (r *run) stopLocked() (Outcome, error) {
+	s := &stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
+	r.result.Phase = PhaseStopping
+	told := false
+	for s.proceedLocked(time.Now()); s.outcome == ""; s.proceedLocked(time.Now()) {
+		failures := s.failures
+		if failures > 0 && !told {
+			told = true
+			r.tellFailureLocked(s.err)
+		}
+		r.table.waitLocked(func() bool {
+			return s.outcome != "" || s.failures != failures || s.seen != r.deadline || r.table.closed
+		}, s.next, nil)
 	}
-	s := &stop{
-		container: c, began: time.Now(), answers: make(chan answer),
-		patience: c.table.terminator.opts.StopSlack, retry: firstRetry, stale: true,
+	r.result.Stopping = time.Since(s.began)
+	if told {
+		r.table.failing--
 	}
-	c.setPhase(PhaseStopping)
-	outcome := s.run()
-	s.settle(outcome)
+	switch err := s.err; {
+	case s.outcome == RuntimeStuck:
+		r.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
+	case told && s.outcome != LeftRunning:
+		r.logLocked(func(l klog.Logger) {
+			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
+		})
+	}
 	if s.failures > 1 {
 		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
 	}
-	return outcome, s.err
+	return s.outcome, s.err
 }
 
-// run goes on until the container has an outcome: whenever something has happened it
-// sees to it that the calls which are counted on kill the container in time.
-func (s *stop) run() (outcome Outcome) {
-	c := s.container
-	wake := time.NewTimer(0)
-	defer wake.Stop()
-	for outcome == "" {
-		d, changed := c.watch()
-		if outcome = s.proceed(d); outcome != "" {
-			break
-		}
-		wake.Reset(time.Until(s.next()))
-		select {
-		case a := <-s.answers:
-			outcome = s.answered(a)
-		case <-changed:
-		case <-wake.C:
-		case <-c.life.Done():
-			outcome = LeftRunning
-		}
+// proceedLocked asks the runtime if what was asked of it is not enough, and gives up.
+func (s *stop) proceedLocked(now time.Time) {
+	d, isStuck := s.run.deadline, !now.Before(s.giveUpAt())
+	switch {
+	case s.outcome != "":
+		return
+	case s.run.table.closed:
+		s.outcome = LeftRunning
+		return
+	case s.last != nil && !now.Before(s.last.silentAt), isStuck && s.err == nil:
+		s.silent, s.last = true, nil
+		s.patience = 2 * min(s.patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
+		s.failures++
+		s.err = fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began))
 	}
-	return outcome
+	switch {
+	case isStuck:
+		s.outcome = RuntimeStuck
+	case s.last == nil && !now.Before(s.due), s.last != nil && s.seen != d:
+		s.askLocked(now, d)
+	}
+	s.seen = d
 }
 
-// proceed asks the runtime if what was asked of it is not enough, and gives up.
-func (s *stop) proceed(d deadline) Outcome {
-	now := time.Now()
-	s.stale = s.stale || d != s.deadline
-	s.deadline = d
-	for _, call := range s.calls {
-		if !now.Before(call.silentAt) {
-			s.silent = true
-			s.patience = 2 * min(s.patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
-			s.fail(call, fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began)))
-			break
-		}
-	}
-	if !now.Before(s.giveUpAt()) {
-		if s.err == nil {
-			s.fail(nil, fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began)))
-		}
-		return RuntimeStuck
-	}
-	if s.stale && !now.Before(s.due) {
-		s.stale = false
-		s.ask(now)
-	}
-	return ""
-}
-
-// ask calls StopContainer, beside those calls that have not been answered, unless one
-// of them kills the container in time.
-func (s *stop) ask(now time.Time) {
-	seconds := s.deadline.left()
+// askLocked calls StopContainer, beside calls that have not been answered, unless the
+// last of those kills the container in time.
+func (s *stop) askLocked(now time.Time, d deadline) {
+	seconds := d.left()
 	if s.silent {
 		seconds = 0
 	}
 	killAt := now.Add(graceperiod.Duration(seconds))
-	if slices.ContainsFunc(s.calls, func(c *stopCall) bool { return !killAt.Before(c.killAt) }) {
+	if s.last != nil && !killAt.Before(s.last.killAt) {
 		return
 	}
 	call := &stopCall{timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
-	s.calls = append(s.calls, call)
+	s.last = call
 	s.forced = s.forced || seconds == 0
-	ctx, id, runtime := s.container.life, s.container.snapshot().ID, s.container.table.terminator.opts.Runtime
-	s.container.spawn(ctx, "runtime", func() error {
+	ctx, id, runtime := s.run.ctx, s.run.result.ID, s.run.table.terminator.opts.Runtime
+	s.run.spawnLocked(ctx, "runtime", func() error {
 		return runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) {
-		select {
-		case s.answers <- answer{call: call, err: err}:
-		case <-ctx.Done():
-		}
-	})
+	}, func(err error) { s.answeredLocked(call, err) })
 }
 
-// answered takes the answer of a call: the first success ends all of them, a failure
-// is followed by another call. The runtime does not say whether it had to kill, but it
-// does so when its timeout is over: a stop that lasted that long is taken for a kill.
-func (s *stop) answered(a answer) Outcome {
-	killAt := a.call.killAt
-	for _, call := range s.calls {
-		killAt = earlier(killAt, call.killAt)
+// answeredLocked takes the answer of a call: the first success ends all of them, a
+// failure of the last one is followed by another call. The runtime does not say whether
+// it had to kill, but it does so when its timeout is over: a stop that lasted that long
+// is taken for a kill.
+func (s *stop) answeredLocked(call *stopCall, err error) {
+	killAt := call.killAt
+	if s.last != nil {
+		killAt = earlier(killAt, s.last.killAt)
 	}
 	switch {
-	case a.err == nil && s.forced:
-		return Forced
-	case a.err == nil && time.Now().Before(killAt):
-		return Graceful
-	case a.err == nil:
-		s.container.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
-		return GraceExceeded
-	case errors.Is(a.err, ErrContainerNotFound):
-		return NotFound
-	case s.container.isLeft():
-		return LeftRunning
+	case s.outcome != "" || s.run.table.closed:
+	case err == nil && s.forced:
+		s.outcome = Forced
+	case err == nil && time.Now().Before(killAt):
+		s.outcome = Graceful
+	case err == nil:
+		s.outcome = GraceExceeded
+		s.run.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
+	case errors.Is(err, ErrContainerNotFound):
+		s.outcome = NotFound
+	default:
+		s.failures++
+		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", call.timeout, err)
+		if call == s.last {
+			s.last, s.due = nil, time.Now().Add(s.retry)
+			s.retry = min(2*s.retry, slowestRetry)
+		}
 	}
-	s.due = time.Now().Add(s.retry)
-	s.retry = min(2*s.retry, slowestRetry)
-	s.fail(a.call, fmt.Errorf("StopContainer with timeout %d failed: %w", a.call.timeout, a.err))
-	return ""
 }
 
 // next is when there is something to do if nothing is heard until then.
 func (s *stop) next() time.Time {
-	next := s.giveUpAt()
-	if s.stale {
-		next = earlier(next, s.due)
+	if s.last == nil {
+		return earlier(s.due, s.giveUpAt())
 	}
-	for _, call := range s.calls {
-		next = earlier(next, call.silentAt)
-	}
-	return next
+	return earlier(s.last.silentAt, s.giveUpAt())
 }
 
 // giveUpAt is when the container cannot be helped. One that is asked for again long
 // after its deadline has as much time.
 func (s *stop) giveUpAt() time.Time {
-	from := s.deadline.at()
+	from := s.run.deadline.at()
 	if from.Before(s.began) {
 		from = s.began
 	}
-	return from.Add(s.container.table.terminator.opts.GiveUp)
+	return from.Add(s.run.table.terminator.opts.GiveUp)
 }
 
 // earlier gives the earlier of two moments.
@@ -212,46 +187,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// fail lets go of a call that has failed, and makes the first failure known: one log
-// line for each container, one event for all of the pod that fail at the same time.
-func (s *stop) fail(call *stopCall, err error) {
-	s.calls = slices.DeleteFunc(s.calls, func(c *stopCall) bool { return c == call })
-	s.stale, s.err = true, err
-	s.failures++
-	if s.failures > 1 {
-		return
-	}
-	c := s.container
-	c.logger().Error(err, "Failed to stop a container, trying again")
-	c.table.mu.Lock()
-	c.table.failing++
-	first := c.table.failing == 1
-	c.table.mu.Unlock()
-	if first {
-		c.recordFailedKill(err)
-	}
-}
-
-// settle makes the end known of what has failed.
-func (s *stop) settle(outcome Outcome) {
-	c := s.container
-	c.table.mu.Lock()
-	c.result.Stopping = time.Since(s.began)
-	if s.failures > 0 {
-		c.table.failing--
-	}
-	c.table.mu.Unlock()
-	switch {
-	case outcome == RuntimeStuck:
-		c.logger().Error(s.err, "Gave up stopping a container", "failures", s.failures)
-	case s.failures > 0 && outcome != LeftRunning:
-		c.logger().Info("A container is stopped after all", "outcome", outcome, "failures", s.failures)
-	}
-}
-
-// logger names the container in each line.
-func (c *container) logger() klog.Logger {
-	return klog.FromContext(c.life).WithValues("pod", klog.KObj(c.pod), "containerName", c.result.Name, "containerID", c.snapshot().ID)
 }

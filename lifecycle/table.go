@@ -12,6 +12,9 @@ import (
 // podTable is what a terminator knows of one pod, container by container: what was
 // started, whether its hook has run, whether it has ended. Start, KillContainer and
 // KillPod all work on it, so that none of them begins from a part of what is known.
+//
+// Code whose name ends in Locked has the mutex. It reads from top to bottom all the
+// same: where it waits, waitLocked lets go of the mutex.
 type podTable struct {
 	terminator *Terminator
 
@@ -23,33 +26,56 @@ type podTable struct {
 	closed     bool          // the agent stops
 }
 
-// unlock lets go of the table after a change.
-func (p *podTable) unlock() {
+// wakeLocked has everybody who waits look again.
+func (p *podTable) wakeLocked() {
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
 	}
+}
+
+// unlock lets go of the table after a change.
+func (p *podTable) unlock() {
+	p.wakeLocked()
 	p.mu.Unlock()
 }
 
-// changedLocked is closed at the next change.
-func (p *podTable) changedLocked() <-chan struct{} {
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.changed
+// asideLocked lets go of the table for code that may block.
+func (p *podTable) asideLocked(do func()) {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	do()
 }
 
-// waitLocked lets go of the table until ready, which is asked after each change, or
-// until over is closed.
-func (p *podTable) waitLocked(ready func() bool, over <-chan struct{}) {
-	for isOver := false; !isOver && !ready(); {
-		changed := p.changedLocked()
+// waitLocked lets go of the table until ready, which is asked after each change, until
+// the time that at gives, which may move, or until alarm is closed. A nil at, and a
+// zero time, mean that there is no limit.
+func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-chan struct{}) {
+	var timer *time.Timer
+	for over := false; !over && !ready(); {
+		var wake <-chan time.Time
+		if at != nil && !at().IsZero() {
+			left := time.Until(at())
+			if left <= 0 {
+				return
+			}
+			if timer == nil {
+				timer = time.NewTimer(left)
+				defer timer.Stop()
+			}
+			timer.Reset(left)
+			wake = timer.C
+		}
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		changed := p.changed
 		p.mu.Unlock()
 		select {
 		case <-changed:
-		case <-over:
-			isOver = true
+		case <-wake:
+		case <-alarm:
+			over = true
 		}
 		p.mu.Lock()
 	}
@@ -78,39 +104,37 @@ func (tr *Terminator) lock(pod *v1.Pod) *podTable {
 	return p
 }
 
+// lockKnown is lock for a pod that may be unknown: it gives nil then.
+func (tr *Terminator) lockKnown(key types.UID) *podTable {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	p := tr.pods[key]
+	if p != nil {
+		p.mu.Lock()
+	}
+	return p
+}
+
 // release lets go of a table that has nothing in it any more.
 func (tr *Terminator) release(key types.UID) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	p := tr.pods[key]
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current == nil && len(p.containers) == 0 {
-		delete(tr.pods, key)
-	}
-}
-
-// findLocked finds a container by its ID, the last of several that had it, nil if it
-// is not in the table.
-func (p *podTable) findLocked(id string) *container {
-	for _, c := range slices.Backward(p.containers) {
-		if c.result.ID == id && id != "" {
-			return c
+	if p := tr.pods[key]; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.current == nil && len(p.containers) == 0 {
+			delete(tr.pods, key)
 		}
 	}
-	return nil
 }
 
 // addLocked puts a container into the table. Those of the same name that have ended
 // before leave it.
-func (p *podTable) addLocked(name, id string) *container {
+func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
 	for _, c := range p.containers {
 		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && c.hasEnded() && !c.isPartOf(p.current)
 	}
-	c := &container{table: p, result: ContainerResult{Name: name, ID: id}}
+	c := &container{table: p, pod: pod, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)
 	return c
 }
@@ -119,41 +143,29 @@ func (p *podTable) addLocked(name, id string) *container {
 // ID whose container has ended stands for another one if the pod's status dates its
 // start after that end: runtimes of processes use their names again.
 func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
-	if named.ID == "" {
-		return p.unknownLocked(named.Name)
-	}
 	began := startOf(pod, named.ID)
-	c := p.findLocked(named.ID)
-	if c == nil || c.hasEnded() && began.After(c.endedAt) {
-		c = p.addLocked(named.Name, named.ID)
-	}
-	if !c.ending {
-		c.pod, c.began, c.unseen = pod, began, false
-		c.hook.ran = c.hook.ran || named.PreStopDone
-	}
-	return c
-}
-
-// unknownLocked adds a container that may run, though nobody knows its ID: it cannot
-// be stopped, and must not be said to have ended.
-func (p *podTable) unknownLocked(name string) *container {
-	for _, c := range p.containers {
-		if c.result.Name == name && c.isUnknown() {
-			return c
+	var c *container
+	for _, known := range p.containers { // the last of several that had the ID
+		if known.result.ID == named.ID && named.ID != "" {
+			c = known
 		}
 	}
-	c := p.addLocked(name, "")
-	c.result.Phase, c.result.Outcome = PhaseEnded, RuntimeStuck
-	c.result.Err = unknownContainer(name)
-	c.endedAt = time.Now()
+	if c == nil || c.hasEnded() && began.After(c.endedAt) {
+		c = p.addLocked(pod, named.Name, named.ID)
+	}
+	if c.run == nil {
+		c.pod, c.began, c.unseen = pod, began, false
+		c.hooked = c.hooked || named.PreStopDone
+	}
 	return c
 }
 
 // chooseLocked gives the containers that the termination of a pod is about: those of the
 // request, else those that run in the pod's status, and always those that are being
 // started or stopped, that got stuck, or that Start has started and that are not known
-// to have exited. Of a pod that is known to have ended no status is asked for.
-func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*container {
+// to have exited. Those of which nobody knows whether they run, or their ID, are
+// unknown; of a pod that is known to have ended no status is asked for.
+func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) (chosen []*container, unknown []ContainerResult) {
 	named := req.Containers
 	if named == nil {
 		named = ContainersOf(pod)
@@ -161,30 +173,32 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*contain
 			named = append(named, p.withoutStateLocked(pod)...)
 		}
 	}
-	chosen := make([]*container, 0, max(len(named), len(p.containers)))
+	chosen = make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
-		if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
+		if n.ID == "" {
+			unknown = append(unknown, unknownContainer(n.Name))
+		} else if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
 		}
 	}
 	for _, c := range p.containers {
 		if !slices.Contains(chosen, c) && c.mayRun(pod) {
-			c.unseen = c.started && !c.ending || c.unseen
+			c.unseen = c.unseen || c.started && c.run == nil
 			chosen = append(chosen, c)
 		}
 	}
-	return chosen
+	return chosen, unknown
 }
 
 // withoutStateLocked gives the containers of which neither the pod's status nor the
 // table says whether they run. Where Start has started some, it has started all that
 // run.
 func (p *podTable) withoutStateLocked(pod *v1.Pod) (unknown []Container) {
-	if slices.ContainsFunc(p.containers, func(c *container) bool { return c.started || c.starting() }) {
-		return nil
-	}
 	for _, n := range stateless(pod) {
-		if !slices.ContainsFunc(p.containers, func(c *container) bool { return c.result.Name == n.Name && c.result.ID != "" }) {
+		known := func(c *container) bool {
+			return c.started || c.cancelStart != nil || c.result.Name == n.Name && c.result.ID != ""
+		}
+		if !slices.ContainsFunc(p.containers, known) {
 			unknown = append(unknown, n)
 		}
 	}
@@ -199,8 +213,12 @@ func (p *podTable) reviveLocked() {
 		return
 	}
 	for _, r := range t.records {
-		if p.findLocked(r.id) == nil {
-			p.containers = append(p.containers, r.revive(p, t))
+		known := func(c *container) bool { return c.result.ID == r.id }
+		if r.id != "" && !slices.ContainsFunc(p.containers, known) {
+			p.containers = append(p.containers, &container{
+				table: p, result: r.unpack(), deadline: t.deadline,
+				endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
+			})
 		}
 	}
 }
@@ -208,18 +226,9 @@ func (p *podTable) reviveLocked() {
 // tidyLocked removes containers that nobody will ask for.
 func (p *podTable) tidyLocked() {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool {
-		return c.obsolete && !c.starting() && !c.ending && c.calls == 0
+		return c.obsolete && c.cancelStart == nil && c.run == nil && c.calls == 0
 	})
 	if len(p.containers) == 0 {
 		p.containers = nil
 	}
-}
-
-// forgetLocked forgets the pod, but not what is under way.
-func (p *podTable) forgetLocked() {
-	p.current = nil
-	for _, c := range p.containers {
-		c.obsolete = true
-	}
-	p.tidyLocked()
 }

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -30,6 +29,7 @@ type active struct {
 	message    string // of the Killing events, "" for the kubelet's
 	began      time.Time
 	containers []*container
+	unknown    []ContainerResult // of containers that nobody knows
 	done       chan struct{}
 }
 
@@ -39,31 +39,35 @@ func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req Request
 	p.reviveLocked()
 	defer p.tidyLocked()
 	t = p.current
-	under := t != nil && t.active != nil
-	ended := t != nil && !under && !t.isStuck()
-	chosen := p.chooseLocked(pod, req, ended)
+	underWay := t != nil && t.active != nil
+	ended := t != nil && !underWay && !t.isStuck()
+	chosen, unknown := p.chooseLocked(pod, req, ended)
+	isNews := func(c *container) bool { return c.run != nil || c.isToStop() }
+	startedSince := func(c *container) bool {
+		return !c.hasEnded() && c.run == nil && (c.began.IsZero() || !c.began.Before(time.Unix(0, t.endedAt)))
+	}
 	switch {
-	case t == nil:
-		t = p.newTerminationLocked(ctx, pod, req, grantOf(pod, req))
-	case ended && !slices.ContainsFunc(chosen, (*container).isNews):
-		return t, nil
-	case !under:
-		t, chosen = p.beginAgainLocked(ctx, pod, req, chosen)
-	}
-	if under {
+	case underWay:
 		t.joinLocked(pod, req)
-	} else {
+	case ended && len(unknown) == 0 && !slices.ContainsFunc(chosen, isNews):
+		return t, nil
+	case t == nil || slices.ContainsFunc(chosen, startedSince): // afresh
+		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
+		t = p.newTerminationLocked(ctx, pod, req, grant(seconds))
 		begun = t.active
+		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) })
+	default: // under the old deadline, with the results of those that have ended
+		all := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool {
+			return !slices.Contains(chosen, c) && (!c.hasEnded() || c.result.ID == "")
+		})
+		t = p.newTerminationLocked(ctx, pod, req, t.deadline)
+		begun, chosen = t.active, all
+		t.joinLocked(pod, req)
 	}
+	t.active.unknown = unknown
 	t.takeLocked(chosen)
 	t.settleLocked()
 	return t, begun
-}
-
-// grantOf is the deadline of a pod whose termination begins now.
-func grantOf(pod *v1.Pod, req Request) deadline {
-	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	return grant(seconds)
 }
 
 func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req Request, until deadline) *Termination {
@@ -71,27 +75,6 @@ func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req Re
 		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message, began: time.Now(), done: make(chan struct{}),
 	}}
 	return p.current
-}
-
-// beginAgainLocked goes on where a termination has ended: afresh if there is a
-// container that was started since, else under the old deadline and with the results
-// of those that have ended.
-func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req Request, chosen []*container) (*Termination, []*container) {
-	old := p.current
-	since := func(c *container) bool {
-		return !c.hasEnded() && !c.ending && (c.began.IsZero() || !c.began.Before(time.Unix(0, old.endedAt)))
-	}
-	if slices.ContainsFunc(chosen, since) {
-		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !c.isNews() && !c.isStuck() })
-		return p.newTerminationLocked(ctx, pod, req, grantOf(pod, req)), chosen
-	}
-	all := slices.Clone(p.containers)
-	all = slices.DeleteFunc(all, func(c *container) bool {
-		return !slices.Contains(chosen, c) && (!c.hasEnded() || c.isUnknown())
-	})
-	t := p.newTerminationLocked(ctx, pod, req, old.deadline)
-	t.joinLocked(pod, req)
-	return t, all
 }
 
 // takeLocked makes containers a part of the termination, and sends those on their way
@@ -102,19 +85,17 @@ func (t *Termination) takeLocked(chosen []*container) {
 		if !slices.Contains(a.containers, c) {
 			a.containers = append(a.containers, c)
 		}
-		c.obsolete, c.hookOnly = false, false
-		if !c.ending && !c.isToStop() {
-			continue
-		}
-		if !slices.Contains(c.parts, t) {
-			c.parts = append(c.parts, t)
-		}
-		if c.ending {
+		c.obsolete = false
+		switch {
+		case c.run != nil:
+			c.run.hookOnly = false
+			if !slices.Contains(c.run.parts, t) {
+				c.run.parts = append(c.run.parts, t)
+			}
 			c.limitLocked(t.deadline)
-			continue
+		case c.isToStop():
+			c.beginLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message, parts: []*Termination{t}})
 		}
-		c.inOrder, c.message = true, a.message
-		c.beginLocked(a.ctx, a.pod, t.deadline)
 	}
 }
 
@@ -122,31 +103,27 @@ func (t *Termination) takeLocked(chosen []*container) {
 // what was under way until then, else nil.
 func (t *Termination) settleLocked() *active {
 	a := t.active
-	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.ending }) {
+	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.run != nil }) {
 		return nil
 	}
+	result := t.resultLocked()
 	t.active, t.endedAt = nil, time.Now().UnixNano()
-	t.records = make([]record, len(a.containers))
+	t.records = make([]record, len(result.Containers))
 	exceeded := false
-	for i, c := range a.containers {
-		t.records[i] = recordOf(c.result)
-		exceeded = exceeded || c.result.Outcome == GraceExceeded
+	for i, c := range result.Containers {
+		t.records[i] = recordOf(c)
+		exceeded = exceeded || c.Outcome == GraceExceeded
+	}
+	for _, c := range a.containers {
 		c.obsolete = !c.isPartOf(t.table.current) // which may be a later one
 	}
 	metrics := t.table.terminator.opts.Metrics
-	metrics.PodTerminated(string(t.resultLocked().Outcome()), time.Since(a.began))
+	metrics.PodTerminated(string(result.Outcome()), time.Since(a.began))
 	if exceeded {
 		metrics.PodGraceExceeded()
 	}
 	close(a.done)
 	return a
-}
-
-// logEnd logs the end of a termination.
-func (t *Termination) logEnd(a *active) {
-	if logger := klog.FromContext(a.ctx).V(1); logger.Enabled() {
-		logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.began))
-	}
 }
 
 // isStuck tells whether a container of an ended termination may run.
@@ -184,9 +161,7 @@ func (t *Termination) shortenLocked(seconds int64) bool {
 	}
 	t.deadline = d
 	for _, c := range t.active.containers {
-		if c.ending {
-			c.limitLocked(d)
-		}
+		c.limitLocked(d)
 	}
 	return true
 }
@@ -202,10 +177,12 @@ func (t *Termination) joinLocked(pod *v1.Pod, req Request) {
 func (t *Termination) Done() <-chan struct{} {
 	t.table.mu.Lock()
 	defer t.table.mu.Unlock()
-	if t.active == nil {
-		return t.table.terminator.past
+	if t.active != nil {
+		return t.active.done
 	}
-	return t.active.done
+	ended := make(chan struct{})
+	close(ended)
+	return ended
 }
 
 // Wait waits until every container has ended, and gives the result with the error of
@@ -236,7 +213,7 @@ func (t *Termination) stillRunning(ctx context.Context) error {
 	}
 	var names []string
 	for _, c := range t.active.containers {
-		if c.ending && c.result.Outcome == "" {
+		if c.run != nil && c.result.Outcome == "" {
 			names = append(names, c.fullName())
 		}
 	}
@@ -263,11 +240,6 @@ func (t *Termination) resultLocked() Result {
 	for _, c := range t.active.containers {
 		result.Containers = append(result.Containers, c.result)
 	}
+	result.Containers = append(result.Containers, t.active.unknown...)
 	return result
-}
-
-// refused is the termination of no pod.
-func (tr *Terminator) refused(err error) *Termination {
-	result := ContainerResult{Phase: PhaseEnded, Outcome: RuntimeStuck, Err: errors.Join(err)}
-	return &Termination{table: &podTable{terminator: tr}, records: []record{recordOf(result)}}
 }

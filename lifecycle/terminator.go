@@ -74,9 +74,8 @@ type TerminatorOptions struct {
 // with [NewTerminator] and end it with [Terminator.Close].
 type Terminator struct {
 	opts   TerminatorOptions
-	sleep  *sleepHook    // of the runner, nil if that is another's
-	sleeps bool          // PodLifecycleSleepAction is on
-	past   chan struct{} // closed
+	own    *handlerRunner // the runner, nil if it is another's
+	sleeps bool           // PodLifecycleSleepAction is on
 
 	mu     sync.Mutex // never held while anything blocks; may be held to take a table's
 	closed bool
@@ -97,15 +96,12 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
 		})
 	}
-	tr := &Terminator{
-		opts:   opts,
-		sleep:  sleepOf(opts.Hooks),
+	own, _ := opts.Hooks.(*handlerRunner)
+	return &Terminator{
+		opts: opts, own: own,
 		sleeps: features.Enabled(opts.Gates, PodLifecycleSleepAction),
-		past:   make(chan struct{}),
 		pods:   map[types.UID]*podTable{},
-	}
-	close(tr.past)
-	return tr, nil
+	}, nil
 }
 
 // validate tells all that is wrong.
@@ -149,7 +145,8 @@ func (o TerminatorOptions) validate() error {
 // containers [LeftRunning]. The termination of a nil pod has ended with an error.
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if pod == nil {
-		return tr.refused(errNoPod)
+		refused := recordOf(ContainerResult{Outcome: RuntimeStuck, Err: errNoPod})
+		return &Termination{table: &podTable{terminator: tr}, records: []record{refused}}
 	}
 	p := tr.lock(pod)
 	t, begun := p.terminateLocked(ctx, pod, req)
@@ -171,11 +168,10 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // Termination finds the termination of a pod that is under way, or that has ended and
 // was not forgotten. For a pod without UID, uid is "NAMESPACE/NAME".
 func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
-	p := tr.find(uid)
+	p := tr.lockKnown(uid)
 	if p == nil {
 		return nil, false
 	}
-	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current, p.current != nil
 }
@@ -185,17 +181,13 @@ func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
 // "NAMESPACE/NAME". What is under way is not forgotten: a termination goes on, and what
 // is being started or stopped becomes a part of the next one.
 func (tr *Terminator) Forget(uid types.UID) {
-	if p := tr.find(uid); p != nil {
-		p.mu.Lock()
-		p.forgetLocked()
+	if p := tr.lockKnown(uid); p != nil {
+		p.current = nil
+		for _, c := range p.containers {
+			c.obsolete = true
+		}
+		p.tidyLocked()
 		p.mu.Unlock()
 		tr.release(uid)
 	}
-}
-
-// find gives the table of a pod, nil if it has none.
-func (tr *Terminator) find(uid types.UID) *podTable {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return tr.pods[uid]
 }

@@ -11,15 +11,64 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// role is what a container is in its pod's spec, and so its part in the order.
+type role int
+
+const (
+	// roleOther is out of order: ephemeral, plain init, or not in the spec.
+	roleOther role = -2
+	// roleMain is a regular container.
+	roleMain role = -1
+	// A role from 0 on is that of a sidecar, a restartable init container
+	// (KEP-753): its index among the init containers.
+	roleFirstSidecar role = 0
+)
+
+// findContainer finds a container by name in a pod's spec, nil if there is none, with
+// its role and the field of the spec that it is in.
+func findContainer(pod *v1.Pod, name string) (spec *v1.Container, r role, list string) {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name && isSidecar(c) {
+			return c, roleFirstSidecar + role(i), "spec.initContainers"
+		} else if c.Name == name {
+			return c, roleOther, "spec.initContainers"
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if e := &pod.Spec.EphemeralContainers[i]; e.Name == name {
+			return (*v1.Container)(&e.EphemeralContainerCommon), roleOther, "spec.ephemeralContainers"
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == name {
+			return c, roleMain, "spec.containers"
+		}
+	}
+	return nil, roleOther, "spec.containers"
+}
+
+// isSidecar tells whether an init container is restartable.
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// mustWaitFor tells whether a container stops after another one: a sidecar after
+// all main containers, and after every sidecar declared later. The kubelet has it wait
+// for the next sidecar only, which is the same unless that one does not run.
+func (r role) mustWaitFor(other role) bool {
+	return r >= roleFirstSidecar && (other == roleMain || other > r)
+}
+
 // ErrUnknownContainers is wrapped by the error of a container of which nobody knows
 // whether it runs: the request has no list, [Terminator.Start] has started nothing,
 // and the pod's status does not say how the container is, or it runs and has no ID.
 // Its outcome is [RuntimeStuck]. A pod that is Pending, Succeeded or Failed runs none.
 var ErrUnknownContainers = errors.New("it is not known which containers run")
 
-// unknownContainer is the error of one such container.
-func unknownContainer(name string) error {
-	return fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
+// unknownContainer is the result of one such container.
+func unknownContainer(name string) ContainerResult {
+	err := fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
+	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}
 }
 
 // statusesOf are the statuses of all containers of a pod, which are large, in place.

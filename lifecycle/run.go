@@ -1,0 +1,148 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+// run is the way of one container to its end, as in the kubelet's killContainer: one
+// goroutine, whose code is read from top to bottom.
+type run struct {
+	*container
+
+	ctx      context.Context // of what is called for the container; ended by Close, and at the end
+	cancel   context.CancelCauseFunc
+	spec     *v1.Container // nil: the pod's spec has none of this name
+	role     role
+	list     string // the field of the pod's spec that it is in
+	message  string // of the Killing event, "" for the kubelet's
+	inOrder  bool   // it stops in the order of its pod
+	hookOnly bool   // it has exited: only its hook is run
+	parts    []*Termination
+	hook     preStop
+}
+
+// walk ends a container.
+func (r *run) walk() {
+	p := r.table
+	p.mu.Lock()
+	defer r.rest()
+	if r.hookOnly {
+		r.preStopLocked()
+		r.awaitHookLocked()
+	}
+	if r.hookOnly { // else it was found running meanwhile, and its stop was asked for
+		r.closeLocked()
+		r.started, r.result.Phase, r.deadline = false, "", deadline{}
+		return
+	}
+	r.endLocked(r.stopInTurnLocked())
+	r.awaitHookLocked()
+	r.finishLocked()
+}
+
+// stopInTurnLocked stops a container and gives its outcome.
+func (r *run) stopInTurnLocked() (Outcome, error) {
+	if outcome, err := r.awaitStartLocked(); outcome != "" {
+		return outcome, err
+	}
+	if r.unseen && isClosed(r.askExitLocked(r.ctx)) {
+		return NotFound, nil
+	}
+	r.tellLocked()
+	atTurn := r.table.terminator.opts.HookTiming == HooksAtTurn
+	if !atTurn {
+		r.preStopLocked()
+	}
+	r.awaitTurnLocked()
+	if atTurn {
+		r.preStopLocked()
+	}
+	if outcome, err := r.awaitStartLocked(); outcome != "" { // of a sidecar that is being started again
+		return outcome, err
+	}
+	return r.stopLocked()
+}
+
+// awaitStartLocked waits for the start of a container that is to be stopped, until its
+// grace is over. It gives an outcome if there is nothing to stop.
+func (r *run) awaitStartLocked() (Outcome, error) {
+	if r.cancelStart != nil {
+		r.cancelStart(ErrTerminating)
+		r.table.waitLocked(func() bool { return r.cancelStart == nil || r.table.closed }, r.endOfGrace, nil)
+	}
+	switch {
+	case r.table.closed:
+		return LeftRunning, nil
+	case r.cancelStart != nil:
+		return RuntimeStuck, errNeverStarted
+	case r.startErr != nil:
+		return RuntimeStuck, r.startErr
+	case r.result.ID == "":
+		return NotFound, nil
+	default:
+		return "", nil
+	}
+}
+
+// mustWaitLocked tells whether another container must have ended before this one is
+// stopped. Containers that do not run are not being stopped, and so are waited for by
+// none (k/k#125880).
+func (r *run) mustWaitLocked() bool {
+	return r.inOrder && !r.deadline.isOver() && slices.ContainsFunc(r.table.containers, func(other *container) bool {
+		return other.run != nil && !other.run.hookOnly && other.result.Outcome == "" && r.role.mustWaitFor(other.run.role)
+	})
+}
+
+// awaitTurnLocked waits until a container may be stopped, or its grace is over.
+func (r *run) awaitTurnLocked() {
+	if !r.mustWaitLocked() {
+		return
+	}
+	began := time.Now()
+	r.result.Phase = PhaseWaiting
+	r.table.waitLocked(func() bool { return r.table.closed || !r.mustWaitLocked() }, r.endOfGrace, nil)
+	r.result.Waited = time.Since(began)
+}
+
+// endLocked gives a container its outcome, and lets those go who wait for their turn.
+func (r *run) endLocked(outcome Outcome, err error) {
+	if outcome == LeftRunning {
+		err = errors.Join(AgentStopping, err)
+	}
+	if err != nil {
+		r.result.Err = errors.Join(r.result.Err, &stopError{name: r.result.Name, id: r.result.ID, err: err})
+	}
+	r.result.Outcome = outcome
+	r.table.wakeLocked()
+}
+
+// finishLocked makes the result of a container final, and ends the terminations that
+// have waited for it.
+func (r *run) finishLocked() {
+	r.closeLocked()
+	r.endedAt = time.Now()
+	r.result.Phase = PhaseEnded
+	for _, t := range r.parts {
+		a, result := t.settleLocked(), Result{}
+		logger := klog.FromContext(r.ctx).V(1)
+		if a == nil || !logger.Enabled() {
+			continue
+		}
+		result = t.resultLocked()
+		r.table.asideLocked(func() {
+			logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", result.Outcome(), "took", time.Since(a.began))
+		})
+	}
+}
+
+// closeLocked ends what is still being done for a container.
+func (r *run) closeLocked() {
+	r.container.run = nil
+	r.cancel(ErrTerminating)
+}
