@@ -81,7 +81,7 @@ func (p *podTable) awaitIdle(ctx context.Context) (stuck []string) {
 	p.waitLocked(func() bool { return !slices.ContainsFunc(p.containers, works) }, nil, ctx.Done())
 	for _, c := range p.containers {
 		if works(c) {
-			stuck = append(stuck, c.fullName())
+			stuck = append(stuck, fullName(c.pod, c.result.Name))
 		}
 	}
 	return stuck

@@ -77,18 +77,21 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 		c.deadline = until
 	}
 	r.container, c.pod, c.obsolete = c, pod, false
-	r.spec, r.role, r.list = findContainer(pod, c.result.Name)
+	r.spec, r.role = findContainer(pod, c.result.Name)
 	c.result.Phase, c.result.Outcome, c.result.Err = "", "", nil
 	if !c.told {
 		c.result.GrantedSeconds = until.granted
 	}
 	if r.spec == nil {
-		c.result.Err = notInSpec(pod, c.result, r.message)
+		// The kubelet's error; there the reason is the message of the event. The container is
+		// stopped all the same, without a hook and out of order.
+		c.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			c.result.Name, c.result.ID, podText(pod), r.message)
 	}
 	c.run = r
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if c.table.closed {
-		r.parts = nil // who begins it ends them
+		r.part = nil // who begins it ends that
 		r.endLocked(LeftRunning, nil)
 		r.finishLocked()
 		return
@@ -113,8 +116,11 @@ func (c *container) rest() {
 // which Close waits for. What it gives is handed to then, which has the table.
 func (c *container) spawnLocked(ctx context.Context, what string, do func() error, then func(error)) {
 	c.calls++
-	pod := c.pod
-	go guarded(ctx, what, pod, c.result.Name, do, func(err error) {
+	go c.call(ctx, what, c.pod, do, then)
+}
+
+func (c *container) call(ctx context.Context, what string, pod *v1.Pod, do func() error, then func(error)) {
+	guarded(ctx, what, pod, c.result.Name, do, func(err error) {
 		c.table.mu.Lock()
 		then(err)
 		c.rest()
@@ -183,6 +189,4 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // fullName names a container as [StillRunningError] does.
-func (c *container) fullName() string {
-	return c.pod.Namespace + "/" + c.pod.Name + "/" + c.result.Name
-}
+func fullName(pod *v1.Pod, name string) string { return pod.Namespace + "/" + pod.Name + "/" + name }

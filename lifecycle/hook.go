@@ -67,7 +67,7 @@ func (r *run) preStopLocked() {
 		r.logLocked(func(l klog.Logger) { l.V(1).Info("PreStop hook failed", "err", err) })
 		// What it said stays out of the event, which may be read by more people than a
 		// hook's output is meant for.
-		r.recordLocked(v1.EventTypeWarning, reasonFailedPreStop, messageFailedPreStop)
+		r.recordLocked(v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
 }
 
@@ -153,7 +153,7 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if pod == nil {
 		return fmt.Errorf("failed to run the postStart hook of container %q: %w", c.Name, errNoPod)
 	}
-	spec, _, list := findContainer(pod, c.Name)
+	spec, role := findContainer(pod, c.Name)
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil {
 		return nil
 	}
@@ -165,9 +165,9 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if !failed {
 		return err
 	}
-	tr.record(ctx, containerReference(pod, list, c.Name), pod, reasonFailedPostStart, messageFailedPostStart)
+	tr.record(ctx, containerReference(pod, role, c.Name), pod, "FailedPostStartHook", "PostStartHook failed")
 	_, killErr := tr.KillContainer(ctx, pod, c, ContainerRequest{
-		Reason: graceperiod.ReasonFailedPostStartHook, Message: reasonFailedPostStart,
+		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
 	})
 	return errors.Join(err, killErr)
 }
@@ -177,7 +177,7 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container) (failed bool, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	p := tr.lock(pod)
+	p := tr.lock(podKey(pod), true)
 	defer p.unlock()
 	if p.closed {
 		return false, AgentStopping

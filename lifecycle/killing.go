@@ -49,7 +49,7 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 	if named.ID == "" {
 		return ContainerResult{Name: named.Name}, unknownContainer(named.Name).Err
 	}
-	p := tr.lock(pod)
+	p := tr.lock(podKey(pod), true)
 	defer p.unlock()
 	p.reviveLocked()
 	c := p.nameLocked(pod, named)
@@ -58,7 +58,7 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 	p.wakeLocked()
 	p.waitLocked(func() bool { return c.run == nil }, nil, ctx.Done())
 	if c.run != nil {
-		return c.result, &StillRunningError{Containers: []string{c.fullName()}, Cause: context.Cause(ctx)}
+		return c.result, &StillRunningError{Containers: []string{fullName(c.pod, c.result.Name)}, Cause: context.Cause(ctx)}
 	}
 	return c.result, resultOf(c.result).Err()
 }
@@ -66,7 +66,7 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 // killLocked begins the end of a container that is not being ended and has not. Where
 // the termination of its pod is under way, the container becomes a part of that.
 func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRequest, hookOnly bool) {
-	spec, _, _ := findContainer(pod, c.result.Name)
+	spec, _ := findContainer(pod, c.result.Name)
 	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
 	if req.GracePeriodSeconds != nil {
 		until.granted = *req.GracePeriodSeconds
@@ -82,7 +82,7 @@ func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRe
 		if !c.isPartOf(t) {
 			t.active.containers = append(t.active.containers, c)
 		}
-		r.parts = append(r.parts, t)
+		r.part = t
 		if t.deadline.at().Before(until.at()) {
 			until = t.deadline
 		}
@@ -102,7 +102,7 @@ func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string
 	default:
 		return ""
 	}
-	spec, role, _ := findContainer(pod, name)
+	spec, role := findContainer(pod, name)
 	if role >= roleFirstSidecar {
 		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,41 +14,60 @@ import (
 type role int
 
 const (
-	// roleOther is out of order: ephemeral, plain init, or not in the spec.
-	roleOther role = -2
-	// roleMain is a regular container.
-	roleMain role = -1
+	roleUnknown   role = -4 // not in the spec, and so out of order
+	roleEphemeral role = -3 // out of order as well
+	roleInit      role = -2 // plain, and out of order
+	roleMain      role = -1 // a regular container
 	// A role from 0 on is that of a sidecar, a restartable init container
 	// (KEP-753): its index among the init containers.
 	roleFirstSidecar role = 0
 )
 
-// findContainer finds a container by name in a pod's spec, nil if there is none, with
-// its role and the field of the spec that it is in.
-func findContainer(pod *v1.Pod, name string) (spec *v1.Container, r role, list string) {
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == name && isSidecar(c) {
-			return c, roleFirstSidecar + role(i), "spec.initContainers"
-		} else if c.Name == name {
-			return c, roleOther, "spec.initContainers"
-		}
+// list is the field of the spec that has the containers of a role.
+func (r role) list() string {
+	switch {
+	case r == roleEphemeral:
+		return "spec.ephemeralContainers"
+	case r == roleInit || r >= roleFirstSidecar:
+		return "spec.initContainers"
+	default:
+		return "spec.containers"
 	}
-	for i := range pod.Spec.EphemeralContainers {
-		if e := &pod.Spec.EphemeralContainers[i]; e.Name == name {
-			return (*v1.Container)(&e.EphemeralContainerCommon), roleOther, "spec.ephemeralContainers"
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == name {
-			return c, roleMain, "spec.containers"
-		}
-	}
-	return nil, roleOther, "spec.containers"
 }
 
-// isSidecar tells whether an init container is restartable.
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+// specsOf are the containers of a pod's spec, in place, and the role of each.
+func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
+	return func(yield func(*v1.Container, role) bool) {
+		for i := range pod.Spec.Containers {
+			if !yield(&pod.Spec.Containers[i], roleMain) {
+				return
+			}
+		}
+		for i := range pod.Spec.InitContainers {
+			c, r := &pod.Spec.InitContainers[i], roleInit
+			if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+				r = roleFirstSidecar + role(i)
+			}
+			if !yield(c, r) {
+				return
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral) {
+				return
+			}
+		}
+	}
+}
+
+// findContainer finds a container by name in a pod's spec, nil if there is none.
+func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
+	for spec, role := range specsOf(pod) {
+		if spec.Name == name {
+			return spec, role
+		}
+	}
+	return nil, roleUnknown
 }
 
 // mustWaitFor tells whether a container stops after another one: a sidecar after
@@ -101,29 +119,14 @@ func ContainersOf(pod *v1.Pod) []Container {
 	return running
 }
 
-// stateless are the main containers and sidecars of a pod whose status does not say
-// whether they run, though they may.
-func stateless(pod *v1.Pod) (unknown []Container) {
-	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
-		return nil
-	}
-	add := func(name string) {
-		for s := range statusesOf(pod) {
-			if s.Name == name && s.State != (v1.ContainerState{}) {
-				return
-			}
-		}
-		unknown = append(unknown, Container{Name: name})
-	}
-	for i := range pod.Spec.Containers {
-		add(pod.Spec.Containers[i].Name)
-	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
-			add(c.Name)
+// hasState tells whether the status of a pod says how a container is.
+func hasState(pod *v1.Pod, name string) bool {
+	for s := range statusesOf(pod) {
+		if s.Name == name && s.State != (v1.ContainerState{}) {
+			return true
 		}
 	}
-	return unknown
+	return false
 }
 
 // startOf is when a running container was started by the status of its pod, zero if

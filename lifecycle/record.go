@@ -28,7 +28,7 @@ func hookOutcomes() []HookOutcome {
 
 func causes() []Cause { return []Cause{"", GraceSpent, Shortened, ContainerExited, AgentStopping} }
 
-func recordOf(r ContainerResult) record {
+func recordOf(r *ContainerResult) record {
 	packed := record{
 		name: r.Name, id: r.ID, granted: r.GrantedSeconds,
 		hookTook: r.Hook.Took, waited: r.Waited, stopping: r.Stopping,
@@ -42,7 +42,7 @@ func recordOf(r ContainerResult) record {
 	return packed
 }
 
-func (r record) unpack() ContainerResult {
+func (r *record) unpack() ContainerResult {
 	result := ContainerResult{
 		Name: r.name, ID: r.id, Phase: PhaseEnded, GrantedSeconds: r.granted,
 		Outcome: outcomes()[r.outcome], Waited: r.waited, Stopping: r.stopping,

@@ -1,12 +1,15 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -19,12 +22,12 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	spec     *v1.Container // nil: the pod's spec has none of this name
 	role     role
-	list     string // the field of the pod's spec that it is in
-	message  string // of the Killing event, "" for the kubelet's
-	inOrder  bool   // it stops in the order of its pod
-	hookOnly bool   // it has exited: only its hook is run
-	parts    []*Termination
+	message  string       // of the Killing event, "" for the kubelet's
+	inOrder  bool         // it stops in the order of its pod
+	hookOnly bool         // it has exited: only its hook is run
+	part     *Termination // that the container is a part of, the last of several; nil: it was killed alone
 	hook     preStop
+	stop     stop
 }
 
 // walk ends a container.
@@ -128,16 +131,14 @@ func (r *run) finishLocked() {
 	r.closeLocked()
 	r.endedAt = time.Now()
 	r.result.Phase = PhaseEnded
-	for _, t := range r.parts {
-		a, result := t.settleLocked(), Result{}
-		logger := klog.FromContext(r.ctx).V(1)
-		if a == nil || !logger.Enabled() {
-			continue
+	for t := r.part; t != nil && t.active != nil; {
+		a := t.active
+		if outcome := t.settleLocked(); outcome != "" {
+			r.table.asideLocked(func() {
+				klog.FromContext(a.ctx).V(1).Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
+			})
 		}
-		result = t.resultLocked()
-		r.table.asideLocked(func() {
-			logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", result.Outcome(), "took", time.Since(a.began))
-		})
+		t = a.older
 	}
 }
 
@@ -145,4 +146,72 @@ func (r *run) finishLocked() {
 func (r *run) closeLocked() {
 	r.container.run = nil
 	r.cancel(ErrTerminating)
+}
+
+// tellLocked records, once, the event that a container is about to be stopped. Container
+// IDs have no place in events, and become the name, as in the kubelet.
+func (r *run) tellLocked() {
+	if r.told {
+		return
+	}
+	r.told = true
+	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
+	r.recordLocked(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
+}
+
+// recordLocked records an event on a container and waits for the recorder, which may be
+// slow, until the grace is over, and a moment at least.
+func (r *run) recordLocked(eventtype, reason, message string) {
+	if r.table.terminator.opts.Events == nil {
+		return
+	}
+	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
+	moment := time.Now().Add(abandonAfter)
+	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, func() time.Time {
+		return slices.MaxFunc([]time.Time{moment, r.endOfGrace()}, time.Time.Compare)
+	}, nil)
+}
+
+// eventLocked calls the recorder, and tells in recorded when it has returned. What goes
+// wrong is an error of the container's.
+func (r *run) eventLocked(object runtime.Object, eventtype, reason, message string) (recorded *bool) {
+	recorded = new(bool)
+	if events := r.table.terminator.opts.Events; events != nil {
+		r.spawnLocked(r.ctx, "event recorder", func() error {
+			events.Event(object, eventtype, reason, message)
+			return nil
+		}, func(err error) {
+			r.noteLocked(err)
+			*recorded = true
+		})
+	}
+	return recorded
+}
+
+// logLocked logs about a container, without its table: a logger may block.
+func (r *run) logLocked(log func(klog.Logger)) {
+	id := r.result.ID
+	r.table.asideLocked(func() {
+		log(klog.FromContext(r.ctx).WithValues("pod", klog.KObj(r.pod), "containerName", r.result.Name, "containerID", id))
+	})
+}
+
+// record records a warning in the caller's goroutine; a recorder that panics is logged.
+func (tr *Terminator) record(ctx context.Context, object runtime.Object, pod *v1.Pod, reason, message string) {
+	if tr.opts.Events != nil {
+		guarded(ctx, "event recorder", pod, "", func() error {
+			tr.opts.Events.Event(object, v1.EventTypeWarning, reason, message)
+			return nil
+		}, func(error) {})
+	}
+}
+
+// containerReference refers to a container within its pod, which an event on it is
+// recorded on (the kubelet's GenerateContainerRef).
+func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
+	return &v1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod",
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		FieldPath: r.list() + "{" + name + "}",
+	}
 }

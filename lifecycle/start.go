@@ -64,7 +64,7 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 
 // admit enters a start, if its container may run.
 func (tr *Terminator) admit(pod *v1.Pod, name string, cancel context.CancelCauseFunc) (*container, error) {
-	p := tr.lock(pod)
+	p := tr.lock(podKey(pod), true)
 	defer p.mu.Unlock()
 	var c *container
 	switch {

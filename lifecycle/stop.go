@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -21,7 +22,8 @@ const (
 type stop struct {
 	run      *run
 	began    time.Time
-	last     *stopCall     // the call that is counted on; nil: it has failed, or is silent
+	last     stopCall      // the last call
+	counted  bool          // it is counted on: it has neither failed nor is it silent
 	seen     deadline      // for which it was enough
 	due      time.Time     // when the next one may be made after a failure
 	retry    time.Duration // how long after the next failure
@@ -36,6 +38,7 @@ type stop struct {
 // stopCall is one StopContainer. Each kills the container earlier than those before it,
 // which stay in flight and may still succeed.
 type stopCall struct {
+	number   int
 	timeout  int64
 	killAt   time.Time // when the runtime is to have killed the container
 	silentAt time.Time // when it is counted on no longer
@@ -58,14 +61,19 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // stopLocked stops a container.
 func (r *run) stopLocked() (Outcome, error) {
-	s := &stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
+	s := &r.stop
+	*s = stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
 	r.result.Phase = PhaseStopping
 	told := false
 	for s.proceedLocked(time.Now()); s.outcome == ""; s.proceedLocked(time.Now()) {
 		failures := s.failures
 		if failures > 0 && !told {
 			told = true
-			r.tellFailureLocked(s.err)
+			err := s.err
+			if r.table.failing++; r.table.failing == 1 { // one event for all of a pod that fail at once
+				r.eventLocked(r.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
+			}
+			r.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
 		}
 		r.table.waitLocked(func() bool {
 			return s.outcome != "" || s.failures != failures || s.seen != r.deadline || r.table.closed
@@ -98,8 +106,8 @@ func (s *stop) proceedLocked(now time.Time) {
 	case s.run.table.closed:
 		s.outcome = LeftRunning
 		return
-	case s.last != nil && !now.Before(s.last.silentAt), isStuck && s.err == nil:
-		s.silent, s.last = true, nil
+	case s.counted && !now.Before(s.last.silentAt), isStuck && s.err == nil:
+		s.silent, s.counted = true, false
 		s.patience = 2 * min(s.patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
 		s.failures++
 		s.err = fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began))
@@ -107,7 +115,7 @@ func (s *stop) proceedLocked(now time.Time) {
 	switch {
 	case isStuck:
 		s.outcome = RuntimeStuck
-	case s.last == nil && !now.Before(s.due), s.last != nil && s.seen != d:
+	case !s.counted && !now.Before(s.due), s.counted && s.seen != d:
 		s.askLocked(now, d)
 	}
 	s.seen = d
@@ -121,11 +129,11 @@ func (s *stop) askLocked(now time.Time, d deadline) {
 		seconds = 0
 	}
 	killAt := now.Add(graceperiod.Duration(seconds))
-	if s.last != nil && !killAt.Before(s.last.killAt) {
+	if s.counted && !killAt.Before(s.last.killAt) {
 		return
 	}
-	call := &stopCall{timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
-	s.last = call
+	call := stopCall{number: s.last.number + 1, timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
+	s.last, s.counted = call, true
 	s.forced = s.forced || seconds == 0
 	ctx, id, runtime := s.run.ctx, s.run.result.ID, s.run.table.terminator.opts.Runtime
 	s.run.spawnLocked(ctx, "runtime", func() error {
@@ -137,9 +145,9 @@ func (s *stop) askLocked(now time.Time, d deadline) {
 // failure of the last one is followed by another call. The runtime does not say whether
 // it had to kill, but it does so when its timeout is over: a stop that lasted that long
 // is taken for a kill.
-func (s *stop) answeredLocked(call *stopCall, err error) {
+func (s *stop) answeredLocked(call stopCall, err error) {
 	killAt := call.killAt
-	if s.last != nil {
+	if s.counted {
 		killAt = earlier(killAt, s.last.killAt)
 	}
 	switch {
@@ -156,8 +164,8 @@ func (s *stop) answeredLocked(call *stopCall, err error) {
 	default:
 		s.failures++
 		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", call.timeout, err)
-		if call == s.last {
-			s.last, s.due = nil, time.Now().Add(s.retry)
+		if s.counted && call.number == s.last.number {
+			s.counted, s.due = false, time.Now().Add(s.retry)
 			s.retry = min(2*s.retry, slowestRetry)
 		}
 	}
@@ -165,7 +173,7 @@ func (s *stop) answeredLocked(call *stopCall, err error) {
 
 // next is when there is something to do if nothing is heard until then.
 func (s *stop) next() time.Time {
-	if s.last == nil {
+	if !s.counted {
 		return earlier(s.due, s.giveUpAt())
 	}
 	return earlier(s.last.silentAt, s.giveUpAt())

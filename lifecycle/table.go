@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -53,32 +54,38 @@ func (p *podTable) asideLocked(do func()) {
 func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-chan struct{}) {
 	var timer *time.Timer
 	for over := false; !over && !ready(); {
-		var wake <-chan time.Time
-		if at != nil && !at().IsZero() {
-			left := time.Until(at())
-			if left <= 0 {
-				return
-			}
-			if timer == nil {
-				timer = time.NewTimer(left)
-				defer timer.Stop()
-			}
-			timer.Reset(left)
-			wake = timer.C
-		}
 		if p.changed == nil {
 			p.changed = make(chan struct{})
 		}
-		changed := p.changed
+		changed, left := p.changed, time.Duration(math.MaxInt64)
+		if at != nil && !at().IsZero() {
+			left = time.Until(at())
+		}
+		if left <= 0 {
+			break
+		}
+		if timer != nil {
+			timer.Reset(left)
+		} else if left < math.MaxInt64 {
+			timer = time.AfterFunc(left, p.wake)
+		}
 		p.mu.Unlock()
 		select {
 		case <-changed:
-		case <-wake:
 		case <-alarm:
 			over = true
 		}
 		p.mu.Lock()
 	}
+	if timer != nil {
+		timer.Stop()
+	}
+}
+
+// wake has everybody who waits look again, as time has gone by.
+func (p *podTable) wake() {
+	p.mu.Lock()
+	p.unlock()
 }
 
 // podKey is how a pod is known: by its UID, or by its namespace and name where
@@ -90,25 +97,16 @@ func podKey(pod *v1.Pod) types.UID {
 	return types.UID(pod.Namespace + "/" + pod.Name)
 }
 
-// lock gives the table of a pod, locked.
-func (tr *Terminator) lock(pod *v1.Pod) *podTable {
-	key := podKey(pod)
+// lock gives the table of a pod, locked. It is nil for a pod of which nothing is known,
+// unless there is something to be entered.
+func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	p := tr.pods[key]
-	if p == nil {
+	if p == nil && enter {
 		p = &podTable{terminator: tr, closed: tr.closed}
 		tr.pods[key] = p
 	}
-	p.mu.Lock()
-	return p
-}
-
-// lockKnown is lock for a pod that may be unknown: it gives nil then.
-func (tr *Terminator) lockKnown(key types.UID) *podTable {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	p := tr.pods[key]
 	if p != nil {
 		p.mu.Lock()
 	}
@@ -164,8 +162,9 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 // request, else those that run in the pod's status, and always those that are being
 // started or stopped, that got stuck, or that Start has started and that are not known
 // to have exited. Those of which nobody knows whether they run, or their ID, are
-// unknown; of a pod that is known to have ended no status is asked for.
-func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) (chosen []*container, unknown []ContainerResult) {
+// added beside the table, as stuck; of a pod that is known to have ended no status is
+// asked for.
+func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*container {
 	named := req.Containers
 	if named == nil {
 		named = ContainersOf(pod)
@@ -173,10 +172,10 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) (chosen []
 			named = append(named, p.withoutStateLocked(pod)...)
 		}
 	}
-	chosen = make([]*container, 0, max(len(named), len(p.containers)))
+	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
 		if n.ID == "" {
-			unknown = append(unknown, unknownContainer(n.Name))
+			chosen = append(chosen, &container{table: p, pod: pod, result: unknownContainer(n.Name)})
 		} else if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
 		}
@@ -187,19 +186,22 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) (chosen []
 			chosen = append(chosen, c)
 		}
 	}
-	return chosen, unknown
+	return chosen
 }
 
-// withoutStateLocked gives the containers of which neither the pod's status nor the
-// table says whether they run. Where Start has started some, it has started all that
-// run.
+// withoutStateLocked gives the main containers and sidecars of which neither the pod's
+// status nor the table says whether they run, though they may. Where Start has started
+// some, it has started all that run.
 func (p *podTable) withoutStateLocked(pod *v1.Pod) (unknown []Container) {
-	for _, n := range stateless(pod) {
+	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
+		return nil
+	}
+	for spec, role := range specsOf(pod) {
 		known := func(c *container) bool {
-			return c.started || c.cancelStart != nil || c.result.Name == n.Name && c.result.ID != ""
+			return c.started || c.cancelStart != nil || c.result.Name == spec.Name && c.result.ID != ""
 		}
-		if !slices.ContainsFunc(p.containers, known) {
-			unknown = append(unknown, n)
+		if role >= roleMain && !hasState(pod, spec.Name) && !slices.ContainsFunc(p.containers, known) {
+			unknown = append(unknown, Container{Name: spec.Name})
 		}
 	}
 	return unknown

@@ -29,7 +29,7 @@ type active struct {
 	message    string // of the Killing events, "" for the kubelet's
 	began      time.Time
 	containers []*container
-	unknown    []ContainerResult // of containers that nobody knows
+	older      *Termination // of the same containers, from before Forget; nil: none
 	done       chan struct{}
 }
 
@@ -41,40 +41,39 @@ func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req Request
 	t = p.current
 	underWay := t != nil && t.active != nil
 	ended := t != nil && !underWay && !t.isStuck()
-	chosen, unknown := p.chooseLocked(pod, req, ended)
-	isNews := func(c *container) bool { return c.run != nil || c.isToStop() }
+	chosen := p.chooseLocked(pod, req, ended)
+	isNews := func(c *container) bool {
+		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
+	}
 	startedSince := func(c *container) bool {
-		return !c.hasEnded() && c.run == nil && (c.began.IsZero() || !c.began.Before(time.Unix(0, t.endedAt)))
+		return c.run == nil && c.result.Outcome == "" && (c.began.IsZero() || !c.began.Before(time.Unix(0, t.endedAt)))
+	}
+	begin := func(until deadline, containers []*container) {
+		begun = &active{
+			ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
+			began: time.Now(), containers: containers, done: make(chan struct{}),
+		}
+		t = &Termination{table: p, deadline: until, active: begun}
+		p.current = t
 	}
 	switch {
 	case underWay:
 		t.joinLocked(pod, req)
-	case ended && len(unknown) == 0 && !slices.ContainsFunc(chosen, isNews):
+	case ended && !slices.ContainsFunc(chosen, isNews):
 		return t, nil
 	case t == nil || slices.ContainsFunc(chosen, startedSince): // afresh
 		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-		t = p.newTerminationLocked(ctx, pod, req, grant(seconds))
-		begun = t.active
 		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) })
+		begin(grant(seconds), chosen)
 	default: // under the old deadline, with the results of those that have ended
-		all := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool {
-			return !slices.Contains(chosen, c) && (!c.hasEnded() || c.result.ID == "")
-		})
-		t = p.newTerminationLocked(ctx, pod, req, t.deadline)
-		begun, chosen = t.active, all
+		begin(t.deadline, slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool {
+			return !c.hasEnded() || c.result.ID == ""
+		}))
 		t.joinLocked(pod, req)
 	}
-	t.active.unknown = unknown
 	t.takeLocked(chosen)
 	t.settleLocked()
 	return t, begun
-}
-
-func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req Request, until deadline) *Termination {
-	p.current = &Termination{table: p, deadline: until, active: &active{
-		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message, began: time.Now(), done: make(chan struct{}),
-	}}
-	return p.current
 }
 
 // takeLocked makes containers a part of the termination, and sends those on their way
@@ -86,44 +85,39 @@ func (t *Termination) takeLocked(chosen []*container) {
 			a.containers = append(a.containers, c)
 		}
 		c.obsolete = false
-		switch {
-		case c.run != nil:
-			c.run.hookOnly = false
-			if !slices.Contains(c.run.parts, t) {
-				c.run.parts = append(c.run.parts, t)
+		if c.run == nil && c.isToStop() {
+			c.beginLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message, part: t})
+		} else if r := c.run; r != nil {
+			if r.part != nil && r.part != t {
+				a.older = r.part
 			}
+			r.hookOnly, r.part = false, t
 			c.limitLocked(t.deadline)
-		case c.isToStop():
-			c.beginLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message, parts: []*Termination{t}})
 		}
 	}
 }
 
-// settleLocked ends the termination once all of its containers have ended. It gives
-// what was under way until then, else nil.
-func (t *Termination) settleLocked() *active {
+// settleLocked ends the termination once all of its containers have ended, and gives its
+// outcome then, else "".
+func (t *Termination) settleLocked() (outcome Outcome) {
 	a := t.active
 	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.run != nil }) {
-		return nil
+		return ""
 	}
-	result := t.resultLocked()
-	t.active, t.endedAt = nil, time.Now().UnixNano()
-	t.records = make([]record, len(result.Containers))
-	exceeded := false
-	for i, c := range result.Containers {
-		t.records[i] = recordOf(c)
-		exceeded = exceeded || c.Outcome == GraceExceeded
-	}
-	for _, c := range a.containers {
+	t.active, t.endedAt, t.records = nil, time.Now().UnixNano(), make([]record, len(a.containers))
+	outcome, exceeded := Graceful, false
+	for i, c := range a.containers {
+		t.records[i] = recordOf(&c.result)
+		outcome, exceeded = outcome.orWorse(c.result.Outcome), exceeded || c.result.Outcome == GraceExceeded
 		c.obsolete = !c.isPartOf(t.table.current) // which may be a later one
 	}
 	metrics := t.table.terminator.opts.Metrics
-	metrics.PodTerminated(string(result.Outcome()), time.Since(a.began))
+	metrics.PodTerminated(string(outcome), time.Since(a.began))
 	if exceeded {
 		metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return a
+	return outcome
 }
 
 // isStuck tells whether a container of an ended termination may run.
@@ -194,31 +188,24 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-t.Done():
 	case <-ctx.Done():
-		if running := t.stillRunning(ctx); running != nil {
-			t.recordOverdue(ctx)
-			return t.Result(), running
-		}
 	}
-	result := t.Result()
-	return result, result.Err()
-}
-
-// stillRunning is the error of a caller that stops waiting, nil if the termination has
-// ended.
-func (t *Termination) stillRunning(ctx context.Context) error {
 	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	if t.active == nil {
-		return nil
+	result, a, deadline := t.resultLocked(), t.active, t.deadline.at()
+	t.table.mu.Unlock()
+	if a == nil {
+		return result, result.Err()
 	}
-	var names []string
-	for _, c := range t.active.containers {
-		if c.run != nil && c.result.Outcome == "" {
-			names = append(names, c.fullName())
+	if time.Since(deadline) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
+		t.table.terminator.record(ctx, a.pod, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+	}
+	running := &StillRunningError{Cause: context.Cause(ctx)}
+	for _, c := range result.Containers {
+		if c.Outcome == "" {
+			running.Containers = append(running.Containers, fullName(a.pod, c.Name))
 		}
 	}
-	slices.Sort(names)
-	return &StillRunningError{Containers: names, Cause: context.Cause(ctx)}
+	slices.Sort(running.Containers)
+	return result, running
 }
 
 // Result is what became of the containers so far: those of the request first. It is a
@@ -231,15 +218,13 @@ func (t *Termination) Result() Result {
 
 func (t *Termination) resultLocked() Result {
 	result := Result{GracePeriodSeconds: t.deadline.granted}
-	if t.active == nil {
-		for _, r := range t.records {
-			result.Containers = append(result.Containers, r.unpack())
+	for i := range t.records {
+		result.Containers = append(result.Containers, t.records[i].unpack())
+	}
+	if t.active != nil {
+		for _, c := range t.active.containers {
+			result.Containers = append(result.Containers, c.result)
 		}
-		return result
 	}
-	for _, c := range t.active.containers {
-		result.Containers = append(result.Containers, c.result)
-	}
-	result.Containers = append(result.Containers, t.active.unknown...)
 	return result
 }

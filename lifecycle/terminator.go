@@ -145,10 +145,10 @@ func (o TerminatorOptions) validate() error {
 // containers [LeftRunning]. The termination of a nil pod has ended with an error.
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if pod == nil {
-		refused := recordOf(ContainerResult{Outcome: RuntimeStuck, Err: errNoPod})
+		refused := recordOf(&ContainerResult{Outcome: RuntimeStuck, Err: errNoPod})
 		return &Termination{table: &podTable{terminator: tr}, records: []record{refused}}
 	}
-	p := tr.lock(pod)
+	p := tr.lock(podKey(pod), true)
 	t, begun := p.terminateLocked(ctx, pod, req)
 	p.unlock()
 	if begun != nil {
@@ -168,7 +168,7 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // Termination finds the termination of a pod that is under way, or that has ended and
 // was not forgotten. For a pod without UID, uid is "NAMESPACE/NAME".
 func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
-	p := tr.lockKnown(uid)
+	p := tr.lock(uid, false)
 	if p == nil {
 		return nil, false
 	}
@@ -181,7 +181,7 @@ func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
 // "NAMESPACE/NAME". What is under way is not forgotten: a termination goes on, and what
 // is being started or stopped becomes a part of the next one.
 func (tr *Terminator) Forget(uid types.UID) {
-	if p := tr.lockKnown(uid); p != nil {
+	if p := tr.lock(uid, false); p != nil {
 		p.current = nil
 		for _, c := range p.containers {
 			c.obsolete = true
