@@ -27,7 +27,6 @@ type run struct {
 	hookOnly bool         // it has exited: only its hook is run
 	part     *Termination // that the container is a part of, the last of several; nil: it was killed alone
 	hook     preStop
-	stop     stop
 }
 
 // walk ends a container.
@@ -57,7 +56,7 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 	if r.unseen && isClosed(r.askExitLocked(r.ctx)) {
 		return NotFound, nil
 	}
-	r.tellLocked()
+	r.announceLocked()
 	atTurn := r.table.terminator.opts.HookTiming == HooksAtTurn
 	if !atTurn {
 		r.preStopLocked()
@@ -134,9 +133,7 @@ func (r *run) finishLocked() {
 	for t := r.part; t != nil && t.active != nil; {
 		a := t.active
 		if outcome := t.settleLocked(); outcome != "" {
-			r.table.asideLocked(func() {
-				klog.FromContext(a.ctx).V(1).Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
-			})
+			r.table.asideLocked(func() { a.logEnd(outcome) })
 		}
 		t = a.older
 	}
@@ -148,13 +145,14 @@ func (r *run) closeLocked() {
 	r.cancel(ErrTerminating)
 }
 
-// tellLocked records, once, the event that a container is about to be stopped. Container
+// announceLocked records, once, the event that a container is about to be stopped. Container
 // IDs have no place in events, and become the name, as in the kubelet.
-func (r *run) tellLocked() {
-	if r.told {
+func (r *run) announceLocked() {
+	told := r.told
+	r.told = true
+	if told || r.table.terminator.opts.Events == nil {
 		return
 	}
-	r.told = true
 	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
 	r.recordLocked(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
 }
@@ -167,9 +165,8 @@ func (r *run) recordLocked(eventtype, reason, message string) {
 	}
 	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
 	moment := time.Now().Add(abandonAfter)
-	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, func() time.Time {
-		return slices.MaxFunc([]time.Time{moment, r.endOfGrace()}, time.Time.Compare)
-	}, nil)
+	until := func() time.Time { return later(moment, r.endOfGrace()) }
+	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, until, nil)
 }
 
 // eventLocked calls the recorder, and tells in recorded when it has returned. What goes

@@ -20,7 +20,8 @@ const (
 
 // stop asks the runtime to end one container, until it has, or is given up.
 type stop struct {
-	run      *run
+	*run
+
 	began    time.Time
 	last     stopCall      // the last call
 	counted  bool          // it is counted on: it has neither failed nor is it silent
@@ -31,6 +32,7 @@ type stop struct {
 	silent   bool          // one was silent
 	forced   bool          // one had a timeout of 0
 	failures int
+	told     bool  // of the first one
 	err      error // the last one
 	outcome  Outcome
 }
@@ -61,49 +63,32 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // stopLocked stops a container.
 func (r *run) stopLocked() (Outcome, error) {
-	s := &r.stop
-	*s = stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
+	s := &stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
 	r.result.Phase = PhaseStopping
-	told := false
-	for s.proceedLocked(time.Now()); s.outcome == ""; s.proceedLocked(time.Now()) {
+	for s.proceedLocked(); s.outcome == ""; s.proceedLocked() {
 		failures := s.failures
-		if failures > 0 && !told {
-			told = true
-			err := s.err
-			if r.table.failing++; r.table.failing == 1 { // one event for all of a pod that fail at once
-				r.eventLocked(r.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
-			}
-			r.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
+		if failures > 0 && !s.told {
+			s.tellLocked()
 		}
 		r.table.waitLocked(func() bool {
 			return s.outcome != "" || s.failures != failures || s.seen != r.deadline || r.table.closed
 		}, s.next, nil)
 	}
 	r.result.Stopping = time.Since(s.began)
-	if told {
-		r.table.failing--
-	}
-	switch err := s.err; {
-	case s.outcome == RuntimeStuck:
-		r.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
-	case told && s.outcome != LeftRunning:
-		r.logLocked(func(l klog.Logger) {
-			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
-		})
-	}
-	if s.failures > 1 {
-		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
+	if s.failures > 0 {
+		s.settleLocked()
 	}
 	return s.outcome, s.err
 }
 
 // proceedLocked asks the runtime if what was asked of it is not enough, and gives up.
-func (s *stop) proceedLocked(now time.Time) {
-	d, isStuck := s.run.deadline, !now.Before(s.giveUpAt())
+func (s *stop) proceedLocked() {
+	now := time.Now()
+	isStuck := !now.Before(s.giveUpAt())
 	switch {
 	case s.outcome != "":
 		return
-	case s.run.table.closed:
+	case s.table.closed:
 		s.outcome = LeftRunning
 		return
 	case s.counted && !now.Before(s.last.silentAt), isStuck && s.err == nil:
@@ -115,16 +100,16 @@ func (s *stop) proceedLocked(now time.Time) {
 	switch {
 	case isStuck:
 		s.outcome = RuntimeStuck
-	case !s.counted && !now.Before(s.due), s.counted && s.seen != d:
-		s.askLocked(now, d)
+	case !s.counted && !now.Before(s.due), s.counted && s.seen != s.deadline:
+		s.askLocked(now)
 	}
-	s.seen = d
+	s.seen = s.deadline
 }
 
 // askLocked calls StopContainer, beside calls that have not been answered, unless the
 // last of those kills the container in time.
-func (s *stop) askLocked(now time.Time, d deadline) {
-	seconds := d.left()
+func (s *stop) askLocked(now time.Time) {
+	seconds := s.deadline.left()
 	if s.silent {
 		seconds = 0
 	}
@@ -132,11 +117,10 @@ func (s *stop) askLocked(now time.Time, d deadline) {
 	if s.counted && !killAt.Before(s.last.killAt) {
 		return
 	}
-	call := stopCall{number: s.last.number + 1, timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
-	s.last, s.counted = call, true
-	s.forced = s.forced || seconds == 0
-	ctx, id, runtime := s.run.ctx, s.run.result.ID, s.run.table.terminator.opts.Runtime
-	s.run.spawnLocked(ctx, "runtime", func() error {
+	s.last = stopCall{number: s.last.number + 1, timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
+	s.counted, s.forced = true, s.forced || seconds == 0
+	call, ctx, id, runtime := s.last, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
+	s.spawnLocked(ctx, "runtime", func() error {
 		return runtime.StopContainer(ctx, id, seconds)
 	}, func(err error) { s.answeredLocked(call, err) })
 }
@@ -151,14 +135,14 @@ func (s *stop) answeredLocked(call stopCall, err error) {
 		killAt = earlier(killAt, s.last.killAt)
 	}
 	switch {
-	case s.outcome != "" || s.run.table.closed:
+	case s.outcome != "" || s.table.closed:
 	case err == nil && s.forced:
 		s.outcome = Forced
 	case err == nil && time.Now().Before(killAt):
 		s.outcome = Graceful
 	case err == nil:
 		s.outcome = GraceExceeded
-		s.run.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
+		s.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
 	case errors.Is(err, ErrContainerNotFound):
 		s.outcome = NotFound
 	default:
@@ -173,25 +157,59 @@ func (s *stop) answeredLocked(call stopCall, err error) {
 
 // next is when there is something to do if nothing is heard until then.
 func (s *stop) next() time.Time {
-	if !s.counted {
-		return earlier(s.due, s.giveUpAt())
+	if s.counted {
+		return earlier(s.last.silentAt, s.giveUpAt())
 	}
-	return earlier(s.last.silentAt, s.giveUpAt())
+	return earlier(s.due, s.giveUpAt())
 }
 
 // giveUpAt is when the container cannot be helped. One that is asked for again long
 // after its deadline has as much time.
 func (s *stop) giveUpAt() time.Time {
-	from := s.run.deadline.at()
-	if from.Before(s.began) {
-		from = s.began
+	return later(s.deadline.at(), s.began).Add(s.table.terminator.opts.GiveUp)
+}
+
+// tellLocked makes the first failure known: one log line for each container, one
+// event for all of a pod that fail at the same time, whose recorder is not waited for.
+func (s *stop) tellLocked() {
+	err := s.err
+	s.told = true
+	if s.table.failing++; s.table.failing == 1 {
+		s.eventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
-	return from.Add(s.run.table.terminator.opts.GiveUp)
+	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
+}
+
+// settleLocked makes the end known of what has failed.
+func (s *stop) settleLocked() {
+	if s.told {
+		s.table.failing--
+	}
+	switch err := s.err; s.outcome {
+	case LeftRunning:
+	case RuntimeStuck:
+		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
+	default:
+		s.logLocked(func(l klog.Logger) {
+			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
+		})
+	}
+	if s.failures > 1 {
+		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
+	}
 }
 
 // earlier gives the earlier of two moments.
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// later gives the later of two moments.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return b
 	}
 	return a

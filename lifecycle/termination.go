@@ -120,6 +120,13 @@ func (t *Termination) settleLocked() (outcome Outcome) {
 	return outcome
 }
 
+// logEnd logs the end of a termination.
+func (a *active) logEnd(outcome Outcome) {
+	if logger := klog.FromContext(a.ctx).V(1); logger.Enabled() {
+		logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
+	}
+}
+
 // isStuck tells whether a container of an ended termination may run.
 func (t *Termination) isStuck() bool {
 	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
