@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // container is one container in the table of its pod, whose mutex guards it.
@@ -114,15 +116,18 @@ func (c *container) rest() {
 
 // spawnLocked calls code of the embedder's for a container in a goroutine of its own,
 // which Close waits for. What it gives is handed to then, which has the table.
-func (c *container) spawnLocked(ctx context.Context, what string, do func() error, then func(error)) {
+func (c *container) spawnLocked(ctx context.Context, what string, do func() error, then func(error)) (returned *bool) {
 	c.calls++
-	go c.call(ctx, what, c.pod, do, then)
+	returned = new(bool)
+	go c.call(ctx, what, c.pod, do, then, returned)
+	return returned
 }
 
-func (c *container) call(ctx context.Context, what string, pod *v1.Pod, do func() error, then func(error)) {
+func (c *container) call(ctx context.Context, what string, pod *v1.Pod, do func() error, then func(error), returned *bool) {
 	guarded(ctx, what, pod, c.result.Name, do, func(err error) {
 		c.table.mu.Lock()
 		then(err)
+		*returned = true
 		c.rest()
 	})
 }
@@ -163,17 +168,13 @@ func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) 
 		return nil
 	}
 	var watched <-chan struct{}
-	answered := false
-	c.spawnLocked(ctx, "exit watcher", func() error {
+	answered := c.spawnLocked(ctx, "exit watcher", func() error {
 		watched = exits.Exited(id)
 		return nil
-	}, func(err error) {
-		c.noteLocked(err)
-		answered, exited = true, watched
-	})
-	c.table.waitLocked(func() bool { return answered || c.table.closed }, c.endOfGrace, nil)
-	if !answered {
-		return nil
+	}, c.noteLocked)
+	c.table.waitLocked(func() bool { return *answered || c.table.closed }, c.endOfGrace, nil)
+	if *answered {
+		exited = watched
 	}
 	return exited
 }
@@ -190,3 +191,60 @@ func isClosed(c <-chan struct{}) bool {
 
 // fullName names a container as [StillRunningError] does.
 func fullName(pod *v1.Pod, name string) string { return pod.Namespace + "/" + pod.Name + "/" + name }
+
+// timerLag is how late a timer may come. A StopContainer that is asked for so long
+// after the deadline still has the whole floor.
+const timerLag = 100 * time.Millisecond
+
+// deadline is when the grace of a pod, or of one of its containers, is over. It only
+// moves earlier.
+type deadline struct {
+	granted   int64     // seconds, which may be 0 or less for a single container
+	since     time.Time // from when they count
+	shortened bool      // they are not what was granted first
+}
+
+// grant is the deadline of a grace that begins now.
+func grant(seconds int64) deadline { return deadline{granted: seconds, since: time.Now()} }
+
+func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(d.granted)) }
+
+func (d deadline) isOver() bool { return !time.Now().Before(d.at()) }
+
+// left is the timeout that a StopContainer has now, in seconds: what was used is
+// truncated to whole seconds, once. The floor counts from the deadline on, so that a
+// stop which has to be asked for again after it gets what is left of the floor, and
+// then 0.
+func (d deadline) left() int64 {
+	left := graceperiod.Remaining(d.granted, time.Since(d.since))
+	late := time.Since(d.at())
+	if late < timerLag {
+		return left
+	}
+	floor := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
+	return min(left, int64(max(floor-late, 0)/time.Second))
+}
+
+// cause is why what the deadline ends is ended.
+func (d deadline) cause() Cause {
+	if d.shortened {
+		return Shortened
+	}
+	return GraceSpent
+}
+
+// graceContext is a context whose deadline is that of its container at the time of
+// asking: it moves earlier when the grace is shortened. It ends with a [Cause], at the
+// deadline or before it.
+type graceContext struct {
+	context.Context
+
+	container *container
+}
+
+// Deadline is when the grace of the container is over.
+func (g *graceContext) Deadline() (time.Time, bool) {
+	g.container.table.mu.Lock()
+	defer g.container.table.mu.Unlock()
+	return g.container.deadline.at(), true
+}

@@ -183,23 +183,22 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 		return false, AgentStopping
 	}
 	c, handler := p.nameLocked(pod, named), spec.Lifecycle.PostStart
-	returned := false
-	c.spawnLocked(ctx, "hook", func() error {
+	returned := c.spawnLocked(ctx, "hook", func() error {
 		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
 	}, func(said error) {
-		returned, err = true, said
+		err = said
 		c.obsolete = c.obsolete || c.cancelStart == nil && c.run == nil && !c.started && !c.hooked && c.result.Outcome == ""
 	})
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep {
 		exited = c.askExitLocked(ctx)
 	}
-	p.waitLocked(func() bool { return returned || p.closed || c.hasEnded() }, c.endOfGrace, exited)
-	if !returned {
+	p.waitLocked(func() bool { return *returned || p.closed || c.hasEnded() }, c.endOfGrace, exited)
+	if !*returned {
 		cut(c.whyOverLocked(exited))
 	}
-	p.waitLocked(func() bool { return returned }, nil, nil)
+	p.waitLocked(func() bool { return *returned }, nil, nil)
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil, errors.Is(cause, ContainerExited):

@@ -3,15 +3,20 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
 )
 
 // mostDrained is how much of a response's body is read, in bytes, before the
@@ -29,33 +34,34 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	if err != nil || resp == nil { // no error and no response: a doer of a test, in the kubelet a success too
 		return err
 	}
-	discard(resp)
+	// A short body is read to its end, so that the server is not cut off in the middle of
+	// it. The answer has come already: what goes wrong in its body is no failure.
+	if resp.Body != nil && resp.ContentLength <= mostDrained {
+		_, _ = io.CopyN(io.Discard, resp.Body, mostDrained) // see above
+	}
+	if resp.Body != nil { // else it is not from net/http
+		_ = resp.Body.Close() // see above
+	}
 	if r.FailOnHTTPStatus && resp.StatusCode/100 != 2 {
 		return fmt.Errorf("unexpected HTTP status: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return nil
 }
 
-// discard reads a short body to its end, so that the server is not cut off in
-// the middle of it, and closes it. The answer has come already: what goes wrong
-// in its body is no failure of the hook.
-func discard(resp *http.Response) {
-	if resp.Body == nil {
-		return // not from net/http
-	}
-	if resp.ContentLength <= mostDrained {
-		_, _ = io.CopyN(io.Discard, resp.Body, mostDrained) // see above
-	}
-	_ = resp.Body.Close() // see above
-}
-
 // request is the kubelet's for the action: HTTP/1.1 always, as the protocol of an
 // action is for probes. Its URL is written out and parsed again, which gives a
-// path its leading slash.
+// path its leading slash. Of the headers, which may be repeated, an Accept that is listed
+// as empty is not sent at all.
 func (r *handlerRunner) request(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
-	host, err := r.host(ctx, pod, action.Host)
+	host, err := action.Host, error(nil)
+	if host == "" {
+		host, err = r.PodIP(ctx, pod)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if host == "" {
+		return nil, fmt.Errorf("failed to find networking container: %s", podText(pod))
 	}
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -66,24 +72,20 @@ func (r *handlerRunner) request(ctx context.Context, pod *v1.Pod, container *v1.
 	if err != nil {
 		return nil, err
 	}
-	req.Header = r.headers(action.HTTPHeaders)
+	req.Header = http.Header{}
+	for _, header := range action.HTTPHeaders {
+		req.Header.Add(header.Name, header.Value)
+	}
 	req.Host = req.Header.Get("Host")
+	for name, usual := range map[string]string{"User-Agent": r.UserAgent, "Accept": "*/*"} {
+		if _, listed := req.Header[name]; !listed {
+			req.Header.Set(name, usual)
+		}
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Del("Accept")
+	}
 	return req, nil
-}
-
-// host is the one that the action names, else the pod's address.
-func (r *handlerRunner) host(ctx context.Context, pod *v1.Pod, named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	ip, err := r.PodIP(ctx, pod)
-	if err != nil {
-		return "", err
-	}
-	if ip == "" {
-		return "", fmt.Errorf("failed to find networking container: %s", podText(pod))
-	}
-	return ip, nil
 }
 
 // statusIP is the first address in the pod's status, "" if it has none.
@@ -100,11 +102,15 @@ func statusIP(_ context.Context, pod *v1.Pod) (string, error) {
 
 // portOf resolves a port as the kubelet's ResolveContainerPort does: a string is
 // the name of one of the container's ports, else a number.
-func portOf(port intstr.IntOrString, container *v1.Container) (int, error) {
-	number := int(port.IntVal)
-	if port.Type == intstr.String {
-		var err error
-		if number, err = namedPort(port.StrVal, container); err != nil {
+func portOf(port intstr.IntOrString, container *v1.Container) (number int, err error) {
+	named := func(p v1.ContainerPort) bool { return p.Name == port.StrVal }
+	if number = int(port.IntVal); port.Type == intstr.String {
+		if container == nil {
+			container = &v1.Container{}
+		}
+		if i := slices.IndexFunc(container.Ports, named); i >= 0 {
+			number = int(container.Ports[i].ContainerPort)
+		} else if number, err = strconv.Atoi(port.StrVal); err != nil {
 			return 0, err
 		}
 	}
@@ -112,19 +118,6 @@ func portOf(port intstr.IntOrString, container *v1.Container) (int, error) {
 		return 0, fmt.Errorf("invalid port number: %v", number)
 	}
 	return number, nil
-}
-
-// namedPort looks for name among the container's ports before it reads it as a
-// number.
-func namedPort(name string, container *v1.Container) (int, error) {
-	if container != nil {
-		for i := range container.Ports {
-			if container.Ports[i].Name == name {
-				return int(container.Ports[i].ContainerPort), nil
-			}
-		}
-	}
-	return strconv.Atoi(name)
 }
 
 // hookURL has the action's path, query and fragment; a path that is no URL
@@ -140,20 +133,76 @@ func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 	return u
 }
 
-// headers are those of the action, repeated ones included. An Accept that is
-// listed as empty is not sent at all.
-func (r *handlerRunner) headers(listed []v1.HTTPHeader) http.Header {
-	headers := http.Header{}
-	for _, header := range listed {
-		headers.Add(header.Name, header.Value)
+// send sends a request, and once more over HTTP, without the credentials that this would
+// give away, if an HTTPS server turns out to speak plain HTTP; that is known by the text,
+// as in the kubelet, since a doer need not be of net/http. It returns the first answer it
+// gets. A retry that fails leaves the first error, which names the cause, and is only
+// logged.
+func (r *handlerRunner) send(req *http.Request, pod *v1.Pod) (*http.Response, error) {
+	resp, err := r.HTTP.Do(req)
+	var urlErr *url.Error
+	if !errors.As(err, &urlErr) || !strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client") {
+		return resp, err
 	}
-	if _, ok := headers["User-Agent"]; !ok {
-		headers.Set("User-Agent", r.UserAgent)
+	plain := req.Clone(req.Context())
+	plain.URL.Scheme = "http"
+	plain.Header.Del("Authorization")
+	resp, retryErr := r.HTTP.Do(plain)
+	if retryErr != nil {
+		klog.FromContext(req.Context()).V(1).Info("HTTPS lifecycle hook was answered in HTTP, and the retry with HTTP failed", "pod", klog.KObj(pod), "host", req.URL.Host, "err", retryErr)
+		return nil, err
 	}
-	if _, ok := headers["Accept"]; !ok {
-		headers.Set("Accept", "*/*")
-	} else if headers.Get("Accept") == "" {
-		headers.Del("Accept")
+	r.Metrics.HTTPFallback()
+	if r.Events != nil && pod != nil {
+		r.Events.Event(pod, v1.EventTypeWarning, "LifecycleHTTPFallback",
+			fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", req.URL.Host))
 	}
-	return headers
+	return resp, nil
+}
+
+// HTTPDoer sends an HTTP request; *http.Client is one. See
+// [HandlerRunnerOptions] for what is asked of it.
+type HTTPDoer interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// hookClient is the client of httpGet hooks. Nothing of a request is left when
+// its context has ended.
+type hookClient struct{ client *http.Client }
+
+// newHTTPClient has the kubelet's rules: a container's certificate proves
+// nothing, and no proxy stands between an agent and its pods. A nil dial is that
+// of net.
+func newHTTPClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) HTTPDoer {
+	return hookClient{&http.Client{
+		Transport: &http.Transport{
+			DialContext:       dial,
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: no CA signs for pods
+		},
+		CheckRedirect: onSameHost,
+	}}
+}
+
+// Do implements [HTTPDoer]. Once a request has failed the transport is told to
+// give up its connections, because net/http goes on to dial, and to shake hands,
+// for a request that was cancelled meanwhile.
+func (c hookClient) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.client.Do(req)
+	if err != nil {
+		c.client.CloseIdleConnections()
+	}
+	return resp, err
+}
+
+// onSameHost follows redirects within the host that was asked first. One that
+// leads elsewhere is itself the answer (the kubelet's RedirectChecker).
+func onSameHost(req *http.Request, via []*http.Request) error {
+	if req.URL.Hostname() != via[0].URL.Hostname() {
+		return http.ErrUseLastResponse
+	}
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // run is the way of one container to its end, as in the kubelet's killContainer: one
@@ -160,29 +161,23 @@ func (r *run) announceLocked() {
 // recordLocked records an event on a container and waits for the recorder, which may be
 // slow, until the grace is over, and a moment at least.
 func (r *run) recordLocked(eventtype, reason, message string) {
-	if r.table.terminator.opts.Events == nil {
-		return
-	}
 	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
 	moment := time.Now().Add(abandonAfter)
 	until := func() time.Time { return later(moment, r.endOfGrace()) }
 	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, until, nil)
 }
 
-// eventLocked calls the recorder, and tells in recorded when it has returned. What goes
-// wrong is an error of the container's.
+// eventLocked calls the recorder, if there is one, and tells in recorded when that has
+// returned. What goes wrong is an error of the container's.
 func (r *run) eventLocked(object runtime.Object, eventtype, reason, message string) (recorded *bool) {
-	recorded = new(bool)
-	if events := r.table.terminator.opts.Events; events != nil {
-		r.spawnLocked(r.ctx, "event recorder", func() error {
-			events.Event(object, eventtype, reason, message)
-			return nil
-		}, func(err error) {
-			r.noteLocked(err)
-			*recorded = true
-		})
+	events := r.table.terminator.opts.Events
+	if events == nil {
+		return ptr.To(true)
 	}
-	return recorded
+	return r.spawnLocked(r.ctx, "event recorder", func() error {
+		events.Event(object, eventtype, reason, message)
+		return nil
+	}, r.noteLocked)
 }
 
 // logLocked logs about a container, without its table: a logger may block.

@@ -52,33 +52,26 @@ func (p *podTable) asideLocked(do func()) {
 // the time that at gives, which may move, or until alarm is closed. A nil at, and a
 // zero time, mean that there is no limit.
 func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-chan struct{}) {
-	var timer *time.Timer
 	for over := false; !over && !ready(); {
-		if p.changed == nil {
-			p.changed = make(chan struct{})
-		}
-		changed, left := p.changed, time.Duration(math.MaxInt64)
+		left := time.Duration(math.MaxInt64)
 		if at != nil && !at().IsZero() {
 			left = time.Until(at())
 		}
 		if left <= 0 {
-			break
+			return
 		}
-		if timer != nil {
-			timer.Reset(left)
-		} else if left < math.MaxInt64 {
-			timer = time.AfterFunc(left, p.wake)
+		if p.changed == nil {
+			p.changed = make(chan struct{})
 		}
+		changed, timer := p.changed, time.AfterFunc(left, p.wake)
 		p.mu.Unlock()
 		select {
 		case <-changed:
 		case <-alarm:
 			over = true
 		}
-		p.mu.Lock()
-	}
-	if timer != nil {
 		timer.Stop()
+		p.mu.Lock()
 	}
 }
 
