@@ -47,11 +47,13 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 		return ContainerResult{Name: named.Name, ID: named.ID}, errNoPod
 	}
 	if named.ID == "" {
-		return ContainerResult{Name: named.Name}, unknownContainer(named.Name).Err
+		return ContainerResult{Name: named.Name}, unknownContainer(nil, named.Name).result.Err
 	}
 	p := tr.lock(podKey(pod), true)
 	defer p.unlock()
-	p.reviveLocked()
+	if p.current != nil && p.current.active == nil {
+		p.reviveLocked()
+	}
 	c := p.nameLocked(pod, named)
 	c.killLocked(ctx, pod, req, hookOnly)
 	p.tidyLocked()

@@ -83,10 +83,10 @@ func (r role) mustWaitFor(other role) bool {
 // Its outcome is [RuntimeStuck]. A pod that is Pending, Succeeded or Failed runs none.
 var ErrUnknownContainers = errors.New("it is not known which containers run")
 
-// unknownContainer is the result of one such container.
-func unknownContainer(name string) ContainerResult {
+// unknownContainer is one such container, which is not in its pod's table.
+func unknownContainer(p *podTable, name string) *container {
 	err := fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
-	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}
+	return &container{table: p, result: ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}}
 }
 
 // statusesOf are the statuses of all containers of a pod, which are large, in place.

@@ -140,12 +140,25 @@ type Result struct {
 	Containers []ContainerResult
 }
 
-// severity orders outcomes from the best to the worst.
-func (o Outcome) severity() int { return slices.Index(outcomes(), o) }
+// labels are the outcomes, the worse the later, "" for what has none yet, and then the
+// outcomes and causes of hooks.
+func labels() []string {
+	return []string{
+		string(Graceful), string(NotFound), string(GraceExceeded), string(Forced), string(RuntimeStuck), string(LeftRunning), "",
+		string(HookCompleted), string(HookFailed), string(HookCut), string(HookAbandoned), string(HookSkipped),
+		string(GraceSpent), string(Shortened), string(ContainerExited), string(AgentStopping),
+	}
+}
+
+// labelIndex finds one of the labels. Inlined it would put the list on the stack of each
+// goroutine that ends a container, several times, which then has to grow.
+//
+//go:noinline
+func labelIndex(label string) uint8 { return uint8(slices.Index(labels(), label)) }
 
 // orWorse gives the worse of two outcomes.
 func (o Outcome) orWorse(other Outcome) Outcome {
-	if other.severity() > o.severity() {
+	if labelIndex(string(other)) > labelIndex(string(o)) {
 		return other
 	}
 	return o
@@ -184,45 +197,31 @@ type record struct {
 	name, id                    string
 	granted                     int64
 	hookTook, waited, stopping  time.Duration
-	errs                        *recordErrors // nil: nothing went wrong
-	outcome, hookOutcome, cause uint8         // as indices
+	errs                        *[2]error // of the stop and the hook; nil: nothing went wrong
+	outcome, hookOutcome, cause uint8     // as indices of labels
 }
-
-type recordErrors struct{ stop, hook error }
-
-// The values of a result that a record has as indices.
-func outcomes() []Outcome {
-	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning, ""}
-}
-
-func hookOutcomes() []HookOutcome {
-	return []HookOutcome{"", HookCompleted, HookFailed, HookCut, HookAbandoned, HookSkipped}
-}
-
-func causes() []Cause { return []Cause{"", GraceSpent, Shortened, ContainerExited, AgentStopping} }
 
 func recordOf(r *ContainerResult) record {
 	packed := record{
 		name: r.Name, id: r.ID, granted: r.GrantedSeconds,
 		hookTook: r.Hook.Took, waited: r.Waited, stopping: r.Stopping,
-		outcome:     uint8(slices.Index(outcomes(), r.Outcome)),
-		hookOutcome: uint8(slices.Index(hookOutcomes(), r.Hook.Outcome)),
-		cause:       uint8(slices.Index(causes(), r.Hook.Cause)),
+		outcome: labelIndex(string(r.Outcome)), hookOutcome: labelIndex(string(r.Hook.Outcome)), cause: labelIndex(string(r.Hook.Cause)),
 	}
 	if r.Err != nil || r.Hook.Err != nil {
-		packed.errs = &recordErrors{stop: r.Err, hook: r.Hook.Err}
+		packed.errs = &[2]error{r.Err, r.Hook.Err}
 	}
 	return packed
 }
 
 func (r *record) unpack() ContainerResult {
+	all := labels()
 	result := ContainerResult{
 		Name: r.name, ID: r.id, Phase: PhaseEnded, GrantedSeconds: r.granted,
-		Outcome: outcomes()[r.outcome], Waited: r.waited, Stopping: r.stopping,
-		Hook: HookResult{Outcome: hookOutcomes()[r.hookOutcome], Took: r.hookTook, Cause: causes()[r.cause]},
+		Outcome: Outcome(all[r.outcome]), Waited: r.waited, Stopping: r.stopping,
+		Hook: HookResult{Outcome: HookOutcome(all[r.hookOutcome]), Took: r.hookTook, Cause: Cause(all[r.cause])},
 	}
 	if r.errs != nil {
-		result.Err, result.Hook.Err = r.errs.stop, r.errs.hook
+		result.Err, result.Hook.Err = r.errs[0], r.errs[1]
 	}
 	return result
 }

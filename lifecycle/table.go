@@ -157,7 +157,7 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 // to have exited. Those of which nobody knows whether they run, or their ID, are
 // added beside the table, as stuck; of a pod that is known to have ended no status is
 // asked for.
-func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*container {
+func (p *podTable) chooseLocked(pod *v1.Pod, req *Request, ended bool) []*container {
 	named := req.Containers
 	if named == nil {
 		named = ContainersOf(pod)
@@ -168,7 +168,7 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req Request, ended bool) []*contain
 	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
 		if n.ID == "" {
-			chosen = append(chosen, &container{table: p, pod: pod, result: unknownContainer(n.Name)})
+			chosen = append(chosen, unknownContainer(p, n.Name))
 		} else if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
 		}
@@ -204,10 +204,8 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod) (unknown []Container) {
 // tidyLocked removes those of them again that nobody has asked for.
 func (p *podTable) reviveLocked() {
 	t := p.current
-	if t == nil || t.active != nil {
-		return
-	}
-	for _, r := range t.records {
+	for i := range t.records {
+		r := &t.records[i]
 		known := func(c *container) bool { return c.result.ID == r.id }
 		if r.id != "" && !slices.ContainsFunc(p.containers, known) {
 			p.containers = append(p.containers, &container{

@@ -34,50 +34,62 @@ type active struct {
 }
 
 // terminateLocked begins the termination of a pod, or goes on with the one that there
-// is; begun is nil then.
-func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req Request) (t *Termination, begun *active) {
-	p.reviveLocked()
+// is.
+func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Request) *Termination {
 	defer p.tidyLocked()
-	t = p.current
-	underWay := t != nil && t.active != nil
-	ended := t != nil && !underWay && !t.isStuck()
-	chosen := p.chooseLocked(pod, req, ended)
+	switch t := p.current; {
+	case t == nil:
+		p.beginLocked(ctx, pod, req, p.chooseLocked(pod, req, false))
+	case t.active != nil:
+		t.joinLocked(pod, req)
+		t.takeLocked(p.chooseLocked(pod, req, false))
+	default:
+		p.beginAgainLocked(ctx, pod, req)
+	}
+	return p.current
+}
+
+// beginLocked begins a termination with a grace of its own.
+func (p *podTable) beginLocked(ctx context.Context, pod *v1.Pod, req *Request, chosen []*container) {
+	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
+	p.current = &Termination{table: p, deadline: grant(seconds), active: newActive(ctx, pod, req, chosen)}
+	p.current.takeLocked(chosen)
+}
+
+func newActive(ctx context.Context, pod *v1.Pod, req *Request, containers []*container) *active {
+	return &active{
+		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
+		began: time.Now(), containers: containers, done: make(chan struct{}),
+	}
+}
+
+// beginAgainLocked goes on where a termination has ended, if there is something to do or
+// to say: afresh if a container was started since, else under the old deadline and with
+// the results of those that have ended.
+func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Request) {
+	p.reviveLocked()
+	old := p.current
+	chosen := p.chooseLocked(pod, req, !old.isStuck())
 	isNews := func(c *container) bool {
 		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
 	}
 	startedSince := func(c *container) bool {
-		return c.run == nil && c.result.Outcome == "" && (c.began.IsZero() || !c.began.Before(time.Unix(0, t.endedAt)))
-	}
-	begin := func(until deadline, containers []*container) {
-		begun = &active{
-			ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
-			began: time.Now(), containers: containers, done: make(chan struct{}),
-		}
-		t = &Termination{table: p, deadline: until, active: begun}
-		p.current = t
+		return c.run == nil && c.result.Outcome == "" && (c.began.IsZero() || !c.began.Before(time.Unix(0, old.endedAt)))
 	}
 	switch {
-	case underWay:
-		t.joinLocked(pod, req)
-	case ended && !slices.ContainsFunc(chosen, isNews):
-		return t, nil
-	case t == nil || slices.ContainsFunc(chosen, startedSince): // afresh
-		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) })
-		begin(grant(seconds), chosen)
-	default: // under the old deadline, with the results of those that have ended
-		begin(t.deadline, slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool {
-			return !c.hasEnded() || c.result.ID == ""
-		}))
-		t.joinLocked(pod, req)
+	case !old.isStuck() && !slices.ContainsFunc(chosen, isNews):
+	case slices.ContainsFunc(chosen, startedSince):
+		p.beginLocked(ctx, pod, req, slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) }))
+	default:
+		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() || c.result.ID == "" })
+		p.current = &Termination{table: p, deadline: old.deadline, active: newActive(ctx, pod, req, ended)}
+		p.current.joinLocked(pod, req)
+		p.current.takeLocked(chosen)
 	}
-	t.takeLocked(chosen)
-	t.settleLocked()
-	return t, begun
 }
 
 // takeLocked makes containers a part of the termination, and sends those on their way
-// that are not.
+// that are not. Where there are none it ends.
 func (t *Termination) takeLocked(chosen []*container) {
 	a := t.active
 	for _, c := range chosen {
@@ -95,6 +107,7 @@ func (t *Termination) takeLocked(chosen []*container) {
 			c.limitLocked(t.deadline)
 		}
 	}
+	t.settleLocked()
 }
 
 // settleLocked ends the termination once all of its containers have ended, and gives its
@@ -168,7 +181,7 @@ func (t *Termination) shortenLocked(seconds int64) bool {
 }
 
 // joinLocked shortens a termination if a further request for it asks for less.
-func (t *Termination) joinLocked(pod *v1.Pod, req Request) {
+func (t *Termination) joinLocked(pod *v1.Pod, req *Request) {
 	if seconds, shortened := graceperiod.ForPod(pod, t.deadline.granted, req.GracePeriodSeconds); shortened {
 		t.shortenLocked(seconds)
 	}

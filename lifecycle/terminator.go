@@ -148,18 +148,20 @@ func (o TerminatorOptions) validate() error {
 // containers [LeftRunning]. The termination of a nil pod has ended with an error.
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if pod == nil {
-		refused := recordOf(&ContainerResult{Outcome: RuntimeStuck, Err: errNoPod})
-		return &Termination{table: &podTable{terminator: tr}, records: []record{refused}}
+		return tr.refused()
+	}
+	if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
+		logger.Info("Terminating pod", "pod", klog.KObj(pod))
 	}
 	p := tr.lock(podKey(pod), true)
-	t, begun := p.terminateLocked(ctx, pod, req)
-	p.unlock()
-	if begun != nil {
-		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-			logger.Info("Terminating pod", "pod", klog.KObj(pod), "containers", len(begun.containers))
-		}
-	}
-	return t
+	defer p.unlock()
+	return p.terminateLocked(ctx, pod, &req)
+}
+
+// refused is the termination of no pod.
+func (tr *Terminator) refused() *Termination {
+	result := ContainerResult{Outcome: RuntimeStuck, Err: errNoPod}
+	return &Termination{table: &podTable{terminator: tr}, records: []record{recordOf(&result)}}
 }
 
 // KillPod terminates a pod, as [Terminator.Terminate] does, and waits for its end, as
