@@ -134,7 +134,11 @@ func (r *run) finishLocked() {
 	for t := r.part; t != nil && t.active != nil; {
 		a := t.active
 		if outcome := t.settleLocked(); outcome != "" {
-			r.table.asideLocked(func() { a.logEnd(outcome) })
+			r.table.asideLocked(func() {
+				logV1(a.ctx, func(l klog.Logger) {
+					l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
+				})
+			})
 		}
 		t = a.older
 	}

@@ -151,19 +151,15 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 	return c
 }
 
-// chooseLocked gives the containers that the termination of a pod is about: those of the
-// request, else those that run in the pod's status, and always those that are being
-// started or stopped, that got stuck, or that Start has started and that are not known
-// to have exited. Those of which nobody knows whether they run, or their ID, are
-// added beside the table, as stuck; of a pod that is known to have ended no status is
-// asked for.
-func (p *podTable) chooseLocked(pod *v1.Pod, req *Request, ended bool) []*container {
-	named := req.Containers
-	if named == nil {
-		named = ContainersOf(pod)
-		if !ended {
-			named = append(named, p.withoutStateLocked(pod)...)
-		}
+// chooseLocked gives the containers that the termination of a pod is about: those that the
+// request, or else the pod's status, names, and always those that are being started or
+// stopped, that got stuck, or that Start has started and that are not known to have
+// exited. Those that may run, though nobody knows that, or their ID, are added beside the
+// table, as stuck; the status is asked for them unless the request or an earlier end says
+// what runs.
+func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) []*container {
+	if byStatus {
+		named = append(named, p.withoutStateLocked(pod, named)...)
 	}
 	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
@@ -182,18 +178,19 @@ func (p *podTable) chooseLocked(pod *v1.Pod, req *Request, ended bool) []*contai
 	return chosen
 }
 
-// withoutStateLocked gives the main containers and sidecars of which neither the pod's
-// status nor the table says whether they run, though they may. Where Start has started
-// some, it has started all that run.
-func (p *podTable) withoutStateLocked(pod *v1.Pod) (unknown []Container) {
+// withoutStateLocked gives the main containers and sidecars, but for those that run, of
+// which neither the pod's status nor the table says whether they do, though they may.
+// Where Start has started some, it has started all that run.
+func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown []Container) {
 	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
 		return nil
 	}
 	for spec, role := range specsOf(pod) {
+		runs := func(c Container) bool { return c.Name == spec.Name }
 		known := func(c *container) bool {
 			return c.started || c.cancelStart != nil || c.result.Name == spec.Name && c.result.ID != ""
 		}
-		if role >= roleMain && !hasState(pod, spec.Name) && !slices.ContainsFunc(p.containers, known) {
+		if role >= roleMain && !slices.ContainsFunc(running, runs) && !slices.ContainsFunc(p.containers, known) && !hasState(pod, spec.Name) {
 			unknown = append(unknown, Container{Name: spec.Name})
 		}
 	}

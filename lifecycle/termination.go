@@ -35,16 +35,16 @@ type active struct {
 
 // terminateLocked begins the termination of a pod, or goes on with the one that there
 // is.
-func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Request) *Termination {
+func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) *Termination {
 	defer p.tidyLocked()
 	switch t := p.current; {
 	case t == nil:
-		p.beginLocked(ctx, pod, req, p.chooseLocked(pod, req, false))
+		p.beginLocked(ctx, pod, req, p.chooseLocked(pod, named, req.Containers == nil))
 	case t.active != nil:
 		t.joinLocked(pod, req)
-		t.takeLocked(p.chooseLocked(pod, req, false))
+		t.takeLocked(p.chooseLocked(pod, named, req.Containers == nil))
 	default:
-		p.beginAgainLocked(ctx, pod, req)
+		p.beginAgainLocked(ctx, pod, req, named)
 	}
 	return p.current
 }
@@ -66,10 +66,10 @@ func newActive(ctx context.Context, pod *v1.Pod, req *Request, containers []*con
 // beginAgainLocked goes on where a termination has ended, if there is something to do or
 // to say: afresh if a container was started since, else under the old deadline and with
 // the results of those that have ended.
-func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Request) {
+func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) {
 	p.reviveLocked()
 	old := p.current
-	chosen := p.chooseLocked(pod, req, !old.isStuck())
+	chosen := p.chooseLocked(pod, named, req.Containers == nil && old.isStuck())
 	isNews := func(c *container) bool {
 		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
 	}
@@ -133,13 +133,6 @@ func (t *Termination) settleLocked() (outcome Outcome) {
 	return outcome
 }
 
-// logEnd logs the end of a termination.
-func (a *active) logEnd(outcome Outcome) {
-	if logger := klog.FromContext(a.ctx).V(1); logger.Enabled() {
-		logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
-	}
-}
-
 // isStuck tells whether a container of an ended termination may run.
 func (t *Termination) isStuck() bool {
 	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
@@ -162,7 +155,9 @@ func (t *Termination) Shorten(seconds int64) bool {
 	shortened, a := t.shortenLocked(seconds), t.active
 	t.table.unlock()
 	if shortened {
-		klog.FromContext(a.ctx).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
+		logV1(a.ctx, func(l klog.Logger) {
+			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
+		})
 	}
 	return shortened
 }

@@ -150,12 +150,22 @@ func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *
 	if pod == nil {
 		return tr.refused()
 	}
-	if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-		logger.Info("Terminating pod", "pod", klog.KObj(pod))
+	named := req.Containers
+	if named == nil {
+		named = ContainersOf(pod)
 	}
 	p := tr.lock(podKey(pod), true)
-	defer p.unlock()
-	return p.terminateLocked(ctx, pod, &req)
+	t := p.terminateLocked(ctx, pod, &req, named)
+	p.unlock()
+	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
+	return t
+}
+
+// logV1 logs as the kubelet does, if anybody wants to know.
+func logV1(ctx context.Context, log func(klog.Logger)) {
+	if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
+		log(logger)
+	}
 }
 
 // refused is the termination of no pod.
