@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,18 +27,23 @@ import (
 )
 
 // TestRandomFaults terminates 10,000 random pods whose runtime fails, hangs, panics and
-// goes away at random, by callers who know nothing of each other: KillPod, KillContainer
-// and Forget. Two things must hold all the same: a container whose process runs is
-// never said to have ended, and no hook runs twice.
+// goes away at random, by callers who know nothing of each other: KillPod, KillContainer,
+// Start and Forget. Three things must hold all the same: a container whose process runs is
+// never said to have ended, no hook runs twice, and nothing runs on that a last KillPod
+// should have stopped.
 func TestRandomFaults(t *testing.T) {
 	const bubbles, pods = 50, 200
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
+	var starts int64
 	for i := range uint64(bubbles) {
 		synctest.Test(t, func(t *testing.T) {
-			newChaos(t, rand.New(rand.NewPCG(seed, i))).run(pods)
+			c := newChaos(t, rand.New(rand.NewPCG(seed, i)))
+			c.run(pods)
+			starts += c.starts.Load()
 		})
 	}
+	t.Logf("%d containers were started while their pods were killed", starts)
 }
 
 // chaos is a node on a bad day. Each pod has a runtime of its own.
@@ -46,16 +53,20 @@ type chaos struct {
 	random     *rand.Rand
 	terminator *lifecycle.Terminator
 	runtimes   map[string]*lifecycletest.Runtime // by pod
+	starts     atomic.Int64                      // that have brought a container up
 
 	mu    sync.Mutex
 	dice  *rand.Rand
-	hooks map[string]int // runs by container ID
+	hooks map[string]int                   // runs by container ID
+	known map[string][]lifecycle.Container // that were started, by pod
+	begun map[string]string                // starts that are under way, the pod by the ID
 }
 
 func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	c := &chaos{
 		T: t, random: random, dice: rand.New(rand.NewPCG(random.Uint64(), 0)),
-		runtimes: map[string]*lifecycletest.Runtime{}, hooks: map[string]int{},
+		runtimes: map[string]*lifecycletest.Runtime{}, hooks: map[string]int{}, known: map[string][]lifecycle.Container{},
+		begun: map[string]string{},
 	}
 	var err error
 	c.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
@@ -159,7 +170,7 @@ func (c *chaos) plan(name string) func() {
 	for i := range 2 + c.random.IntN(6) {
 		// Each actor has microseconds of its own, so that a list of what runs is true for a moment.
 		at := c.upTo(15) + time.Duration(i+1)*time.Microsecond
-		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(5)))
+		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(7)))
 	}
 	return func() {
 		var all sync.WaitGroup
@@ -169,7 +180,7 @@ func (c *chaos) plan(name string) func() {
 		all.Wait()
 		<-time.After(time.Minute)
 		c.killPod(ctx, pod, rt, nil)
-		for _, id := range running(pod, rt) {
+		for _, id := range c.running(pod, rt) {
 			require.Fail(c, "a container runs on", id.ID)
 		}
 	}
@@ -188,31 +199,73 @@ func (c *chaos) addContainer(pod *v1.Pod, rt *lifecycletest.Runtime, name string
 	} else {
 		pod.Spec.Containers = append(pod.Spec.Containers, spec)
 	}
-	rt.Start(pod.Name+"/"+name, lifecycletest.Script{
+	script := c.script()
+	script.ExitAfter = []time.Duration{0, 0, c.upTo(30)}[c.random.IntN(3)]
+	c.start(rt, pod, lifecycle.Container{Name: name, ID: pod.Name + "/" + name}, script)
+}
+
+// script is how a random container ends, or does not.
+func (c *chaos) script() lifecycletest.Script {
+	return lifecycletest.Script{
 		ExitAfterTerm: c.upTo(8), IgnoreTerm: c.random.IntN(5) == 0,
-		ExitAfter: []time.Duration{0, 0, c.upTo(30)}[c.random.IntN(3)],
 		HangStops: max(c.random.IntN(8)-5, 0), FailStops: max(c.random.IntN(8)-4, 0),
-	})
+	}
+}
+
+// start runs a container, and notes that it was.
+func (c *chaos) start(rt *lifecycletest.Runtime, pod *v1.Pod, named lifecycle.Container, script lifecycletest.Script) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rt.Start(named.ID, script)
+	c.known[pod.Name] = append(c.known[pod.Name], named)
 }
 
 // running are the containers of a pod that run now.
-func running(pod *v1.Pod, rt *lifecycletest.Runtime) []lifecycle.Container {
-	list := []lifecycle.Container{}
-	for _, specs := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range specs {
-			id := pod.Name + "/" + specs[i].Name
-			if _, exited := rt.ExitCode(id); !exited {
-				list = append(list, lifecycle.Container{Name: specs[i].Name, ID: id})
-			}
-		}
+func (c *chaos) running(pod *v1.Pod, rt *lifecycletest.Runtime) []lifecycle.Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.known[pod.Name]), func(named lifecycle.Container) bool {
+		_, exited := rt.ExitCode(named.ID)
+		return exited
+	})
+}
+
+// restart is an agent that starts a container which has exited; sidecars are started while
+// the pod is being terminated, too. The start takes a while, fails, panics, or does not
+// hear that it is to end.
+func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, name string, script lifecycletest.Script, takes time.Duration) {
+	if slices.ContainsFunc(c.running(pod, rt), func(named lifecycle.Container) bool { return named.Name == name }) {
+		return
 	}
-	return list
+	id := fmt.Sprintf("%s/%s-%d", pod.Name, name, takes) // takes are random enough
+	ended := make(chan struct{})
+	go func() { // a start that ends its goroutine ends its caller's
+		defer close(ended)
+		_ = c.terminator.Start(ctx, pod, name, func(ctx context.Context) (string, error) { // whatever it says
+			c.mu.Lock()
+			c.begun[id] = pod.Name
+			c.mu.Unlock()
+			c.stumble(20)
+			err := wait(ctx, takes)
+			if err != nil && !c.chance(3) || c.chance(8) {
+				return "", lifecycletest.ErrScripted
+			}
+			c.start(rt, pod, lifecycle.Container{Name: name, ID: id}, script)
+			c.starts.Add(1)
+			return id, nil
+		})
+	}()
+	<-ended
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.begun, id)
 }
 
 // actor does one thing to a pod at a time.
 func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
 	override := ptr.To(int64(c.random.IntN(20)))
 	name := "c" + strconv.Itoa(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
+	script, takes := c.script(), c.upTo(5)
 	return func() {
 		<-time.After(at)
 		switch what {
@@ -222,8 +275,10 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 			c.killPod(ctx, pod, rt, override)
 		case 2:
 			c.terminator.Forget(pod.UID)
+		case 3, 4:
+			c.restart(ctx, pod, rt, name, script, takes)
 		default:
-			for _, named := range running(pod, rt) {
+			for _, named := range c.running(pod, rt) {
 				if named.Name == name {
 					result, _ := c.terminator.KillContainer(ctx, pod, named, lifecycle.ContainerRequest{GracePeriodSeconds: override}) // the result has the error
 					c.judge(rt, result)
@@ -233,22 +288,36 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 	}
 }
 
-// killPod terminates a pod and judges the result.
+// killPod terminates a pod and judges the result. What comes up while it is terminated is
+// stopped with the others.
 func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, override *int64) {
-	list := running(pod, rt)
+	list := c.running(pod, rt)
+	due := slices.Clone(list)
+	c.mu.Lock()
+	for id, name := range c.begun {
+		if name == pod.Name {
+			due = append(due, lifecycle.Container{ID: id})
+		}
+	}
+	c.mu.Unlock()
 	result, _ := c.terminator.KillPod(ctx, pod, lifecycle.Request{Containers: list, GracePeriodSeconds: override}) // the result has the error
 	for _, container := range result.Containers {
 		c.judge(rt, container)
 	}
-	for _, named := range list {
-		_, exited := rt.ExitCode(named.ID)
-		require.True(c, exited || result.Outcome() == lifecycle.RuntimeStuck, "%s runs, and the pod is %s", named.ID, result.Outcome())
+	running := c.running(pod, rt)
+	for _, named := range due {
+		runs := slices.ContainsFunc(running, func(other lifecycle.Container) bool { return other.ID == named.ID })
+		require.True(c, !runs || result.Outcome() == lifecycle.RuntimeStuck, "%s runs, and the pod is %s", named.ID, result.Outcome())
 	}
 }
 
 // judge requires that a container which is said to have ended has.
 func (c *chaos) judge(rt *lifecycletest.Runtime, result lifecycle.ContainerResult) {
 	require.NotEmpty(c, result.Outcome)
+	if result.ID == "" {
+		require.Contains(c, []lifecycle.Outcome{lifecycle.NotFound, lifecycle.RuntimeStuck}, result.Outcome, "a start that gave no ID")
+		return
+	}
 	_, exited := rt.ExitCode(result.ID)
 	require.True(c, exited || result.Outcome == lifecycle.RuntimeStuck, "%s runs, and is %s", result.ID, result.Outcome)
 }

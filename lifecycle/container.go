@@ -19,16 +19,17 @@ type container struct {
 	table    *podTable
 	pod      *v1.Pod // as it was last seen
 	result   ContainerResult
-	deadline deadline  // of its stop, and of hooks meanwhile; zero: it was not to be stopped yet
-	began    time.Time // by the status of its pod, zero if that does not say
-	endedAt  time.Time // when nothing more was to be done about it
-	run      *run      // that stops it; nil: it is not being stopped
-	started  bool      // by [Terminator.Start]
-	hooked   bool      // its preStop hook has run, or has had its chance
-	told     bool      // its Killing event was recorded
-	unseen   bool      // Start has started it, and neither request nor status names it
-	obsolete bool      // it leaves the table as soon as nothing works for it
-	calls    int       // goroutines that work for it
+	deadline deadline     // of its stop, and of hooks meanwhile; zero: it was not to be stopped yet
+	began    time.Time    // by the status of its pod, zero if that does not say
+	endedAt  time.Time    // when nothing more was to be done about it
+	run      *run         // that stops it; nil: it is not being stopped
+	part     *Termination // that it is a part of, the last of several; nil: of none
+	started  bool         // by [Terminator.Start]
+	hooked   bool         // its preStop hook has run, or has had its chance
+	told     bool         // its Killing event was recorded
+	unseen   bool         // Start has started it, and neither request nor status names it
+	obsolete bool         // it leaves the table as soon as nothing works for it
+	calls    int          // goroutines that work for it
 
 	cancelStart context.CancelCauseFunc // of a Start that is under way; nil: none is
 	startErr    error                   // why it is not known what a start has started
@@ -93,7 +94,6 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 	c.run = r
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if c.table.closed {
-		r.part = nil // who begins it ends that
 		r.endLocked(LeftRunning, nil)
 		r.finishLocked()
 		return

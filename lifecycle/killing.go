@@ -84,7 +84,7 @@ func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRe
 		if !c.isPartOf(t) {
 			t.active.containers = append(t.active.containers, c)
 		}
-		r.part = t
+		c.part = t
 		if t.deadline.at().Before(until.at()) {
 			until = t.deadline
 		}

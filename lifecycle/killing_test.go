@@ -88,6 +88,22 @@ func TestASidecarIsKilledOutOfOrder(t *testing.T) {
 	})
 }
 
+// The kubelet counts sidecars among the init containers, and does not say that they will be
+// restarted.
+func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
+	for reason, message := range map[graceperiod.KillReason]string{
+		graceperiod.ReasonLivenessProbe: "Init container proxy failed liveness probe",
+		graceperiod.ReasonStartupProbe:  "Init container proxy failed startup probe",
+	} {
+		inBubble(t, 60, func(b *bed) {
+			b.sidecar("proxy", nil, lifecycletest.Script{})
+			_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), lifecycle.ContainerRequest{Reason: reason})
+			require.NoError(b, err)
+			require.Equal(b, message, b.events.All()[0].Message)
+		})
+	}
+}
+
 func TestTwoKillsOfAContainerAreOne(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(5), lifecycletest.Script{})

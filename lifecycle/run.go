@@ -23,10 +23,9 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	spec     *v1.Container // nil: the pod's spec has none of this name
 	role     role
-	message  string       // of the Killing event, "" for the kubelet's
-	inOrder  bool         // it stops in the order of its pod
-	hookOnly bool         // it has exited: only its hook is run
-	part     *Termination // that the container is a part of, the last of several; nil: it was killed alone
+	message  string // of the Killing event, "" for the kubelet's
+	inOrder  bool   // it stops in the order of its pod
+	hookOnly bool   // it has exited: only its hook is run
 	hook     preStop
 }
 
@@ -47,6 +46,7 @@ func (r *run) walk() {
 	r.endLocked(r.stopInTurnLocked())
 	r.awaitHookLocked()
 	r.finishLocked()
+	r.container.settleLocked()
 }
 
 // stopInTurnLocked stops a container and gives its outcome.
@@ -125,16 +125,19 @@ func (r *run) endLocked(outcome Outcome, err error) {
 	r.table.wakeLocked()
 }
 
-// finishLocked makes the result of a container final, and ends the terminations that
-// have waited for it.
+// finishLocked makes the result of a container final.
 func (r *run) finishLocked() {
 	r.closeLocked()
 	r.endedAt = time.Now()
 	r.result.Phase = PhaseEnded
-	for t := r.part; t != nil && t.active != nil; {
+}
+
+// settleLocked ends the terminations that have waited for a container.
+func (c *container) settleLocked() {
+	for t := c.part; t != nil && t.active != nil; {
 		a := t.active
 		if outcome := t.settleLocked(); outcome != "" {
-			r.table.asideLocked(func() {
+			c.table.asideLocked(func() {
 				logV1(a.ctx, func(l klog.Logger) {
 					l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.began))
 				})

@@ -112,6 +112,19 @@ func TestAContainerThatComesUpTooLateIsStoppedByItsStart(t *testing.T) {
 	})
 }
 
+// The pod has not ended before the container has that its start stops.
+func TestAPodWaitsForAContainerThatComesUpTooLate(t *testing.T) {
+	inBubble(t, 3, func(b *bed) {
+		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		b.declare("late")
+		started := b.starting("late", 4*time.Second, lifecycletest.Script{IgnoreTerm: true})
+		result := b.kill()
+		require.Equal(b, 6*time.Second, b.at(), "app is killed after 5 s, and late, with 2 s of its own, after 6")
+		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
+		require.Equal(b, lifecycle.GraceExceeded, result.Containers[1].Outcome)
+	})
+}
+
 func TestAContainerStartedBehindTheCallersBackIsStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")

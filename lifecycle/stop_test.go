@@ -147,6 +147,17 @@ func TestASilentRuntimeIsBounded(t *testing.T) {
 	})
 }
 
+// The patience with a silent runtime doubles, up to the longest time that there is.
+func TestPatienceDoesNotOverflow(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	inBubble(t, 0, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the last of 2 failures")
+		require.Len(b, b.asks("app"), 3)
+	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack, o.GiveUp = 80*year, 250*year })
+}
+
 func TestARuntimeThatDoesNotKnowTheContainerHasStoppedIt(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})

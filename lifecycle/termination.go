@@ -96,14 +96,14 @@ func (t *Termination) takeLocked(chosen []*container) {
 		if !slices.Contains(a.containers, c) {
 			a.containers = append(a.containers, c)
 		}
-		c.obsolete = false
+		if c.part != nil && c.part != t && c.part.active != nil {
+			a.older = c.part
+		}
+		c.obsolete, c.part = false, t
 		if c.run == nil && c.isToStop() {
-			c.beginLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message, part: t})
-		} else if r := c.run; r != nil {
-			if r.part != nil && r.part != t {
-				a.older = r.part
-			}
-			r.hookOnly, r.part = false, t
+			c.beginLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message})
+		} else if c.run != nil {
+			c.run.hookOnly = false
 			c.limitLocked(t.deadline)
 		}
 	}
