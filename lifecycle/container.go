@@ -209,7 +209,8 @@ func grant(seconds int64) deadline { return deadline{granted: seconds, since: ti
 
 func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(d.granted)) }
 
-func (d deadline) isOver() bool { return !time.Now().Before(d.at()) }
+// isOver tells whether it has come; one that was never set has not.
+func (d deadline) isOver() bool { return !d.since.IsZero() && !time.Now().Before(d.at()) }
 
 // left is the timeout that a StopContainer has now, in seconds: what was used is
 // truncated to whole seconds, once. The floor counts from the deadline on, so that a

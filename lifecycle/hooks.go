@@ -162,33 +162,25 @@ const mostOutput = 64 << 10
 // error.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
-	timeout, err := timeLeft(ctx)
-	if r.Commands == nil {
-		err = errors.New("no command runner for exec hooks")
+	var timeout time.Duration // 0: there is no limit
+	deadline, limited := ctx.Deadline()
+	if limited {
+		timeout = time.Until(deadline)
 	}
-	if err == nil {
+	switch {
+	case r.Commands == nil:
+		err = errors.New("no command runner for exec hooks")
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case limited && timeout <= 0:
+		err = context.DeadlineExceeded // ctx's own timer is about to say so
+	default:
 		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
 	}
 	if err == nil {
 		return "", nil
 	}
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), mostOutput)]), err
-}
-
-// timeLeft is the time until ctx's deadline, 0 if it has none, and an error if
-// ctx is over: a timeout of 0 would mean that there is no limit.
-func timeLeft(ctx context.Context) (time.Duration, error) {
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return 0, nil
-	}
-	if left := time.Until(deadline); left > 0 {
-		return left, nil
-	}
-	return 0, context.DeadlineExceeded // ctx's own timer is about to say so
 }
 
 // sleepTolerance is how much may lack of a sleep that counts as whole. A sleep may

@@ -46,7 +46,7 @@ func (r *run) walk() {
 	r.endLocked(r.stopInTurnLocked())
 	r.awaitHookLocked()
 	r.finishLocked()
-	r.container.settleLocked()
+	r.settleLocked()
 }
 
 // stopInTurnLocked stops a container and gives its outcome.
@@ -149,7 +149,7 @@ func (c *container) settleLocked() {
 
 // closeLocked ends what is still being done for a container.
 func (r *run) closeLocked() {
-	r.container.run = nil
+	r.run = nil
 	r.cancel(ErrTerminating)
 }
 

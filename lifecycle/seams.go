@@ -74,11 +74,9 @@ const (
 	ContainerStopSignals = features.ContainerStopSignals
 )
 
-// FeatureGate answers whether a feature is on; a fork's DefaultFeatureGate is
-// one. Where one is taken, nil means the default of every gate.
-type FeatureGate interface {
-	Enabled(key featuregate.Feature) bool
-}
+// FeatureGate answers whether a feature is on, with Enabled(featuregate.Feature) bool; a
+// fork's DefaultFeatureGate is one. Where one is taken, nil means the default of every gate.
+type FeatureGate = features.Gate
 
 // AddFeatureGates adds the gates of this package to gate, and that of
 // PodLifecycleSleepActionAllowZero (KEP-4818), which validation asks for, except those

@@ -116,11 +116,10 @@ func (o TerminatorOptions) validate() error {
 	if o.HookTiming != HooksAtTermination && o.HookTiming != HooksAtTurn {
 		errs = append(errs, fmt.Errorf("HookTiming: unknown value %q", o.HookTiming))
 	}
-	if o.StopSlack < 0 {
-		errs = append(errs, fmt.Errorf("StopSlack: must not be negative, is %v", o.StopSlack))
-	}
-	if o.GiveUp < 0 {
-		errs = append(errs, fmt.Errorf("GiveUp: must not be negative, is %v", o.GiveUp))
+	for name, span := range map[string]time.Duration{"StopSlack": o.StopSlack, "GiveUp": o.GiveUp} {
+		if span < 0 {
+			errs = append(errs, fmt.Errorf("%s: must not be negative, is %v", name, span))
+		}
 	}
 	return errors.Join(errs...)
 }
