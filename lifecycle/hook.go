@@ -29,34 +29,46 @@ type preStop struct {
 // preStopLocked runs the hook of a container, once in its life, and returns when the hook
 // has, or is cut.
 func (r *run) preStopLocked() {
-	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.table.closed {
+	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.table.closed || !r.beginHookLocked() {
 		return
 	}
-	tr, handler, hook := r.table.terminator, r.spec.Lifecycle.PreStop, &r.result.Hook
-	kind := kindOf(handler)
-	skip := func() bool { return r.hooked || r.deadline.isOver() || kind == kindSleep && !tr.sleeps }
+	handler, own := r.spec.Lifecycle.PreStop, r.table.terminator.own
 	var exited <-chan struct{}
-	if kind == kindSleep && !skip() { // other hooks may have their work outside of the container
+	if r.hook.kind == kindSleep { // other hooks may have their work outside of the container
 		exited = r.askExitLocked(r.ctx)
 	}
-	if skip() {
-		r.hooked, hook.Outcome = true, cmp.Or(hook.Outcome, HookSkipped)
-		return
+	if r.hook.kind == kindSleep && own != nil {
+		r.sleepLocked(own, handler.Sleep.Seconds, exited)
+	} else {
+		r.runHookLocked(handler, exited)
 	}
-	r.hooked, r.result.Phase = true, PhaseHook
+}
+
+// beginHookLocked tells whether the hook is to be run now.
+func (r *run) beginHookLocked() bool {
+	kind := kindOf(r.spec.Lifecycle.PreStop)
+	isDue := !r.hooked && !r.deadline.isOver() && (kind != kindSleep || r.table.terminator.sleeps)
+	r.hooked = true
+	if !isDue {
+		r.result.Hook.Outcome = cmp.Or(r.result.Hook.Outcome, HookSkipped)
+		return false
+	}
+	r.result.Phase = PhaseHook
 	r.hook = preStop{kind: kind, running: true, began: time.Now()}
-	if kind == kindSleep && tr.own != nil {
-		r.sleepLocked(tr.own, graceperiod.Duration(max(handler.Sleep.Seconds, 0)), exited)
-		return
-	}
+	return true
+}
+
+// runHookLocked runs a hook in a goroutine of its own, until it has returned, or is cut.
+func (r *run) runHookLocked(handler *v1.LifecycleHandler, exited <-chan struct{}) {
 	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, container: r.container})
 	defer cut(nil)
-	id, pod, spec := r.result.ID, r.pod, r.spec
+	hooks, id, pod, spec := r.table.terminator.opts.Hooks, r.result.ID, r.pod, r.spec
 	r.spawnLocked(ctx, "hook", func() error {
-		_, err := tr.opts.Hooks.Run(ctx, id, pod, spec, handler)
+		_, err := hooks.Run(ctx, id, pod, spec, handler)
 		return err
 	}, r.hookReturnedLocked)
 	r.table.waitLocked(func() bool { return !r.hook.running || r.table.closed }, r.endOfGrace, exited)
+	hook := &r.result.Hook
 	if r.hook.running {
 		r.hook.cutAt = time.Now()
 		why := r.whyOverLocked(exited)
@@ -72,12 +84,13 @@ func (r *run) preStopLocked() {
 }
 
 // sleepLocked is a sleep of [NewHandlerRunner], which needs neither a goroutine nor a
-// context of its own: what a pod that sleeps takes in memory is, for the most part, those.
-func (r *run) sleepLocked(runner *handlerRunner, length time.Duration, exited <-chan struct{}) {
-	if !runner.sleeps {
-		length = 0
+// context of its own: what a pod that sleeps takes in memory is, for the most part, those,
+// and the stack of its goroutine, which is why little is on it here.
+func (r *run) sleepLocked(runner *handlerRunner, seconds int64, exited <-chan struct{}) {
+	end := r.hook.began
+	if runner.sleeps && seconds > 0 {
+		end = end.Add(graceperiod.Duration(seconds))
 	}
-	end := r.hook.began.Add(length)
 	r.table.waitLocked(func() bool { return r.table.closed }, func() time.Time { return earlier(end, r.endOfGrace()) }, exited)
 	err := runner.sleepEnded(time.Until(end), r.whyOverLocked(exited))
 	errors.As(err, &r.result.Hook.Cause)

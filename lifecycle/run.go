@@ -31,22 +31,21 @@ type run struct {
 
 // walk ends a container.
 func (r *run) walk() {
-	p := r.table
-	p.mu.Lock()
-	defer r.rest()
+	r.table.mu.Lock()
 	if r.hookOnly {
 		r.preStopLocked()
 		r.awaitHookLocked()
 	}
-	if r.hookOnly { // else it was found running meanwhile, and its stop was asked for
+	if r.hookOnly {
 		r.closeLocked()
 		r.started, r.result.Phase, r.deadline = false, "", deadline{}
-		return
+	} else { // also where it was found running meanwhile, and its stop was asked for
+		r.endLocked(r.stopInTurnLocked())
+		r.awaitHookLocked()
+		r.finishLocked()
+		r.settleLocked()
 	}
-	r.endLocked(r.stopInTurnLocked())
-	r.awaitHookLocked()
-	r.finishLocked()
-	r.settleLocked()
+	r.rest()
 }
 
 // stopInTurnLocked stops a container and gives its outcome.
