@@ -31,11 +31,12 @@ type conn struct {
 }
 
 // dial connects to the bus at address, the system bus if that is "". ctx bounds
-// the connecting; the connection lives on until it is closed.
-func dial(ctx context.Context, address string) (*conn, error) {
+// the connecting; the connection lives on until it is closed. heard gets what
+// comes as a signal; nil: whoever registers with the connection.
+func dial(ctx context.Context, address string, heard dbus.SignalHandler) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end) // the handshake knows no context but the connection's
-	bus, err := connect(life, address)
+	bus, err := connect(life, address, heard)
 	if !stop() { // ctx has ended, and with it the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -46,21 +47,27 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	return &conn{Conn: bus, manager: bus.Object(login1, login1Path)}, nil
 }
 
-// connect gives a connection that is closed when life ends.
-func connect(life context.Context, address string) (bus *dbus.Conn, err error) {
-	options := []dbus.ConnOption{
-		dbus.WithContext(life),
-		// The default handler starts a goroutine for each signal that finds its
-		// channel full: a false could overtake its true.
-		dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()),
+// connect gives a connection that is closed when life ends. It takes no descriptors,
+// see [guard].
+func connect(life context.Context, address string, heard dbus.SignalHandler) (*dbus.Conn, error) {
+	socket, err := dialSocket(life, address)
+	if err != nil {
+		return nil, err
 	}
-	if address == "" {
-		bus, err = dbus.ConnectSystemBus(options...)
-	} else {
-		bus, err = dbus.Connect(address, options...)
+	options := []dbus.ConnOption{dbus.WithContext(life)}
+	if heard != nil {
+		options = append(options, dbus.WithSignalHandler(heard))
+	}
+	bus, err := dbus.NewConn(newGuard(socket), options...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), socket.Close())
+	}
+	err = bus.Auth(nil)
+	if err == nil {
+		err = bus.Hello()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to the system bus: %w", err)
+		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), bus.Close())
 	}
 	return bus, nil
 }

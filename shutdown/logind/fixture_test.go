@@ -29,8 +29,12 @@ type host struct {
 
 func newHost(t testing.TB) *host {
 	t.Helper()
-	h := &host{root: t.TempDir()}
-	h.bus = bustest.StartBus(t, "")
+	return newHostOn(t, bustest.StartBus(t, ""))
+}
+
+func newHostOn(t testing.TB, bus *bustest.Bus) *host {
+	t.Helper()
+	h := &host{root: t.TempDir(), bus: bus}
 	h.login1 = bustest.StartLogin1(t, h.bus.Address)
 	h.options = logind.Options{
 		Address:       h.bus.Address,

@@ -28,7 +28,7 @@ func (s *Source) reload(ctx context.Context) error {
 	defer cancel()
 	// go-systemd asks one question without a context when it connects: its
 	// connections end with ctx.
-	manager, err := systemd.NewConnection(func() (*dbus.Conn, error) { return connect(ctx, s.options.Address) })
+	manager, err := systemd.NewConnection(func() (*dbus.Conn, error) { return connect(ctx, s.options.Address, nil) })
 	if err != nil {
 		return fmt.Errorf("reload %s: %w", logindUnit, err)
 	}

@@ -25,17 +25,13 @@ type session struct {
 	logger klog.Logger
 	// owner is the unique name of logind. The bus gives it to no other connection
 	// again, so a signal from anybody else is forged.
-	owner string
-	// signals is unbuffered: godbus queues without a bound, in order.
-	signals chan *dbus.Signal
+	owner   string
+	signals *signalQueue
 	events  chan shutdown.Event
 	watched sync.WaitGroup // the watching goroutine
-	asked   sync.WaitGroup // the calls of Inhibit, late replies included
 
-	// mu guards all up to preparing. It is never held across a call.
+	// mu guards settled and watchedOver. It is never held across a call.
 	mu      sync.Mutex
-	asking  *inhibition   // the call of Inhibit that is under way; nil: none
-	closed  bool          // no call may begin any more: Close waits for them
 	settled dbus.Sequence // of the last answer that no shutdown is under way
 	// watchedOver is the number of locks that logind has listed and that are held.
 	watchedOver int
@@ -47,17 +43,18 @@ type session struct {
 
 var _ shutdown.Session = (*session)(nil)
 
-// newSession subscribes before it asks who logind is: an owner that changes in
-// between is heard of.
-func newSession(ctx context.Context, source *Source, c *conn) (*session, error) {
+// newSession asks the bus for changes of logind's owner before it asks who that is,
+// and for logind's signals when it knows: nothing is missed, and nothing is kept that
+// somebody else says.
+func newSession(ctx context.Context, source *Source, c *conn, signals *signalQueue) (*session, error) {
 	s := &session{
 		source:  source,
 		conn:    c,
 		logger:  klog.FromContext(ctx),
-		signals: make(chan *dbus.Signal),
+		signals: signals,
 		events:  make(chan shutdown.Event),
 	}
-	if err := c.subscribe(ctx, s.signals); err != nil {
+	if err := c.subscribe(ctx, ownerChanges()); err != nil {
 		return nil, err
 	}
 	// A question to the name starts a logind that is only to be activated.
@@ -69,6 +66,10 @@ func newSession(ctx context.Context, source *Source, c *conn) (*session, error) 
 		return nil, err
 	}
 	s.owner = owner
+	signals.listenTo(owner)
+	if err := c.subscribe(ctx, fromLogin1(prepareForShutdown), fromLogin1(prepareForShutdownWithMetadata)); err != nil {
+		return nil, err
+	}
 	s.watched.Go(s.watch)
 	return s, nil
 }
@@ -77,21 +78,10 @@ func newSession(ctx context.Context, source *Source, c *conn) (*session, error) 
 // lock that was taken is no longer listed, and by Close.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Close ends the connection and waits for the session's goroutines. A call of
-// Inhibit that is under way gets a moment for its reply: cut off while it is being
-// read, its descriptor would be out of reach.
+// Close ends the connection, the calls that are under way, and the session's
+// goroutine.
 func (s *session) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	call := s.asking
-	s.mu.Unlock()
-	if call != nil {
-		ctx, cancel := s.ask()
-		defer cancel()
-		call.await(ctx)
-	}
 	err := joinClose(nil, s.conn)
-	s.asked.Wait()
 	s.watched.Wait()
 	return err
 }

@@ -3,9 +3,13 @@ package logind
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
+
+// availableTimeout is how long an agent's start may wait for an answer.
+const availableTimeout = 2 * time.Second
 
 // Source is the systemd-logind of a host. It is safe for concurrent use.
 type Source struct {
@@ -41,9 +45,12 @@ func New(options Options) (*Source, error) {
 }
 
 // Available says, at the price of one short connection, whether the system bus
-// has a logind that answers: nil if it has. ctx bounds the asking.
+// has a logind that answers: nil if it has. It takes 2 s at most, for an agent that
+// is about to start: a logind that is silent longer counts as none.
 func (s *Source) Available(ctx context.Context) (err error) {
-	c, err := dial(ctx, s.options.Address)
+	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
+	defer cancel()
+	c, err := dial(ctx, s.options.Address, nil)
 	if err != nil {
 		return fmt.Errorf("logind is not to be reached: %w", err)
 	}
@@ -59,11 +66,12 @@ func (s *Source) Available(ctx context.Context) (err error) {
 func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	c, err := dial(ctx, s.options.Address)
+	signals := newSignalQueue()
+	c, err := dial(ctx, s.options.Address, signals)
 	if err != nil {
 		return nil, err
 	}
-	session, err := newSession(ctx, s, c)
+	session, err := newSession(ctx, s, c, signals)
 	if err != nil {
 		return nil, joinClose(err, c)
 	}

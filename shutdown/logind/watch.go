@@ -20,12 +20,16 @@ func (s *session) watch() {
 	defer poll.Stop()
 	verify := time.NewTicker(s.source.options.VerifyInterval)
 	defer verify.Stop()
-	for s.conn.Connected() { // a ticker may win against the closed signals for a while
+	for s.conn.Connected() { // a ticker may win against the end for a while
 		select {
-		case signal, open := <-s.signals:
-			if !open || !s.hear(signal) {
-				return
+		case <-s.signals.more:
+			for _, signal := range s.signals.take() {
+				if !s.hear(signal) {
+					return
+				}
 			}
+		case <-s.conn.Context().Done():
+			return
 		case <-poll.C:
 			s.pollCancelled()
 		case <-verify.C:
@@ -36,17 +40,12 @@ func (s *session) watch() {
 	}
 }
 
-// hear handles one signal and says whether this logind is still there. The
-// sender of a signal is set by the bus and cannot be forged.
+// hear handles one signal and says whether this logind is still there.
 func (s *session) hear(signal *dbus.Signal) bool {
-	switch {
-	case signal.Sender == dbusName && signal.Name == dbusName+"."+nameOwnerChanged:
+	if signal.Sender == dbusName {
 		return s.ownedStill(signal.Body)
-	case signal.Sender == s.owner && signal.Path == login1Path && isPrepare(signal.Name):
-		s.prepare(signal)
-	default:
-		s.logger.V(2).Info("Ignored a signal that is not logind's", "sender", signal.Sender, "signal", signal.Name)
 	}
+	s.prepare(signal)
 	return true
 }
 

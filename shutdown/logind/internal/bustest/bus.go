@@ -41,6 +41,7 @@ type Bus struct {
 
 	t      testing.TB
 	socket string
+	config string
 	daemon *exec.Cmd
 }
 
@@ -48,13 +49,18 @@ type Bus struct {
 // at one that is free.
 func StartBus(t testing.TB, socket string) *Bus {
 	t.Helper()
+	return startBus(t, socket, config)
+}
+
+func startBus(t testing.TB, socket, config string) *Bus {
+	t.Helper()
 	if socket == "" { // the test's own directory may be too long for a socket
 		dir, err := os.MkdirTemp("", "bus")
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 		socket = filepath.Join(dir, "socket")
 	}
-	b := &Bus{t: t, socket: socket, Address: "unix:path=" + socket}
+	b := &Bus{t: t, socket: socket, Address: "unix:path=" + socket, config: config}
 	b.Start()
 	t.Cleanup(b.Stop)
 	return b
@@ -65,7 +71,7 @@ func (b *Bus) Start() {
 	b.t.Helper()
 	program := need.Program(b.t, "dbus-daemon", "dbus-daemon")
 	file := filepath.Join(b.t.TempDir(), "bus.conf")
-	require.NoError(b.t, os.WriteFile(file, []byte(strings.Replace(config, "ADDRESS", b.Address, 1)), 0o600))
+	require.NoError(b.t, os.WriteFile(file, []byte(strings.Replace(b.config, "ADDRESS", b.Address, 1)), 0o600))
 	b.daemon = exec.Command(program, "--config-file="+file, "--nofork", "--nopidfile", "--print-address")
 	out, err := b.daemon.StdoutPipe()
 	require.NoError(b.t, err)

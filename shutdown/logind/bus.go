@@ -1,0 +1,68 @@
+//go:build linux
+
+package logind
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// systemBus is where the system bus is if DBUS_SYSTEM_BUS_ADDRESS names no other
+// (D-Bus specification, "Well-known Message Bus Instances"). Not every host has
+// /var/run.
+const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus/system_bus_socket"
+
+// errNoUnixAddress is the fault of an address that names no unix socket: systemd's
+// buses have no others, and only they pass descriptors.
+var errNoUnixAddress = errors.New("the address names no unix socket")
+
+// dialSocket connects to the first reachable socket of a D-Bus address; "" is the
+// system bus.
+func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
+	address = cmp.Or(address, os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
+	failed := fmt.Errorf("%w: %q", errNoUnixAddress, address)
+	for one := range strings.SplitSeq(address, ";") {
+		name, err := socketName(one)
+		if err != nil {
+			failed = fmt.Errorf("%w: %q", err, address)
+			continue
+		}
+		connected, err := new(net.Dialer).DialContext(ctx, "unix", name)
+		if err == nil {
+			return connected.(*net.UnixConn), nil // by the network's name
+		}
+		failed = err
+	}
+	return nil, fmt.Errorf("connect to the system bus: %w", failed)
+}
+
+// socketName gives the name of the socket of one address, with an @ before it if it
+// is an abstract one.
+func socketName(address string) (string, error) {
+	pairs, ok := strings.CutPrefix(address, "unix:")
+	if !ok {
+		return "", errNoUnixAddress
+	}
+	for pair := range strings.SplitSeq(pairs, ",") {
+		key, escaped, _ := strings.Cut(pair, "=")
+		if key != "path" && key != "abstract" {
+			continue
+		}
+		name, err := dbus.UnescapeBusAddressValue(escaped)
+		if err != nil {
+			return "", err
+		}
+		if key == "abstract" {
+			name = "@" + name
+		}
+		return name, nil
+	}
+	return "", errNoUnixAddress
+}

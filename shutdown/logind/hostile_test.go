@@ -1,0 +1,209 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+// connectNamed connects, and gives the names that came to the bus with it: a hostile
+// user finds them in the same way.
+func (h *host) connectNamed(t *testing.T) (session shutdown.Session, came []string) {
+	t.Helper()
+	asking := h.bus.Connect()
+	list := func() (names []string) {
+		require.NoError(t, asking.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
+		return names
+	}
+	before := list()
+	session = h.connect(t)
+	came = slices.DeleteFunc(list(), func(name string) bool { return slices.Contains(before, name) })
+	require.NotEmpty(t, came)
+	return session, came
+}
+
+// arrived returns when the bus has delivered all that was sent.
+func arrived(t *testing.T, c *dbus.Conn) {
+	t.Helper()
+	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
+}
+
+// onlyItsOwn makes sure that a session has heard nothing but its own logind.
+func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
+	t.Helper()
+	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
+	require.NoError(t, err)
+	require.Nil(t, pending)
+	h.login1.SetKind("kexec")
+	h.login1.Prepare(true)
+	require.Equal(t, shutdown.KindKexec, next(t, session).Kind)
+	h.login1.Prepare(false)
+	require.True(t, next(t, session).Cancelled)
+}
+
+// Any user may send a signal with descriptors to any connection, and nobody but the
+// receiver can close them.
+func TestForgedDescriptorsAreNotTaken(t *testing.T) {
+	h := newHostOn(t, bustest.StartSystemBus(t))
+	session, victims := h.connectNamed(t)
+	forger := h.bus.ConnectAsNobodyWithDescriptors()
+	file, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	descriptors := openDescriptors(t)
+	for range 200 {
+		for _, name := range victims {
+			bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+			bustest.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
+		}
+	}
+	arrived(t, forger)
+	h.onlyItsOwn(t, session)
+	require.LessOrEqual(t, openDescriptors(t), descriptors)
+	require.NoError(t, file.Close())
+}
+
+// The call of Inhibit has to take a descriptor. It takes the one that it asked for.
+func TestForgedDescriptorsDuringInhibit(t *testing.T) {
+	h := newHostOn(t, bustest.StartSystemBus(t))
+	session := h.connect(t)
+	forger := h.bus.ConnectAsNobodyWithDescriptors()
+	came := make(chan *dbus.Signal, 64)
+	forger.Signal(came)
+	require.NoError(t, forger.AddMatchSignalContext(t.Context(), dbus.WithMatchMember("NameOwnerChanged")))
+	file, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	_, first := h.inhibit(t, session) // what is made once is made
+	for len(came) > 0 {
+		<-came
+	}
+	descriptors := openDescriptors(t)
+
+	goOn := h.login1.Delay()
+	attacked := make(chan struct{})
+	go func() {
+		defer close(attacked)
+		defer goOn()
+		for signal := range came {
+			name, _ := signal.Body[0].(string)
+			if owner, _ := signal.Body[2].(string); owner == "" || !strings.HasPrefix(name, ":") {
+				continue
+			}
+			for range 500 {
+				bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+			}
+			_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
+			return
+		}
+	}()
+	_, second := h.inhibit(t, session)
+	<-attacked
+	held(t, first)
+	held(t, second)
+	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
+	require.NoError(t, file.Close())
+}
+
+// What is forged is dropped where it is read: a flood does not queue up behind an
+// event that nobody takes.
+func TestFloodIsNotKept(t *testing.T) {
+	h := newHostOn(t, bustest.StartSystemBus(t))
+	session, victims := h.connectNamed(t)
+	forger, _ := h.bus.ConnectAsNobody()
+	h.login1.Prepare(true) // and nobody reads the event
+	_, err := session.Pending(t.Context())
+	require.NoError(t, err)
+
+	before := heap()
+	const signals, size = 20_000, 3 << 10
+	text := strings.Repeat("x", size)
+	for range signals {
+		for _, name := range victims {
+			bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
+		}
+	}
+	arrived(t, forger)
+	_, err = session.Pending(t.Context()) // the answer comes after the flood
+	require.NoError(t, err)
+	require.Less(t, heap(), before+signals*size/4)
+	require.False(t, next(t, session).Cancelled)
+}
+
+// heap is what is in use, in bytes.
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// A message may have 32 MiB, and takes far more once it is decoded.
+func TestLargeSignalsAreNotDecoded(t *testing.T) {
+	h := newHostOn(t, bustest.StartSystemBus(t))
+	session, victims := h.connectNamed(t)
+	forger, raw := h.bus.ConnectAsNobody()
+	message := &dbus.Message{Type: dbus.TypeSignal, Body: []any{slices.Repeat([]dbus.Variant{dbus.MakeVariant(byte(1))}, 1<<20)},
+		Headers: map[dbus.HeaderField]dbus.Variant{
+			dbus.FieldDestination: dbus.MakeVariant(victims[0]),
+			dbus.FieldPath:        dbus.MakeVariant(login1Path),
+			dbus.FieldInterface:   dbus.MakeVariant(login1Manager),
+			dbus.FieldMember:      dbus.MakeVariant("PrepareForShutdown"),
+			dbus.FieldSignature:   dbus.MakeVariant(dbus.SignatureOf([]dbus.Variant{})),
+		}}
+	var encoded bytes.Buffer
+	require.NoError(t, message.EncodeTo(&encoded, binary.LittleEndian))
+	binary.LittleEndian.PutUint32(encoded.Bytes()[8:], 1000) // a serial that is not in use
+	message = nil
+
+	allocated := func() uint64 {
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.TotalAlloc
+	}
+	before := allocated()
+	const signals = 16
+	for range signals {
+		_, err := raw.Write(encoded.Bytes())
+		require.NoError(t, err)
+	}
+	arrived(t, forger)
+	_, err := session.Pending(t.Context()) // the answer comes after them
+	require.NoError(t, err)
+	require.Less(t, allocated()-before, uint64(encoded.Len()), "%d messages of %d bytes", signals, encoded.Len())
+	h.onlyItsOwn(t, session)
+}
+
+// A connection whose well-known name looks like logind's is not logind.
+func TestNameThatLooksLikeLogind(t *testing.T) {
+	h := newHostOn(t, bustest.StartSystemBus(t))
+	session, victims := h.connectNamed(t)
+	forger, _ := h.bus.ConnectAsNobody()
+	_, err := forger.RequestName(login1, dbus.NameFlagReplaceExisting)
+	require.ErrorContains(t, err, "not allowed")
+	for _, release := range []bool{false, true} { // each changes an owner
+		if release {
+			_, err = forger.ReleaseName(bustest.LookAlike)
+		} else {
+			_, err = forger.RequestName(bustest.LookAlike, dbus.NameFlagDoNotQueue)
+		}
+		require.NoError(t, err)
+		require.NoError(t, forger.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
+		for _, name := range victims {
+			bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+			bustest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
+		}
+		arrived(t, forger)
+		h.onlyItsOwn(t, session)
+	}
+}
