@@ -9,8 +9,6 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
 // BenchmarkSignalToRelease is the way from logind's signal to the end of the
@@ -36,7 +34,7 @@ func BenchmarkSignalToRelease(b *testing.B) {
 			func() (io.Closer, error) {
 				var fd dbus.UnixFD
 				err := bus.Object(login1, login1Path).CallWithContext(b.Context(), login1Manager+".Inhibit", 0,
-					"shutdown", logind.Who, logind.Why, "delay").Store(&fd)
+					"shutdown", "agent", "pods", "delay").Store(&fd)
 				return os.NewFile(uintptr(fd), "lock"), err
 			},
 			func() { <-signals })

@@ -49,12 +49,11 @@ func fromMicroseconds(usec uint64) time.Duration {
 // what failed. A drop-in of ours that wish does not need is removed, so that a
 // wish of 0 leaves the host as it was. Calls take turns across sessions.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
-	select {
-	case s.source.turn <- struct{}{}:
-		defer func() { <-s.source.turn }()
-	case <-ctx.Done():
-		return 0, fmt.Errorf("set the shutdown delay: %w", context.Cause(ctx))
+	done, err := s.source.takeTurn(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("set the shutdown delay: %w", err)
 	}
+	defer done()
 	granted, err := s.settleDelay(ctx, wish)
 	if err != nil {
 		err = fmt.Errorf("set the shutdown delay: %w", err)
@@ -74,6 +73,8 @@ func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Dur
 	switch {
 	case err != nil:
 		return s.judge(ctx, wish, err)
+	case asWished && s.source.vain == s.source.attempt(wish):
+		return s.judge(ctx, wish, s.source.unseen(granted, wish))
 	case present && s.source.without().delay >= wish:
 		return s.withdraw(ctx, wish)
 	case granted >= wish && (asWished || !present), asWished && s.source.winner(granted) != "":
@@ -94,7 +95,12 @@ func (s *session) raise(ctx context.Context, wish time.Duration, short bool) (ti
 		configured := s.source.configured().delay
 		enough = func(limit time.Duration) bool { return limit == configured }
 	}
-	return s.judge(ctx, wish, s.reloadUntil(ctx, enough))
+	failed := s.reloadUntil(ctx, enough)
+	if limit, err := s.conn.limit(ctx); failed == nil && err == nil && !enough(limit) {
+		s.source.vain = s.source.attempt(wish)
+		failed = s.source.unseen(limit, wish)
+	}
+	return s.judge(ctx, wish, failed)
 }
 
 // withdraw removes the drop-in, as the other files are enough without it. If
@@ -107,9 +113,67 @@ func (s *session) withdraw(ctx context.Context, wish time.Duration) (time.Durati
 	configured := s.source.configured().delay
 	failed := s.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if granted, err := s.conn.limit(ctx); err == nil && granted < wish {
-		return s.raise(ctx, wish, true)
+		granted, err := s.raise(ctx, wish, true)
+		s.source.vain = s.source.attempt(wish)
+		return granted, err
 	}
 	return s.judge(ctx, wish, failed)
+}
+
+// attempt is what logind was to take over: a wish that stands in the drop-in, and what
+// all of its files say as we see them. Where it has not done so once, as a logind that
+// sees other files than an agent in a container, it will not do so the next time.
+type attempt struct {
+	wish       time.Duration
+	configured setting
+}
+
+func (s *Source) attempt(wish time.Duration) attempt {
+	return attempt{wish: wish, configured: s.configured()}
+}
+
+// unseen says that the files do not explain a limit which is too low.
+func (s *Source) unseen(limit, wish time.Duration) error {
+	if limit >= wish || s.winner(limit) != "" {
+		return nil
+	}
+	return fmt.Errorf("%s was written and systemd-logind reloaded, but it does not go by it: is %s the host's own file system?",
+		s.dropIn.files[0], s.options.HostRoot)
+}
+
+// RemoveDropIn removes the drop-in that this package has written, as for an uninstall,
+// and reloads logind if there was one: the limit is then what the host's other files
+// say. A file of the same name that somebody else has written is left alone and
+// reported. It needs no session. A manager that runs writes the drop-in again.
+func (s *Source) RemoveDropIn(ctx context.Context) error {
+	done, err := s.takeTurn(ctx)
+	if err != nil {
+		return fmt.Errorf("remove the drop-in: %w", err)
+	}
+	defer done()
+	content, err := s.dropIn.find()
+	if err != nil || content == nil {
+		return err
+	}
+	if err := s.dropIn.remove(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.ReloadTimeout)
+	defer cancel()
+	if err := s.reload(ctx); err != nil {
+		return fmt.Errorf("the drop-in is removed, but systemd-logind has not heard of it: %w", err)
+	}
+	return nil
+}
+
+// takeTurn waits for the right to change the drop-in.
+func (s *Source) takeTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // reloadUntil reloads logind and waits for the limit to be as it should. It has

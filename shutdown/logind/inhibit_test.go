@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +16,6 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
@@ -23,8 +24,8 @@ func TestInhibit(t *testing.T) {
 	session := h.connect(t)
 	lock, seen := h.inhibit(t, session)
 	require.Equal(t, "shutdown", seen.What)
-	require.Equal(t, logind.Who, seen.Who)
-	require.Equal(t, logind.Why, seen.Why)
+	require.Equal(t, filepath.Base(os.Args[0]), seen.Who, "the name of the program")
+	require.Equal(t, "Pods need time to end before the node shuts down", seen.Why)
 	require.Equal(t, "delay", seen.Mode)
 	held(t, seen)
 	require.NoError(t, lock.Close())

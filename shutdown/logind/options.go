@@ -4,19 +4,24 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Who and Why are what the lock says of its holder by default. They are the
-// kubelet's own words (pkg/kubelet/nodeshutdown), for which operators and their
-// checks look in the output of systemd-inhibit --list.
-const (
-	Who = "kubelet"
-	Why = "Kubelet needs time to handle node shutdown"
-)
+// defaultWhy is what the lock says of its purpose.
+const defaultWhy = "Pods need time to end before the node shuts down"
+
+// programName is what the lock says of its holder: operators look for it in the
+// output of systemd-inhibit --list.
+func programName() string {
+	if len(os.Args) == 0 || os.Args[0] == "" {
+		return "kubegrace"
+	}
+	return filepath.Base(os.Args[0])
+}
 
 // DropInName is the default name of the drop-in file that raises logind's
 // limit. logind lets the last file name win, whatever its directory: the
@@ -25,14 +30,15 @@ const (
 const DropInName = "zz-kubegrace.conf"
 
 // Options says how logind is reached and raised. The zero value is the system
-// bus of this host, the kubelet's words and the directories of systemd.
+// bus of this host and the directories of systemd.
 type Options struct {
 	// Address is the D-Bus address of the bus that logind is on. "": the
 	// system bus, where DBUS_SYSTEM_BUS_ADDRESS says it is.
 	Address string
 
-	// Who and Why are shown beside the lock by systemd-inhibit --list; "": the
-	// constants of the same name.
+	// Who and Why are shown beside the lock by systemd-inhibit --list. "": the name of
+	// the program, and that pods need time. A kubelet has "kubelet" and "Kubelet needs
+	// time to handle node shutdown" (pkg/kubelet/nodeshutdown).
 	Who, Why string
 
 	// HostRoot is the directory under which the host's /etc, /run and /usr are
@@ -40,7 +46,8 @@ type Options struct {
 	HostRoot string
 	// DropInDirs are the directories of the drop-in, below HostRoot; the first
 	// that can be written is taken. Empty: /etc/systemd/logind.conf.d, and
-	// /run/systemd/logind.conf.d for hosts whose /etc is read-only.
+	// /run/systemd/logind.conf.d for hosts whose /etc is read-only. The file outlives
+	// the agent; [Source.RemoveDropIn] removes it.
 	DropInDirs []string
 	// DropInName is the name of the drop-in; "": the constant of that name.
 	DropInName string
@@ -64,8 +71,8 @@ type Options struct {
 
 // withDefaults gives a copy in which nothing is left empty but Address.
 func (o Options) withDefaults() Options {
-	o.Who = cmp.Or(o.Who, Who)
-	o.Why = cmp.Or(o.Why, Why)
+	o.Who = cmp.Or(o.Who, programName())
+	o.Why = cmp.Or(o.Why, defaultWhy)
 	o.HostRoot = cmp.Or(o.HostRoot, "/")
 	o.DropInName = cmp.Or(o.DropInName, DropInName)
 	o.ReloadTimeout = cmp.Or(o.ReloadTimeout, 3*time.Second)

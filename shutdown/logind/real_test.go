@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func testRealAvailable(t *testing.T, host *bustest.Host) {
 func testRealLockIsListed(t *testing.T, host *bustest.Host) {
 	lock := take(t, connect(t, realSource(t)))
 	require.Equal(t, []bustest.Inhibitor{{
-		What: "shutdown", Who: logind.Who, Why: logind.Why, Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
+		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
 	require.NoError(t, lock.Close())
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)

@@ -19,6 +19,7 @@ type Source struct {
 	// turn is held by whoever changes the drop-in, across all sessions: a session
 	// that is lost may still be at it when the next one begins. It has room for one.
 	turn chan struct{}
+	vain attempt // the last one that a reload of logind did not help; who has the turn may use it
 }
 
 var _ shutdown.Source = (*Source)(nil)

@@ -22,6 +22,9 @@ func New(Options) (*Source, error) { return nil, unsupported() }
 // Available fails with an error that wraps [errors.ErrUnsupported].
 func (*Source) Available(context.Context) error { return unsupported() }
 
+// RemoveDropIn fails with an error that wraps [errors.ErrUnsupported].
+func (*Source) RemoveDropIn(context.Context) error { return unsupported() }
+
 // Connect fails with an error that wraps [errors.ErrUnsupported].
 func (*Source) Connect(context.Context) (shutdown.Session, error) { return nil, unsupported() }
 

@@ -1,0 +1,76 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+)
+
+// In a container without the host's /etc logind sees nothing of what is written.
+func TestDropInThatIsNotSeen(t *testing.T) {
+	h := newHost(t)
+	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
+	source := h.source(t)
+	for range 5 {
+		session, err := source.Connect(t.Context())
+		require.NoError(t, err)
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.Equal(t, 5*time.Second, granted)
+		require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
+		require.NoError(t, session.Close())
+	}
+	require.Len(t, systemd1.Killed(), 1)
+
+	h.write(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // enough, says what we see
+	session := connect(t, source)
+	for range 5 {
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.Equal(t, 5*time.Second, granted)
+		require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+	}
+	require.Len(t, systemd1.Killed(), 3, "the files have changed: ours was removed for once, and written again")
+
+	_, err := session.RequestDelay(t.Context(), 3*time.Minute)
+	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+	require.Len(t, systemd1.Killed(), 4, "another wish is another attempt")
+}
+
+func TestRemoveDropIn(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	source := h.source(t)
+	require.NoError(t, source.RemoveDropIn(t.Context()))
+	require.Empty(t, systemd1.Killed(), "nothing was there")
+
+	session := connect(t, source)
+	_, err := session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, source.RemoveDropIn(t.Context()))
+	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
+	require.Len(t, systemd1.Killed(), 2)
+	granted, err := session.RequestDelay(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, granted, "as before")
+
+	h.write(t, etc+"/zz-kubegrace.conf", "[Login]\n")
+	require.ErrorContains(t, source.RemoveDropIn(t.Context()), "left alone")
+	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
+}
+
+func TestRemoveDropInWithoutABus(t *testing.T) {
+	h := newHost(t)
+	h.rereads(t, etc+"/zz-kubegrace.conf")
+	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	h.bus.Stop()
+	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "is removed, but")
+	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
+}
