@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// backoffFirst is the kubelet's dbusReconnectPeriod.
 	backoffFirst = time.Second
 	backoffMost  = 30 * time.Second
 )
 
-// backoff spaces attempts that go on for ever: a second at first, twice as long
-// after each failure, half a minute at most, and each with a jitter of a half, so
-// that the agents of a rack do not come back at once.
+// backoff spaces the questions to a host that waits for less than it was asked to: a
+// second at first, twice as long after each, half a minute at most, and each with a
+// jitter of a half.
 type backoff struct {
 	next time.Duration // 0: backoffFirst
 }

@@ -72,7 +72,7 @@
 // # Failure modes
 //
 // The host cannot be reached, refuses the lock, or loses it: tried again for ever,
-// with a jittered backoff; [Manager.Inhibitor] says why it is not held. It waits for
+// every second; [Manager.Inhibitor] says why it is not held. It waits for
 // less than the pods' time: it is held all the same, and a *[DelayCappedError] names
 // the setting and the file that wins.
 //

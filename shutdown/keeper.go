@@ -13,8 +13,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// firstAttempt is how long an agent waits for a host that does not answer at all.
-const firstAttempt = 30 * time.Second
+const (
+	// firstAttempt is how long an agent's start waits for a host that does not answer.
+	firstAttempt = 2 * time.Second
+	// reconnectPause is how long after a failure the host is tried again, as the
+	// kubelet's dbusReconnectPeriod: the host is this machine.
+	reconnectPause = time.Second
+)
 
 // errSilent is the status of a host that has not answered in that time.
 var errSilent = fmt.Errorf("the host has not answered for %v", firstAttempt)
@@ -25,7 +30,7 @@ var errSessionLost = errors.New("the host's session was lost")
 // keeper owns the session with the host and sees to it that the one lock is
 // held: connected and subscribed first, then asked for what is pending, then for
 // the delay, then for the lock, so that no event falls into a gap. It goes on for
-// ever, the first attempt included.
+// ever, the first attempt included: what fails is tried again every second.
 type keeper struct {
 	source Source
 	wish   time.Duration                    // what the host is asked for
@@ -46,9 +51,8 @@ func (k *keeper) run(ctx context.Context) error {
 		k.settle()
 	})
 	defer silent.Stop()
-	var pause backoff
+	var said string // the failure that was logged last
 	for {
-		began := time.Now()
 		session := call.Start(ctx, k.calls, "Options.Source", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, k.serve(ctx)
 		})
@@ -63,14 +67,14 @@ func (k *keeper) run(ctx context.Context) error {
 			}
 			return err
 		}
-		if time.Since(began) > backoffMost {
-			pause.reset() // it was a good session
-		}
 		k.lock.note(err)
 		k.post(func(l *loop) { l.undo() })
 		k.settle()
-		klog.FromContext(ctx).Error(err, "Lost the host, will try again")
-		pause.wait(ctx, nil)
+		if text := fmt.Sprint(err); text != said {
+			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
+			said = text
+		}
+		wait(ctx, reconnectPause, nil)
 	}
 }
 
@@ -135,19 +139,21 @@ func (k *keeper) keep(ctx context.Context, session Session) error {
 		}
 		k.lock.note(errors.Join(err, k.capped))
 		k.settle()
-		k.await(ctx, &pause, wanted && (err != nil || k.capped != nil))
+		switch {
+		case wanted && err != nil:
+			wait(ctx, reconnectPause, k.wake)
+		case wanted && k.capped != nil:
+			pause.wait(ctx, k.wake)
+		default:
+			pause.reset()
+			k.await(ctx)
+		}
 	}
 	return context.Cause(ctx)
 }
 
-// await waits until the lock is wanted again, the session is lost, or it is time
-// for another attempt.
-func (k *keeper) await(ctx context.Context, pause *backoff, again bool) {
-	if again {
-		pause.wait(ctx, k.wake)
-		return
-	}
-	pause.reset()
+// await waits until the lock is wanted again or the session is lost.
+func (k *keeper) await(ctx context.Context) {
 	select {
 	case <-k.wake:
 	case <-ctx.Done():
