@@ -1,36 +1,54 @@
 package unixsocket
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// session is one listening socket.
+const (
+	// lookInterval is how often the socket is looked for at its path.
+	lookInterval = 500 * time.Millisecond
+	// acceptPause spaces attempts to take a host in, as when descriptors are short.
+	acceptPause = 100 * time.Millisecond
+)
+
+// session is a listening socket, or one after the other if somebody removes them.
 type session struct {
-	source   *Source
-	listener *net.UnixListener
-	events   chan shutdown.Event
-	life     context.Context
-	end      context.CancelFunc
-	work     sync.WaitGroup // the accepting goroutine and those that read
-	over     chan struct{}  // closed when they and the events have ended
+	source *Source
+	logger klog.Logger
+	events chan shutdown.Event
+	said   chan statement
+	guests guests
+	life   context.Context
+	end    context.CancelFunc
+	work   sync.WaitGroup // every goroutine but the one that waits for them
+	over   chan struct{}  // closed when they and the events have ended
+	failed error          // of the closing of the socket; set before over is closed
 }
 
 // newSession starts to accept hosts. Its life does not end with ctx, which may be
 // that of the attempt to connect, but with Close.
-func newSession(ctx context.Context, source *Source, listener *net.UnixListener) *session {
-	s := &session{source: source, listener: listener, events: make(chan shutdown.Event), over: make(chan struct{})}
+func newSession(ctx context.Context, source *Source, e *endpoint) *session {
+	s := &session{
+		source: source,
+		logger: klog.FromContext(ctx),
+		events: make(chan shutdown.Event),
+		said:   make(chan statement),
+		over:   make(chan struct{}),
+	}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.work.Go(s.accept)
+	s.work.Go(func() { s.accept(e) })
+	s.work.Go(s.relay)
+	s.work.Go(func() { s.failed = s.lookAfter(e) })
 	go func() {
 		defer close(s.over)
 		s.work.Wait()
@@ -77,75 +95,126 @@ func (l *lock) Close() error { return l.release() }
 // Close stops to listen. Hosts that wait go on waiting for the lock.
 func (s *session) Close() error {
 	s.end()
-	err := s.listener.Close()
 	<-s.over
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return errors.Join(err, s.removeSocket())
+	return s.failed
 }
 
-// removeSocket takes the name away, if it is there.
-func (s *session) removeSocket() error {
-	err := os.Remove(s.source.options.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// accept takes hosts in until the listener fails or is closed, which ends the
-// session.
-func (s *session) accept() {
+// lookAfter sees to it that hosts find the socket until the session ends: one that was
+// removed or replaced is made anew, unless another agent listens in its place. A socket
+// that cannot be made ends the session. It owns the endpoint, and closes it.
+func (s *session) lookAfter(e *endpoint) error {
 	defer s.end()
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	yields := false
 	for {
-		host, err := s.listener.Accept()
+		select {
+		case <-s.life.Done():
+			return e.close()
+		case <-tick.C:
+		}
+		if e.inPlace() {
+			yields = false
+			continue
+		}
+		if e.taken(s.life) {
+			if !yields {
+				s.logger.Error(nil, "Another agent listens on the socket, hosts do not reach this one", "path", e.path)
+			}
+			yields = true
+			continue
+		}
+		next, err := listen(s.life, e.path)
 		if err != nil {
+			s.logger.Error(err, "Lost the socket", "path", e.path)
+			return e.Close()
+		}
+		s.logger.Info("Made the socket anew, somebody has removed it", "path", e.path)
+		s.work.Go(func() { s.accept(next) })
+		if err := e.Close(); err != nil {
+			s.logger.Error(err, "Failed to close the socket that was removed", "path", e.path)
+		}
+		e, yields = next, false
+	}
+}
+
+// accept takes hosts in until the socket is closed.
+func (s *session) accept(e *endpoint) {
+	for {
+		host, err := e.AcceptUnix()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			s.logger.Error(err, "Failed to take a host in, will try again")
+			select {
+			case <-time.After(acceptPause):
+			case <-s.life.Done():
+			}
+		default:
+			s.admit(host)
+		}
+	}
+}
+
+// statement is a line of a host that is an event, and where its outcome goes.
+type statement struct {
+	event   shutdown.Event
+	host    net.Conn
+	outcome chan outcome // of size 1
+}
+
+// outcome is what follows from a statement for those who are connected.
+type outcome struct {
+	waits  bool       // the host is told when the lock is closed
+	answer string     // to the host; "": none yet
+	freed  []net.Conn // those who waited and need not any longer
+}
+
+// relay takes one statement after the other, so that what this source says to be
+// pending changes together with the event, and the events come in the order of the
+// changes.
+func (s *session) relay() {
+	for {
+		select {
+		case said := <-s.said:
+			if said.event.Cancelled {
+				said.outcome <- s.cancel(said.event)
+			} else {
+				said.outcome <- s.announce(said)
+			}
+		case <-s.life.Done():
 			return
 		}
-		s.work.Go(func() { s.serve(host) })
 	}
 }
 
-// serve reads what a host says, until it says no more or the session ends. A host
-// that waits is kept: closing its side of the connection is no cancellation.
-func (s *session) serve(host net.Conn) {
-	stop := context.AfterFunc(s.life, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // it can fail only on a closed one
-	defer stop()
-	waits := false
-	lines := bufio.NewScanner(host)
-	for lines.Scan() {
-		waits = s.hear(lines.Text(), host) || waits
-	}
-	if !waits {
-		_ = host.Close() // nothing was promised to it
-	}
+func (s *session) announce(said statement) outcome {
+	waits, answer := s.source.announced(said.event, said.host)
+	s.send(said.event) // if the session ends instead, it is pending for the next one
+	return outcome{waits: waits, answer: answer}
 }
 
-// hear handles one line, and tells whether the host waits for the lock from now on.
-func (s *session) hear(line string, host net.Conn) (waits bool) {
-	event, err := parse(line, time.Now())
-	if err != nil {
-		_ = answer(host, "error: "+err.Error()) // a host that is gone misses nothing
-		return false
+// cancel undoes itself if the session ends before the manager has heard it: the next
+// one will find the shutdown pending, and the host may say it again.
+func (s *session) cancel(event shutdown.Event) outcome {
+	pending := s.source.setPending(nil)
+	if !s.send(event) {
+		s.source.setPending(pending)
+		return outcome{answer: notHeard}
 	}
-	if event.Cancelled {
-		_ = reply(s.source.cancelled(), "cancelled") // as above
-		s.send(event)
-		return false
-	}
-	waits = s.source.announced(event, host)
-	s.send(event)
-	if !waits {
-		_ = answer(host, "released") // as above
-	}
-	return waits
+	return outcome{answer: "cancelled", freed: s.source.free()}
 }
+
+// notHeard is the answer when the session ends within a statement.
+const notHeard = "error: the agent is about to listen anew, say it again"
 
 // send hands an event to the manager, unless the session ends.
-func (s *session) send(event shutdown.Event) {
+func (s *session) send(event shutdown.Event) bool {
 	select {
 	case s.events <- event:
+		return true
 	case <-s.life.Done():
+		return false
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -15,13 +16,20 @@ import (
 // Origin is what [shutdown.Event.Origin] says of an event of this source.
 const Origin = "unixsocket"
 
-// replyTimeout bounds the answer to a host that does not read it.
-const replyTimeout = time.Second
+const (
+	// replyTimeout bounds the answer to a host that does not read it.
+	replyTimeout = time.Second
+	// maxWaiting is how many connections may wait for the reply.
+	maxWaiting = 64
+	// maxPath keeps the socket's name, and the longer one that it has while it is made,
+	// within what the kernel takes: 103 bytes on macOS, 107 on Linux.
+	maxPath = 90
+)
 
 // Options says where the host finds the agent.
 type Options struct {
-	// Path is the socket's; its directory must exist. A socket that a former agent
-	// has left there is replaced. Required.
+	// Path is the socket's, of 90 bytes at most; its directory must exist. Whatever is
+	// there is replaced, be it of a former agent or of one that runs. Required.
 	Path string
 	// Delay is how long the host waits when an announcement does not say; 0: as long
 	// as it is asked to.
@@ -32,6 +40,7 @@ type Options struct {
 // reply. Make one with [New]; it is used by one manager.
 type Source struct {
 	options Options
+	idle    time.Duration // idleTimeout, but in tests
 
 	mu      sync.Mutex // guards all below; never held while anything is read or written
 	locks   int
@@ -46,59 +55,55 @@ func New(options Options) (*Source, error) {
 	switch {
 	case options.Path == "":
 		return nil, errors.New("unixsocket: Options.Path is required")
+	case len(options.Path) > maxPath:
+		return nil, fmt.Errorf("unixsocket: Options.Path must not have more than %d bytes: %q", maxPath, options.Path)
 	case options.Delay < 0:
 		return nil, fmt.Errorf("unixsocket: Options.Delay must not be negative: %v", options.Delay)
 	}
-	return &Source{options: options, waiting: map[net.Conn]struct{}{}}, nil
+	return &Source{options: options, idle: idleTimeout, waiting: map[net.Conn]struct{}{}}, nil
 }
 
-// Connect listens on the socket.
+// Connect listens on the socket, also where another agent does: it takes its place.
 func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
-	listener, err := s.listen(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("failed to listen for the host: %w", err)
+	if err := removeStale(s.options.Path, time.Now()); err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to clean up beside the socket", "path", s.options.Path)
 	}
-	return newSession(ctx, s, listener), nil
+	e, err := listen(ctx, s.options.Path)
+	if err != nil {
+		return nil, fmt.Errorf("failed to listen for the host on %s: %w", s.options.Path, err)
+	}
+	return newSession(ctx, s, e), nil
 }
 
-// listen binds the socket under another name, gives it its mode, and moves it into
-// its place: at no moment can anyone else connect, and nothing of a former agent is
-// in the way.
-func (s *Source) listen(ctx context.Context) (*net.UnixListener, error) {
-	temporary := fmt.Sprintf("%s.%d", s.options.Path, os.Getpid())
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", temporary)
-	if err != nil {
-		return nil, err
-	}
-	socket := listener.(*net.UnixListener) // by the network's name
-	socket.SetUnlinkOnClose(false)         // it will have another name
-	err = os.Chmod(temporary, 0o600)
-	if err == nil {
-		err = os.Rename(temporary, s.options.Path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, socket.Close(), os.Remove(temporary))
-	}
-	return socket, nil
-}
-
-// announced notes a shutdown and who waits for it. It tells whether there is
-// anything to wait for.
-func (s *Source) announced(event shutdown.Event, host net.Conn) (waits bool) {
+// announced notes a shutdown and who waits for it. It tells whether the host has
+// anything to wait for, and else what it is answered.
+func (s *Source) announced(event shutdown.Event, host net.Conn) (waits bool, answer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = &event
-	if s.locks > 0 {
-		s.waiting[host] = struct{}{}
+	_, known := s.waiting[host]
+	switch {
+	case s.locks == 0:
+		return false, "released"
+	case len(s.waiting) >= maxWaiting && !known:
+		return false, "error: too many connections wait for the reply"
 	}
-	return s.locks > 0
+	s.waiting[host] = struct{}{}
+	return true, ""
 }
 
-// cancelled forgets the shutdown, and gives the hosts that wait for it.
-func (s *Source) cancelled() []net.Conn {
+// setPending changes what is under way, nil being nothing, and gives what was.
+func (s *Source) setPending(event *shutdown.Event) (before *shutdown.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = nil
+	before, s.pending = s.pending, event
+	return before
+}
+
+// free gives the hosts that wait, and need not any longer.
+func (s *Source) free() []net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.takeWaiting()
 }
 

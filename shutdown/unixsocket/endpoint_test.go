@@ -1,0 +1,146 @@
+package unixsocket_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+)
+
+// reaches makes sure that a host which connects now is heard by the session, and that
+// the session goes on.
+func reaches(t *testing.T, path string, session shutdown.Session) {
+	t.Helper()
+	h := dial(t, path)
+	h.say("kexec")
+	require.Equal(t, shutdown.KindKexec, next(t, session).Kind)
+	require.Equal(t, "released\n", h.hear())
+	h.say("cancel")
+	require.True(t, next(t, session).Cancelled)
+	require.Equal(t, "cancelled\n", h.hear())
+}
+
+// reachable waits until somebody listens at the path.
+func reachable(t *testing.T, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		probe, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
+		return err == nil && probe.Close() == nil
+	}, patience, time.Millisecond)
+}
+
+// An agent that ends after its successor has begun leaves the successor's socket.
+func TestSuccessorsSocketStays(t *testing.T) {
+	former, path := newSource(t)
+	ending, err := former.Connect(t.Context())
+	require.NoError(t, err)
+	source, err := unixsocket.New(unixsocket.Options{Path: path})
+	require.NoError(t, err)
+	session := connect(t, source)
+	require.NoError(t, ending.Close())
+	reaches(t, path, session)
+}
+
+// Whatever happens to the name, hosts find the agent again, and the session goes on.
+func TestSocketIsMadeAnew(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
+		"replaced by a file": func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
+		},
+		"replaced by a dead one": func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			dead, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+			require.NoError(t, err)
+			dead.SetUnlinkOnClose(false)
+			require.NoError(t, dead.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, path := newSource(t)
+			session := connect(t, source)
+			harm(t, path)
+			began := time.Now()
+			reachable(t, path)
+			require.Less(t, time.Since(began), patience/10)
+			reaches(t, path, session)
+		})
+	}
+}
+
+// A socket that cannot be made again ends the session: whoever connects again is told.
+func TestSocketThatCannotBeMadeAnew(t *testing.T) {
+	source, path := newSource(t)
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
+	select {
+	case _, open := <-session.Events():
+		require.False(t, open)
+	case <-time.After(patience):
+		t.Fatal("the session goes on")
+	}
+	require.NoError(t, session.Close())
+	_, err = source.Connect(t.Context())
+	require.ErrorContains(t, err, path)
+}
+
+// Of two agents the later one listens, until it ends or dies.
+func TestTwoAgents(t *testing.T) {
+	first, path := newSource(t)
+	session := connect(t, first)
+	second, err := unixsocket.New(unixsocket.Options{Path: path})
+	require.NoError(t, err)
+	later, err := second.Connect(t.Context())
+	require.NoError(t, err)
+	before, err := os.Lstat(path)
+	require.NoError(t, err)
+	<-time.After(3 * unixsocket.LookInterval)
+	after, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "they do not take it from each other")
+	reaches(t, path, later)
+	require.NoError(t, later.Close())
+	reachable(t, path)
+	reaches(t, path, session)
+}
+
+// What an agent has left that was killed while it listened is removed, and is in
+// nobody's way before; what is not an agent's stays.
+func TestLeftovers(t *testing.T) {
+	source, path := newSource(t)
+	long := time.Now().Add(-time.Hour)
+	leave := func(name string, age time.Time) {
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
+		require.NoError(t, err)
+		listener.SetUnlinkOnClose(false)
+		require.NoError(t, listener.Close())
+		require.NoError(t, os.Chtimes(name, age, age))
+	}
+	leave(path+".1", long)
+	leave(path+"."+strconv.Itoa(os.Getpid()), time.Now())
+	require.NoError(t, os.Mkdir(path+".2", 0o700))
+	leave(filepath.Join(path+".2", "s"), long)
+	require.NoError(t, os.Chtimes(path+".2", long, long))
+	require.NoError(t, os.Mkdir(path+".3", 0o700)) // somebody is at it
+	for _, name := range []string{path + ".4", path + ".old", path + "."} {
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+		require.NoError(t, os.Chtimes(name, long, long))
+	}
+	connect(t, source)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name()[len(filepath.Base(path)):])
+	}
+	require.ElementsMatch(t, []string{"", "." + strconv.Itoa(os.Getpid()), ".3", ".4", ".old", "."}, names)
+}

@@ -1,0 +1,140 @@
+package unixsocket_test
+
+import (
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Those who say nothing whole hold neither goroutines nor descriptors, and keep nobody
+// from being heard.
+func TestHalfLines(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	before := runtime.NumGoroutine()
+	const hosts = 400
+	for range hosts {
+		h := dial(t, path)
+		_, err := h.conn.Write([]byte("powero"))
+		require.NoError(t, err)
+	}
+	h := dial(t, path)
+	h.say("reboot")
+	require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
+	require.Equal(t, "released\n", h.hear())
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, patience, time.Millisecond)
+}
+
+func TestIdleHostIsClosed(t *testing.T) {
+	source, path := newSource(t)
+	source.SetIdle(50 * time.Millisecond)
+	session := connect(t, source)
+	h := dial(t, path)
+	require.Equal(t, "error: no line within 50ms\n", h.hear())
+	_, err := h.in.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
+
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	h = dial(t, path)
+	h.say("poweroff")
+	next(t, session)
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+	_, err = h.in.Peek(1)
+	require.ErrorContains(t, err, "timeout", "who waits need not say any more")
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, lock.Close())
+	require.Equal(t, "released\n", h.hear())
+}
+
+func TestLongLine(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	h := dial(t, path)
+	h.say(strings.Repeat("x", 1000))
+	require.Equal(t, "error: a line is longer than 256 bytes\n", h.hear())
+	reaches(t, path, session)
+}
+
+func TestTooManyWait(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	var waiting []*host
+	for range 64 {
+		h := dial(t, path)
+		h.say("halt")
+		next(t, session)
+		waiting = append(waiting, h)
+	}
+	h := dial(t, path)
+	h.say("halt")
+	next(t, session)
+	require.Equal(t, "error: too many connections wait for the reply\n", h.hear())
+	require.NoError(t, lock.Close())
+	for _, h := range waiting {
+		require.Equal(t, "released\n", h.hear())
+	}
+}
+
+// What is pending changes together with the event: an announcement that comes after a
+// cancellation stays after it, however long those who waited take to be told.
+func TestCancelThenReboot(t *testing.T) {
+	source, path := newSource(t)
+	session := connect(t, source)
+	_, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	deaf := dial(t, path)
+	deaf.say("poweroff")
+	next(t, session)
+	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+	for range 4000 { // it reads no answer, until there is no room for another
+		if _, err := deaf.conn.Write([]byte("dance\n")); err != nil {
+			break
+		}
+	}
+	pending := func() string {
+		event, err := session.Pending(t.Context())
+		if err != nil {
+			return "cannot tell"
+		}
+		return string(event.Kind)
+	}
+	first, second := dial(t, path), dial(t, path)
+	first.say("cancel")
+	require.Eventually(t, func() bool { return pending() == "cannot tell" }, patience, time.Millisecond)
+	second.say("reboot")
+	<-time.After(100 * time.Millisecond)
+	require.True(t, next(t, session).Cancelled)
+	require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
+	require.Equal(t, "reboot", pending())
+	require.Equal(t, "cancelled\n", first.hear())
+}
+
+// A cancellation that nobody has heard has cancelled nothing.
+func TestCancelWhileTheSessionEnds(t *testing.T) {
+	source, path := newSource(t)
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	h := dial(t, path)
+	h.say("reboot")
+	next(t, session)
+	require.Equal(t, "released\n", h.hear())
+	h.say("cancel") // and nobody reads the event
+	require.Eventually(t, func() bool {
+		_, err := session.Pending(t.Context())
+		return err != nil
+	}, patience, time.Millisecond)
+	require.NoError(t, session.Close())
+	require.Equal(t, "error: the agent is about to listen anew, say it again\n", h.hear())
+	event, err := connect(t, source).Pending(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, shutdown.KindReboot, event.Kind)
+}

@@ -1,0 +1,30 @@
+package unixsocket
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+)
+
+// checkPeer refuses a host that is neither root nor this process's user. The kernel
+// says who has connected (SO_PEERCRED in unix(7)).
+func checkPeer(host *net.UnixConn) error {
+	raw, err := host.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *syscall.Ucred
+	var failed error
+	err = raw.Control(func(descriptor uintptr) {
+		peer, failed = syscall.GetsockoptUcred(int(descriptor), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("find out who has connected: %w", err)
+	}
+	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
+		return fmt.Errorf("user %d may not shut the node down", peer.Uid)
+	}
+	return nil
+}

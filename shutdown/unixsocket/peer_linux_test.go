@@ -1,0 +1,89 @@
+package unixsocket_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+)
+
+// Whoever could open the socket, because somebody has changed its mode, is asked for
+// who he is.
+func TestForeignUserIsRefused(t *testing.T) {
+	need.Root(t)
+	dir, err := os.MkdirTemp("", "socket")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "s")
+	source, err := unixsocket.New(unixsocket.Options{Path: path})
+	require.NoError(t, err)
+	session := connect(t, source)
+	require.NoError(t, os.Chmod(path, 0o666))
+
+	heard := make(chan string)
+	go func() {
+		defer close(heard)
+		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		const nobody = 65534
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			heard <- errno.Error()
+			return
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			heard <- err.Error()
+			return
+		}
+		_, _ = conn.Write([]byte("poweroff\n")) // it may be closed already
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		_ = conn.Close()
+		heard <- line
+	}()
+	require.Equal(t, "error: user 65534 may not shut the node down\n", <-heard)
+	reaches(t, path, session)
+}
+
+// Nobody else can open the socket at any moment, whatever the umask is.
+func TestModeFromTheFirstMoment(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	source, path := newSource(t)
+	var open atomic.Int32
+	over, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			entries, _ := os.ReadDir(filepath.Dir(path))
+			for _, entry := range entries {
+				info, err := entry.Info()
+				if err == nil && strings.HasPrefix(entry.Name(), filepath.Base(path)) && info.Mode().Perm()&0o077 != 0 {
+					open.Add(1)
+				}
+			}
+		}
+	}()
+	for range 300 {
+		session, err := source.Connect(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, session.Close())
+	}
+	close(over)
+	<-looked
+	require.Zero(t, open.Load())
+}
