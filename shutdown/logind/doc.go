@@ -21,9 +21,11 @@
 //
 // A session subscribes to PrepareForShutdown and to the newer
 // PrepareForShutdownWithMetadata, which names the kind, and takes both for one
-// event. Only logind's own signals count: the kubelet obeys everybody's. While a
-// shutdown is under way PreparingForShutdown is read from time to time, because
-// logind does not announce every cancellation.
+// event. Only logind's own signals count: the kubelet obeys everybody's. What other
+// users of the bus send is dropped where it is read, and the connection takes no
+// descriptors, which a signal can carry too; the one that Inhibit answers with comes
+// over a connection of its own. While a shutdown is under way PreparingForShutdown is
+// read from time to time, because logind does not announce every cancellation.
 //
 // # The limit
 //
@@ -32,8 +34,10 @@
 // reloaded, and the limit is read until it has changed. The kubelet's drop-in
 // loses to every file with a later name (k/k#102818, k/k#107043); the default name
 // of this one sorts late, and when it loses all the same, the error names the
-// winner and the lock is taken for the time that there is. A drop-in that is no
-// longer needed is removed; RequestDelay(ctx, 0) leaves the host as it was.
+// winner and the lock is taken for the time that there is. Where a reload has not
+// helped, logind is not reloaded again before the files or the wish change. The
+// drop-in outlives the agent, so that the next one need not reload logind; one that
+// is no longer needed is removed, and [Source.RemoveDropIn] leaves the host as it was.
 //
 // # The FD store
 //
@@ -53,8 +57,8 @@
 // # Concurrency properties
 //
 // All methods may be called from any goroutine. A session has one goroutine that
-// watches, and one for each call of Inhibit that is under way; Close waits for
-// both, and godbus ends its own a moment later. Events are delivered in the order
+// watches; Close waits for it, and godbus ends its own a moment later. Each call of
+// Inhibit has a connection for as long as it takes. Events are delivered in the order
 // in which logind sent them; a reader that is slow delays them and loses none. The
 // changes of the drop-in take turns, across all sessions of a Source. A lock
 // belongs to nobody but its holder, whatever becomes of its session.
@@ -70,9 +74,11 @@
 //     included, is left alone and reported.
 //   - Inhibit during a shutdown is refused with OperationInProgress, unless there
 //     is a stored lock to adopt.
-//   - A reply to Inhibit that comes after its caller has gone is handed to the next
-//     caller or closed. Only one that the bus delivers a second after Close, to the
-//     microsecond, can be lost.
+//   - The drop-in is written where logind does not see it, as by an agent in a container
+//     without the host's /etc: the error asks for HostRoot, and logind is reloaded once.
+//   - A call of Inhibit that is given up, by its context or by Close, takes nothing: the
+//     kernel closes a descriptor that is on its way.
+//   - Signals of more than 4 KiB and answers of more than 16 MiB are not decoded.
 //   - An FD store that is full or switched off says nothing (systemd's log does):
 //     the death of the agent ends the delay then.
 //

@@ -153,18 +153,20 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, raw := h.bus.ConnectAsNobody()
-	message := &dbus.Message{Type: dbus.TypeSignal, Body: []any{slices.Repeat([]dbus.Variant{dbus.MakeVariant(byte(1))}, 1<<20)},
+	message := &dbus.Message{
+		Type: dbus.TypeSignal,
+		Body: []any{slices.Repeat([]dbus.Variant{dbus.MakeVariant(byte(1))}, 1<<20)},
 		Headers: map[dbus.HeaderField]dbus.Variant{
 			dbus.FieldDestination: dbus.MakeVariant(victims[0]),
 			dbus.FieldPath:        dbus.MakeVariant(login1Path),
 			dbus.FieldInterface:   dbus.MakeVariant(login1Manager),
 			dbus.FieldMember:      dbus.MakeVariant("PrepareForShutdown"),
 			dbus.FieldSignature:   dbus.MakeVariant(dbus.SignatureOf([]dbus.Variant{})),
-		}}
+		},
+	}
 	var encoded bytes.Buffer
 	require.NoError(t, message.EncodeTo(&encoded, binary.LittleEndian))
 	binary.LittleEndian.PutUint32(encoded.Bytes()[8:], 1000) // a serial that is not in use
-	message = nil
 
 	allocated := func() uint64 {
 		var stats runtime.MemStats

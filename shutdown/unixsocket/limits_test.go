@@ -138,3 +138,18 @@ func TestCancelWhileTheSessionEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, shutdown.KindReboot, event.Kind)
 }
+
+// A host that says much and reads nothing does not hold the end of the session.
+func TestDeafHostDoesNotHoldClose(t *testing.T) {
+	source, path := newSource(t)
+	session, err := source.Connect(t.Context())
+	require.NoError(t, err)
+	deaf := dial(t, path)
+	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+	for err == nil {
+		_, err = deaf.conn.Write([]byte(strings.Repeat("d\n", 100)))
+	}
+	began := time.Now()
+	require.NoError(t, session.Close())
+	require.Less(t, time.Since(began), 5*time.Second)
+}

@@ -68,12 +68,14 @@ func (s *session) serve(host net.Conn) {
 	defer s.guests.remove(host)
 	stop := context.AfterFunc(s.life, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // it can fail only on a closed one
 	defer stop()
-	waits := false
+	waits, reads := false, true
 	lines := bufio.NewScanner(host)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	for s.mayRead(host, waits) && lines.Scan() {
-		waits = s.hear(lines.Text(), host) || waits
-		if waits {
+	for reads && s.mayRead(host, waits) && lines.Scan() {
+		var from bool
+		from, reads = s.hear(lines.Text(), host)
+		if from {
+			waits = true
 			s.guests.remove(host)
 		}
 	}
@@ -100,24 +102,24 @@ func (s *session) mayRead(host net.Conn, waits bool) bool {
 	return host.SetReadDeadline(end) == nil && s.life.Err() == nil
 }
 
-// hear handles one line, and tells whether the host waits for the lock from now on.
-func (s *session) hear(line string, host net.Conn) (waits bool) {
+// hear handles one line. It tells whether the host waits for the lock from now on, and
+// whether it reads its answers: nothing more is heard from one that does not.
+func (s *session) hear(line string, host net.Conn) (waits, reads bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
-		_ = answer(host, "error: "+err.Error()) // a host that is gone misses nothing
-		return false
+		return false, answer(host, "error: "+err.Error()) == nil
 	}
 	said := statement{event: event, host: host, outcome: make(chan outcome, 1)}
 	select {
 	case s.said <- said:
 	case <-s.life.Done():
-		_ = answer(host, notHeard) // as above
-		return false
+		return false, answer(host, notHeard) == nil
 	}
 	follows := <-said.outcome
+	reads = true
 	if follows.answer != "" && !slices.Contains(follows.freed, host) {
-		_ = answer(host, follows.answer) // as above
+		reads = answer(host, follows.answer) == nil
 	}
-	_ = reply(follows.freed, follows.answer) // as above
-	return follows.waits
+	_ = reply(follows.freed, follows.answer) // a host that is gone misses nothing
+	return follows.waits, reads
 }

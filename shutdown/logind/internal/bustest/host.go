@@ -58,6 +58,27 @@ func StartHost(t *testing.T) *Host {
 	return h
 }
 
+// RestartBus kills the bus, and logind, which does not outlive it, and starts both
+// again, as systemd does.
+func (h *Host) RestartBus() {
+	h.t.Helper()
+	h.Kill()
+	h.Bus.Stop()
+	h.Bus.Start()
+	h.Systemd1 = StartSystemd1(h.t, h.Bus.Address, h.HangUp)
+	h.conn = h.Bus.Connect()
+	h.Start()
+}
+
+// Pause lets logind answer nothing any more, until it goes on.
+func (h *Host) Pause() (goOn func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	logind := h.logind.Process
+	require.NoError(h.t, logind.Signal(syscall.SIGSTOP))
+	return func() { require.NoError(h.t, logind.Signal(syscall.SIGCONT)) }
+}
+
 // Start starts logind, and returns when it answers.
 func (h *Host) Start() {
 	h.t.Helper()

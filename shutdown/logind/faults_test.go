@@ -1,0 +1,157 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// TestRealFaults loses a real logind, or its bus, in every state of a shutdown: one lock
+// is held in the end, and the next shutdown is drained for and released.
+func TestRealFaults(t *testing.T) {
+	if !bustest.InNamespace(t) {
+		return
+	}
+	faults := map[string]func(*bustest.Host){
+		"logind killed":  func(h *bustest.Host) { h.Kill(); h.Start() },
+		"bus restarted":  (*bustest.Host).RestartBus,
+		"logind stopped": func(h *bustest.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
+	}
+	states := map[string]func(*testing.T, *bustest.Host, *shutdowntest.Killer){
+		"idle": func(*testing.T, *bustest.Host, *shutdowntest.Killer) {},
+		"announced": func(_ *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
+			h.PowerOff()
+		},
+		"draining": func(t *testing.T, h *bustest.Host, killer *shutdowntest.Killer) {
+			h.PowerOff()
+			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, soon, time.Millisecond)
+		},
+		"cancelled": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
+			h.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+			h.PowerOff()
+			started(t, h) // and refused
+			h.Systemd1.BreakStart(nil)
+		},
+		"let go": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
+			h.PowerOff()
+			started(t, h)
+		},
+	}
+	for fault, harm := range faults {
+		for state, reach := range states {
+			t.Run(state+", "+fault, func(t *testing.T) {
+				host := bustest.StartHost(t)
+				killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
+				manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
+				holds(t, host, manager)
+				reach(t, host, killer)
+				systemd1 := host.Systemd1
+				harm(host)
+				if fault == "logind stopped" && state != "idle" && state != "cancelled" {
+					if state != "let go" {
+						started(t, host) // the shutdown goes on where it was
+					}
+					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all
+				}
+				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond)
+				holds(t, host, manager)
+				for len(systemd1.Started) > 0 {
+					<-systemd1.Started // of the shutdown before the fault
+				}
+				host.PowerOff()
+				started(t, host)
+				require.Error(t, manager.ShutdownStatus())
+			})
+		}
+	}
+}
+
+// A shutdown that begins at any moment of a reconnect is heard, as an event or as
+// pending.
+func TestAnnouncedWhileReconnecting(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(30 * time.Second)
+	source := h.source(t)
+	for range 200 {
+		announced := make(chan struct{})
+		time.AfterFunc(rand.N(6*time.Millisecond), func() {
+			defer close(announced)
+			h.login1.Prepare(true)
+		})
+		session, err := source.Connect(t.Context())
+		require.NoError(t, err)
+		pending, err := session.Pending(t.Context())
+		require.NoError(t, err)
+		if pending == nil {
+			require.False(t, next(t, session).Cancelled)
+		}
+		<-announced
+		h.login1.SetPreparing(false)
+		require.True(t, next(t, session).Cancelled)
+		require.NoError(t, session.Close())
+	}
+}
+
+// A thousand reconnects, of many managers at once because each takes a second.
+func TestManagersReconnect(t *testing.T) {
+	const managers, rounds = 50, 20
+	h := newHost(t)
+	h.login1.SetLimit(time.Minute)
+	source := h.source(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, managers)
+	t.Cleanup(func() {
+		stop()
+		for range managers {
+			require.NoError(t, <-ended)
+		}
+	})
+	var all []*shutdown.Manager
+	for range managers {
+		manager, err := shutdown.NewManager(shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}, Pods: func() []*v1.Pod { return nil }, Source: source})
+		require.NoError(t, err)
+		all = append(all, manager)
+		go func() { ended <- manager.Run(ctx) }()
+	}
+	var descriptors, goroutines int
+	for round := range rounds + 1 {
+		require.Eventually(t, func() bool {
+			for _, manager := range all {
+				if status := manager.Inhibitor(); !status.Held || status.Err != nil {
+					return false
+				}
+			}
+			return len(h.login1.Held()) == managers
+		}, 3*soon, 5*time.Millisecond, "round %d", round)
+		if round == 0 {
+			descriptors, goroutines = openDescriptors(t), runtime.NumGoroutine()
+		}
+		if round < rounds {
+			before := h.login1
+			h.login1.Close()
+			require.Eventually(t, func() bool {
+				for _, manager := range all {
+					if manager.Inhibitor().Err == nil {
+						return false
+					}
+				}
+				return true
+			}, soon, time.Millisecond)
+			h.login1 = bustest.StartLogin1(t, h.bus.Address)
+			h.login1.SetLimit(time.Minute)
+			t.Cleanup(func() { require.Empty(t, before.Held()) })
+		}
+	}
+	flat(t, descriptors, goroutines)
+}
