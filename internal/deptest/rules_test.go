@@ -45,7 +45,7 @@ func allowed() map[string][]string {
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/logind":       {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
-		"shutdown/unixsocket":   {module + "/shutdown"},
+		"shutdown/unixsocket":   {klog, module + "/shutdown"},
 		"shutdown/apistatus":    {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
