@@ -51,8 +51,9 @@ func (k *keeper) run(ctx context.Context) error {
 		k.settle()
 	})
 	defer silent.Stop()
-	var said string // the failure that was logged last
+	var said string // the failure that was logged last, and goes on
 	for {
+		began := time.Now()
 		session := call.Start(ctx, k.calls, "Options.Source", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, k.serve(ctx)
 		})
@@ -70,6 +71,9 @@ func (k *keeper) run(ctx context.Context) error {
 		k.lock.note(err)
 		k.post(func(l *loop) { l.undo() })
 		k.settle()
+		if time.Since(began) > reconnectPause {
+			said = "" // the host was there meanwhile, or has taken its time to fail
+		}
 		if text := fmt.Sprint(err); text != said {
 			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
 			said = text
