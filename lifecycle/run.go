@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 )
 
 // run is the way of one container to its end, as in the kubelet's killContainer: one
@@ -178,7 +177,8 @@ func (r *run) recordLocked(eventtype, reason, message string) {
 func (r *run) eventLocked(object runtime.Object, eventtype, reason, message string) (recorded *bool) {
 	events := r.table.terminator.opts.Events
 	if events == nil {
-		return ptr.To(true)
+		none := true
+		return &none
 	}
 	return r.spawnLocked(r.ctx, "event recorder", func() error {
 		events.Event(object, eventtype, reason, message)

@@ -55,5 +55,5 @@ func preparing(t *testing.T, m *machine.Machine) bool {
 // held asks logind whether the agent delays shutdowns.
 func held(t *testing.T, m *machine.Machine) bool {
 	t.Helper()
-	return strings.Contains(m.Run(t, "systemd-inhibit", "--list", "--no-legend"), "kubelet")
+	return strings.Contains(m.Run(t, "systemd-inhibit", "--list", "--no-legend"), "nodeagent")
 }
