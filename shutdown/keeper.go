@@ -92,12 +92,23 @@ func (k *keeper) serve(parent context.Context) error {
 	k.number++
 	ctx, lost := context.WithCancelCause(parent)
 	defer lost(nil)
+	kept := false
+	defer func() {
+		if kept {
+			return
+		}
+		if err := session.Close(); err != nil { // a call of the session has panicked
+			klog.FromContext(parent).Error(err, "Failed to close the session with the host")
+		}
+	}()
 	var wg sync.WaitGroup
+	events := session.Events()
 	wg.Go(func() {
 		defer lost(errSessionLost)
-		k.forward(session.Events(), k.number)
+		k.forward(events, k.number)
 	})
 	err = unlessEnded(parent, k.keep(ctx, session))
+	kept = true
 	err = errors.Join(err, session.Close())
 	wg.Wait() // Close has closed the events
 	return err
@@ -228,7 +239,8 @@ func (k *keeper) ask(ctx context.Context, session Session) error {
 func (k *keeper) cap(capped error) {
 	news := capped != nil && (k.capped == nil || k.capped.Error() != capped.Error())
 	if news {
-		k.post(func(l *loop) { l.announcer.record(v1.EventTypeWarning, capped.Error()) })
+		message := capped.Error() // here, because it is the host's code, which the loop does not call
+		k.post(func(l *loop) { l.announcer.record(v1.EventTypeWarning, message) })
 	}
 	k.capped = capped
 }

@@ -276,13 +276,14 @@ func podReport(k *kills.Kill, state kills.State, flushes bool) PodReport {
 		Bucket:         k.Bucket,
 		GrantedSeconds: state.Seconds,
 		Started:        state.Started,
-		Ended:          state.Ended,
 		Outcome:        state.Result.Outcome,
 		Unflushed:      flushes && !state.Acknowledged,
 	}
 	if state.Err != nil {
-		r.Error = state.Err.Error()
+		r.Error = fmt.Sprint(state.Err) // which survives an Error method that panics
+		return r
 	}
+	r.Ended = state.Ended // a pod whose kill was given up may still run
 	return r
 }
 

@@ -29,7 +29,7 @@ type PodReport struct {
 	Bucket         int32     `json:"bucket"`            // the priority that names the bucket
 	GrantedSeconds int64     `json:"grantedSeconds"`    // as asked of the killer
 	Started        time.Time `json:"started"`           // when the killer was called
-	Ended          time.Time `json:"ended"`             // zero: it had not ended
+	Ended          time.Time `json:"ended"`             // zero: it is not known to have ended
 	Outcome        string    `json:"outcome,omitempty"` // as the killer names it
 	Error          string    `json:"error,omitempty"`   // why the killer failed
 	// Unflushed says that the API server has not acknowledged the final status.

@@ -2,7 +2,6 @@ package kills
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -138,25 +137,25 @@ func count(left *atomic.Int64, complete func(time.Time, error)) {
 	}
 }
 
-// errExited stands for the result of a killer that has ended its goroutine.
-var errExited = errors.New("the goroutine was ended")
-
 // insist calls the killer until the pod has ended, the killer has had its last word or
 // the host is let go.
 func (b *Batch) insist(k *Kill) {
 	var result Result
-	err := errExited
+	var err error
+	returned := false
 	defer func() {
-		if errors.Is(err, errExited) {
+		if !returned { // the killer has ended the goroutine
 			err = &call.PanicError{Call: k.String()}
 		}
 		k.end(result, err)
 		b.killing.Ended(k)
 	}()
 	for seconds := k.State().Seconds; ; seconds = k.left() {
-		err = errExited
-		result, err = b.attempt(k, seconds)
-		if err == nil || b.killing.Final(err) || b.killing.Context.Err() != nil {
+		var last bool
+		returned = false
+		result, last, err = b.attempt(k, seconds)
+		returned = true
+		if err == nil || last || b.killing.Context.Err() != nil {
 			return
 		}
 		k.failed(err)
@@ -180,8 +179,9 @@ func (b *Batch) pause() bool {
 }
 
 // attempt calls the killer once, unless the pod still ends from an earlier drain and
-// does so in time: then that end is its own.
-func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
+// does so in time: then that end is its own. last tells that there is to be no other
+// attempt. It is found out here, because the methods of the killer's error may panic too.
+func (b *Batch) attempt(k *Kill, seconds int64) (result Result, last bool, err error) {
 	ctx := b.killing.Context
 	defer call.Recover(ctx, k, &err)
 	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
@@ -189,13 +189,14 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, err error) {
 			select {
 			case <-before.Over():
 			case <-ctx.Done():
-				return Result{}, context.Cause(ctx)
+				return Result{}, false, context.Cause(ctx)
 			}
 			if state := before.State(); state.Err == nil {
-				return state.Result, nil
+				return state.Result, false, nil
 			}
 			seconds = min(seconds, k.left()) // the grace went on meanwhile
 		}
 	}
-	return b.killing.Kill(ctx, k.Pod, seconds)
+	result, err = b.killing.Kill(ctx, k.Pod, seconds)
+	return result, err != nil && b.killing.Final(err), err
 }

@@ -3,6 +3,7 @@ package statuses
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +20,9 @@ func (q *Queue) pump() {
 			return
 		}
 		q.sending++
-		q.calls.Go(i.name, func() { q.work(i) })
+		var at atomic.Pointer[item]
+		at.Store(i)
+		q.calls.Go(func() string { return at.Load().name() }, func() { q.work(&at) })
 	}
 }
 
@@ -56,8 +59,9 @@ func (q *Queue) wake(at time.Time) {
 	})
 }
 
-// work sends an item, and then others as long as there are any.
-func (q *Queue) work(i *item) {
+// work sends an item, and then others as long as there are any. at is the one that is
+// being sent.
+func (q *Queue) work(at *atomic.Pointer[item]) {
 	returned := false
 	defer func() {
 		if !returned { // the reporter has ended the goroutine
@@ -67,9 +71,9 @@ func (q *Queue) work(i *item) {
 			q.pump()
 		}
 	}()
-	for i != nil {
+	for i := at.Load(); i != nil; i = q.another() {
+		at.Store(i)
 		q.send(i)
-		i = q.another()
 	}
 	returned = true
 }
@@ -88,12 +92,18 @@ func (q *Queue) another() *item {
 	return nil
 }
 
-// send makes one attempt.
+// send makes one attempt. The error is looked into where a panic is caught: its methods
+// are the embedder's code too.
 func (q *Queue) send(i *item) {
 	q.mu.Lock()
 	tell := i.tell
 	q.mu.Unlock()
-	call.Guard(i.ctx, i.name(), func() error { return tell(i.ctx, i.pod) }, func(err error) { q.sent(i, err) })
+	var limited time.Duration
+	call.Guard(i.ctx, i.name(), func() error {
+		err := tell(i.ctx, i.pod)
+		limited = limit(err)
+		return err
+	}, func(err error) { q.sent(i, err, limited) })
 }
 
 // started gives an item the context of its next attempt. The mutex is held.
@@ -110,8 +120,8 @@ func (q *Queue) started(i *item, now time.Time) *item {
 	return i
 }
 
-// sent records what came of an attempt.
-func (q *Queue) sent(i *item, err error) {
+// sent records what came of an attempt. limited is the pause that the error asks for.
+func (q *Queue) sent(i *item, err error, limited time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.inFlight[i.kind], i)
@@ -127,7 +137,6 @@ func (q *Queue) sent(i *item, err error) {
 	if i.kind == status {
 		q.failed = fmt.Errorf("pod %s/%s: %w", i.pod.Namespace, i.pod.Name, err)
 	}
-	limited := limit(err)
 	if q.pace.failed(limited) {
 		klog.FromContext(q.ctx).Error(err, "The API server was not told, will try again", "call", i.kind.String(), "pod", klog.KObj(i.pod))
 	}

@@ -1,0 +1,137 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// nilError is an error type whose methods fail where the pointer is nil, which is what a
+// function gives that returns a nil *nilError as an error.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+func (e *nilError) Is(error) bool { return e.text == "" }
+
+// A killer's error whose methods panic ends neither the process nor the drain.
+func TestKillersErrorPanics(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "web" {
+				return shutdown.KillResult{}, (*nilError)(nil)
+			}
+			return n.killer.KillPod(ctx, pod, req)
+		})
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		report := n.report()
+		require.Contains(t, report.Pods[0].Error, "panicked")
+		require.Equal(t, "Graceful", report.Pods[1].Outcome)
+	})
+}
+
+// The text of an error that is final is in the report, also if its Error method panics.
+func TestKillersFinalErrorPanics(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Err: errors.Join(shutdown.ErrNoRetry, textless{})}
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.NotEmpty(t, n.report().Pods[0].Error)
+	})
+}
+
+// textless is an error whose Error method panics.
+type textless struct{}
+
+func (textless) Error() string { panic("no text") }
+
+// flushes is a reporter that flushes with a function.
+type flushes func(pod *v1.Pod) error
+
+func (flushes) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+
+func (f flushes) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
+
+// A reporter's nil *StatusError, which is an error that cannot be asked for anything,
+// costs that one status only.
+func TestReportersErrorPanics(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushes(func(pod *v1.Pod) error {
+			if pod.Name == "web" {
+				return (*apierrors.StatusError)(nil)
+			}
+			return nil
+		})
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		report := n.report()
+		require.True(t, report.Pods[0].Unflushed)
+		require.False(t, report.Pods[1].Unflushed)
+	})
+}
+
+// capped is a host that grants a second, with an error that panics when it is read.
+type capped struct{ *shutdowntest.Host }
+
+type cappedSession struct{ shutdown.Session }
+
+func (c capped) Connect(ctx context.Context) (shutdown.Session, error) {
+	session, err := c.Host.Connect(ctx)
+	return cappedSession{session}, err
+}
+
+func (cappedSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
+	return time.Second, errors.Join(&shutdown.DelayCappedError{Requested: wish, Granted: time.Second}, (*nilError)(nil))
+}
+
+// A host's error is not read by the event loop, and a session that panics is closed.
+func TestHostsErrorPanics(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = capped{n.host}
+		n.run()
+		n.pass(time.Minute)
+		require.ErrorContains(t, n.m.Inhibitor().Err, "panicked")
+		calls := n.host.Calls()
+		require.Equal(t, "close", calls[len(calls)-1])
+		require.NoError(t, n.m.Trigger(shutdown.Event{}), "the loop goes on")
+	})
+}
+
+// eventless is a host whose sessions panic when they are asked for their events.
+type eventless struct{ *shutdowntest.Host }
+
+type eventlessSession struct{ shutdown.Session }
+
+func (e eventless) Connect(ctx context.Context) (shutdown.Session, error) {
+	session, err := e.Host.Connect(ctx)
+	return eventlessSession{session}, err
+}
+
+func (eventlessSession) Events() <-chan shutdown.Event { panic("no events") }
+
+// The same where the session panics before it is in use.
+func TestHostsEventsPanic(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = eventless{n.host}
+		n.run()
+		require.ErrorContains(t, n.m.Inhibitor().Err, "no events")
+		calls := n.host.Calls()
+		require.Equal(t, "close", calls[len(calls)-1])
+		n.opts.Source = nil
+		n.stop()
+		n.stop = nil
+		<-n.ended // the error of the last session
+	})
+}
