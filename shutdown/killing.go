@@ -164,16 +164,11 @@ func (g *killing) await(ctx context.Context, until time.Time) bool {
 // but once Run and the host's time have ended only for ten seconds more.
 func (g *killing) awaitStragglers(ctx context.Context, release time.Time) {
 	for _, batch := range g.batches {
-		select {
-		case <-batch.Done.Done():
-			continue
-		case <-ctx.Done():
-		}
-		until := release
-		if now := time.Now(); until.Before(now) {
-			until = now
-		}
-		_, _ = batch.Done.Await(context.WithoutCancel(ctx), until.Add(hangTime)) // its pods are in the report without an end
+		_, _ = batch.Done.Wait(ctx) // the end of ctx is the next wait's beginning
+	}
+	until := later(release, time.Now()).Add(hangTime)
+	for _, batch := range g.batches {
+		_, _ = batch.Done.Await(context.WithoutCancel(ctx), until) // its pods are in the report without an end
 	}
 }
 

@@ -1,0 +1,56 @@
+package shutdown_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Run waits ten seconds for kills that hang, however many buckets they are of.
+func TestRunWaitsOnceForAllBuckets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", 10, 5), shutdowntest.Pod("etcd", 20, 5)))
+		n.opts.Config = config(0, 0, entry(0, 5), entry(10, 5), entry(20, 5))
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		n.stop()
+		stopped := time.Now()
+		require.ErrorContains(t, <-n.ended, "Options.Killer for pod default/etcd")
+		n.killer.Release()
+		require.Equal(t, 10*time.Second, time.Since(stopped))
+	})
+}
+
+// What hangs is named as what it is, not as what its goroutine has done before.
+func TestHangingFlushIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pods []*v1.Pod
+		for _, name := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "late"} {
+			pods = append(pods, shutdowntest.Pod(name, 0, 5))
+		}
+		n := newNode(t, pods)
+		over := make(chan struct{})
+		n.opts.Reporter = flushes(func(pod *v1.Pod) error {
+			if pod.Name == "late" {
+				<-over
+				return nil
+			}
+			<-time.After(100 * time.Millisecond)
+			return nil
+		})
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: 50 * time.Millisecond}}
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		n.stop()
+		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/late")
+		close(over)
+	})
+}
