@@ -111,7 +111,7 @@ func (s *podStatuses) ended(k *kills.Kill) {
 	}
 	s.finals.add(k.Pod)
 	s.queue.Status(func(ctx context.Context, _ *v1.Pod) error {
-		return flusher.FlushPod(ctx, final(k, policy))
+		return flusher.FlushPod(ctx, final(k, policy).DeepCopy()) // the reporter may write to it
 	}, k.Pod, func() {
 		k.Acknowledge()
 		s.finals.remove(k.Pod)
