@@ -167,7 +167,7 @@ func (d *drain) letGo() (ended time.Time) {
 		d.record.interrupted()
 		return time.Time{}
 	}
-	if d.hosted && !d.halt.is() && !d.m.lock.status().Held {
+	if d.hosted && !d.halt.is() && !d.m.lock.delays() {
 		d.record.fail(errNotDelayed)
 	}
 	ended = time.Now()

@@ -318,6 +318,19 @@ func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
 	})
 }
 
+// A host that has waited as long as it said is not called one that did not wait.
+func TestDrainBeyondTheHostsTime(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	pod.Spec.Priority, pod.Spec.PriorityClassName = nil, "mine"
+	bubble(t, list(pod), func(t *testing.T, n *node) {
+		n.opts.Plan.PriorityOf = func(string) (int32, bool) { <-time.After(900 * time.Millisecond); return 0, true }
+		n.run()
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(time.Second)})
+		n.pass(time.Minute)
+		require.Empty(t, n.report().Errors)
+	})
+}
+
 // A bucket without time is signalled with 0 and not waited for, even if there is
 // time that could roll over to it.
 func TestBucketOfNoTime(t *testing.T) {

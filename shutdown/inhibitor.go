@@ -59,6 +59,7 @@ type inhibitor struct {
 	epoch     uint64     // from 1
 	suspended bool       // a shutdown is under way
 	released  bool       // and is done: nothing may be held until renewed
+	delayed   bool       // and a lock was held until then
 	adopted   bool       // held is a former agent's
 	asked     bool       // the delay was settled once
 	shown     Inhibitor
@@ -127,6 +128,14 @@ func (i *inhibitor) suspend() (epoch uint64) {
 	i.epoch++
 	i.suspended = true
 	return i.epoch
+}
+
+// delays tells whether the host waits in this shutdown, or has waited until the lock was
+// released.
+func (i *inhibitor) delays() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.held != nil || i.released && i.delayed
 }
 
 // releaseAt has the lock of an epoch released at a time, whatever becomes of the drain
@@ -200,6 +209,9 @@ func (i *inhibitor) release(ctx context.Context, epoch uint64) error {
 		return nil
 	}
 	lock := i.held
+	if !i.released {
+		i.delayed = lock != nil
+	}
 	i.held, i.released = nil, true
 	i.disarm()
 	i.metrics.Inhibitor(false)
