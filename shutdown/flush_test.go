@@ -108,6 +108,15 @@ func TestFlushUnderDelete(t *testing.T) {
 	require.Nil(t, web.DeletionTimestamp)
 }
 
+// A pod of a DaemonSet that was deleted before does not come back: it gets its end.
+func TestFlushOfADeletedDaemonUnderDelete(t *testing.T) {
+	pod := daemon("agent")
+	pod.DeletionTimestamp = deleted("agent").DeletionTimestamp
+	final, _ := flushed(t, shutdown.PolicyDelete, nil, pod)
+	require.Equal(t, v1.PodFailed, final["agent"].Status.Phase)
+	require.Equal(t, time.Unix(1, 0), final["agent"].DeletionTimestamp.Time)
+}
+
 // The killer is told the same of the single pod.
 func TestSetStatusUnderDelete(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5), daemon("agent")), func(t *testing.T, n *node) {

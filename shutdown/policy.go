@@ -42,11 +42,11 @@ func (p PodPolicy) known() bool {
 // nor those of a DaemonSet, which would be made again for the same node. A pod that was
 // deleted before does not come back, so there is nothing to leave as it is.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
-	if p == PolicyLeaveAsIs && pod.DeletionTimestamp != nil {
-		return PolicySetTerminal
-	}
 	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
-		return PolicyLeaveAsIs
+		p = PolicyLeaveAsIs
+	}
+	if p == PolicyLeaveAsIs && pod.DeletionTimestamp != nil {
+		p = PolicySetTerminal
 	}
 	return p
 }
