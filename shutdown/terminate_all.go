@@ -22,7 +22,7 @@ import (
 // It may be called before Run, during it and after it. The host is neither held
 // for it nor let go, nothing is stored, and the node's state is not published. A
 // shutdown that is under way is waited for instead, and one that begins meanwhile takes
-// the pods over: then that is waited for. The end of ctx stops the kills and the waiting;
+// the pods over: then that is waited for. Once that is cancelled, the drain goes on. The end of ctx stops the kills and the waiting;
 // calls that ignore their context are waited for ten seconds more, and are named in the
 // error. What was waited for instead has no report then. A second call waits for the first.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
@@ -43,6 +43,17 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 
 // terminateAll is the one TerminateAll that goes on.
 func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
+	for {
+		report, err := m.terminate(ctx)
+		if !report.Cancelled || ctx.Err() != nil {
+			return report, err
+		}
+	}
+}
+
+// terminate is one drain without a shutdown of the node, or the waiting for the shutdown
+// that is under way. Its report is cancelled if pods were left for another one.
+func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	calls := &call.Group{}

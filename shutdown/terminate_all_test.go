@@ -121,6 +121,37 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 	})
 }
 
+// A shutdown that is cancelled leaves pods for the drain that it took the place of, be it
+// that it was under way before or began meanwhile.
+func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
+	for name, before := range map[string]bool{"before": true, "meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				n.run()
+				if before {
+					n.announce()
+				}
+				done := make(chan error, 1)
+				go func() {
+					_, err := n.m.TerminateAll(t.Context())
+					done <- err
+				}()
+				n.pass(time.Second)
+				if !before {
+					n.announce()
+					n.pass(time.Second)
+				}
+				n.host.Cancel()
+				n.pass(time.Minute)
+				require.NoError(t, <-done)
+				_, killed := n.killer.Kill("etcd")
+				require.True(t, killed)
+			})
+		})
+	}
+}
+
 // The end of the context ends the waiting and is the error.
 func TestTerminateAllIsBounded(t *testing.T) {
 	errEnough := errors.New("enough")
