@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
-	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
 // message is something the event loop has to do. It runs in the loop and must
@@ -25,7 +24,7 @@ type loop struct {
 	ctx       context.Context // of Run
 	keeper    *keeper         // nil: nothing is watched
 	announcer *announcer
-	queue     *statuses.Queue
+	queue     *sharedQueue
 	calls     *call.Group    // of the embedder's code
 	drains    sync.WaitGroup // that have begun
 
@@ -167,7 +166,7 @@ func (l *loop) request(event Event, received time.Time) drainRequest {
 // the drain does not come as far as its timetable.
 func (l *loop) newDrain(request drainRequest) *drain {
 	d := l.m.newDrain(l.ctx, request, l.calls)
-	d.statuses.queue = l.queue
+	d.statuses.queue = l.queue.Queue
 	d.killing.earlier = l.rosters()
 	for _, err := range l.trouble {
 		d.record.keep(err)

@@ -169,8 +169,12 @@ func (l *loop) carryOver(p *progress) {
 }
 
 // acknowledged stores that a final status of a former agent is acknowledged, unless a
-// shutdown of this one is being stored.
+// shutdown of this one is being stored. After the end of Run the files are another agent's,
+// which tells the status again.
 func (l *loop) acknowledged(key types.UID) {
+	if l.ctx.Err() != nil {
+		return
+	}
 	ledger := l.m.ledger
 	ledger.acknowledged(key)
 	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })

@@ -18,8 +18,8 @@ import (
 // of the host, and is an error then.
 func (m *Manager) runLoop(ctx context.Context) error {
 	calls := &call.Group{}
-	queue := statuses.New(ctx, calls)
-	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue)}
+	queue := newSharedQueue(ctx)
+	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}
 	unlock, err := m.lockState(ctx)
 	if err != nil {
 		l.trouble = append(l.trouble, err)
@@ -46,6 +46,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	l.serve()
 	m.phase.Store(phaseOver)
 	close(m.stopped)
+	queueCalls := queue.leave()
 	err = m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
 	until := time.Now()
 	if l.current != nil {
@@ -54,7 +55,9 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	kept.Wait()
 	l.drains.Wait()
 	hanging := hangingError(calls, until.Add(hangTime))
-	return errors.Join(err, keeping, hanging, hangingError(&m.lock.calls, time.Now().Add(closeTime)), m.ledger.close(), unlock.Close())
+	telling := hangingError(queueCalls, until.Add(hangTime))
+	locking := hangingError(&m.lock.calls, time.Now().Add(closeTime))
+	return errors.Join(err, keeping, hanging, telling, locking, m.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {

@@ -22,9 +22,11 @@ import (
 // It may be called before Run, during it and after it. The host is neither held
 // for it nor let go, nothing is stored, and the node's state is not published. A
 // shutdown that is under way is waited for instead, and one that begins meanwhile takes
-// the pods over: then that is waited for. Once that is cancelled, the drain goes on. The end of ctx stops the kills and the waiting;
-// calls that ignore their context are waited for ten seconds more, and are named in the
-// error. What was waited for instead has no report then. A second call waits for the first.
+// the pods over: then that is waited for. If that is cancelled, or ends with Run, the drain
+// goes on, and the report is of what it has done since. The end of ctx stops the kills and
+// the waiting; calls that ignore their context are waited for ten seconds more, and are
+// named in the error. What was waited for instead has no report then. A second
+// call waits for the first.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	m.terminating.Store(true)
 	for {
@@ -45,14 +47,15 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
 	for {
 		report, err := m.terminate(ctx)
-		if !report.Cancelled || ctx.Err() != nil {
+		left := report.Cancelled || report.Ended.IsZero() // of the shutdown, or by the end of Run
+		if !left || ctx.Err() != nil {
 			return report, err
 		}
 	}
 }
 
 // terminate is one drain without a shutdown of the node, or the waiting for the shutdown
-// that is under way. Its report is cancelled if pods were left for another one.
+// that is under way. Its report is cancelled, or has no end, if pods were left.
 func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -60,14 +63,19 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	request := drainRequest{event: Event{Origin: "TerminateAll"}, received: time.Now(), local: true}
 	request.began = request.received
 	d := m.newDrain(ctx, request, calls)
-	if current := m.enlist(d); current != nil {
+	current, shared := m.enlist(d)
+	if current != nil {
 		return current.wait(ctx)
 	}
-	if d.statuses.queue == nil {
+	if shared == nil {
 		d.statuses.queue = statuses.New(ctx, calls)
 	}
 	d.run()
 	report, err := d.wait(ctx)
+	var telling *call.Group
+	if shared != nil {
+		telling = shared.leave()
+	}
 	var next *drain
 	m.ask(func(l *loop) {
 		l.forget(d)
@@ -78,7 +86,8 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	}
 	cause := context.Cause(ctx)
 	cancel(nil) // of calls that were left behind, and have heard it already
-	return report, errors.Join(err, cause, hangingError(calls, time.Now().Add(hangTime)))
+	until := time.Now().Add(hangTime)
+	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(telling, until))
 }
 
 // localDrain is the one TerminateAll that goes on.
@@ -106,17 +115,19 @@ func (l *localDrain) begin() (other *call.Future[Report], end func(Report, error
 }
 
 // enlist lets the loop, if it runs, know of a drain, so that shutdowns take it over and
-// it joins pods that still end. It gives the shutdown that is under way; nil:
-// there is none.
-func (m *Manager) enlist(d *drain) (current *drain) {
+// it joins pods that still end. It gives the shutdown that is under way; nil: there is
+// none, and then the queue of the loop, which the drain has to leave; nil: no loop runs.
+func (m *Manager) enlist(d *drain) (current *drain, shared *sharedQueue) {
 	m.ask(func(l *loop) {
 		if current = l.current; current == nil {
 			d.killing.earlier = l.rosters()
-			d.statuses.queue = l.queue
+			shared = l.queue
+			shared.join()
+			d.statuses.queue = shared.Queue
 			l.earlier = slices.Insert(l.earlier, 0, d)
 		}
 	})
-	return current
+	return current, shared
 }
 
 // ask has the loop do something and waits for it; without Run nothing is done.
@@ -134,8 +145,11 @@ func (m *Manager) ask(msg message) {
 func (d *drain) wait(ctx context.Context) (Report, error) { return d.over.Wait(ctx) }
 
 // hangingError waits until a time for what still runs, and gives an error that names what
-// does then.
+// does then. A nil group has nothing that runs.
 func hangingError(calls *call.Group, until time.Time) error {
+	if calls == nil {
+		return nil
+	}
 	enough := make(chan struct{})
 	timer := time.AfterFunc(time.Until(until), func() { close(enough) })
 	defer timer.Stop()

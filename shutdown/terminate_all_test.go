@@ -152,6 +152,37 @@ func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	}
 }
 
+// The end of Run takes neither the pods nor the way to the API server from a drain that
+// goes on, be it that it began by itself or waits for a shutdown.
+func TestRunEndsWithinTerminateAll(t *testing.T) {
+	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
+				n.opts.Reporter = reporter
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				n.run()
+				if announced {
+					n.announce()
+				}
+				done := make(chan error, 1)
+				go func() {
+					_, err := n.m.TerminateAll(t.Context())
+					done <- err
+				}()
+				n.pass(time.Second)
+				n.stop()
+				n.stop = nil
+				require.NoError(t, <-n.ended)
+				require.NoError(t, <-done)
+				_, killed := n.killer.Kill("etcd")
+				require.True(t, killed)
+				require.Len(t, reporter.Flushed(), 2)
+			})
+		})
+	}
+}
+
 // The end of the context ends the waiting and is the error.
 func TestTerminateAllIsBounded(t *testing.T) {
 	errEnough := errors.New("enough")
