@@ -31,8 +31,9 @@ type Killing struct {
 	Final func(error) bool
 	// Earlier gives the kill of a pod in the drains before this one; nil: there is none.
 	Earlier func(types.UID) *Kill
-	// Signalled is told of each pod that is signalled now, Failed of each attempt that
-	// is going to be repeated, Ended of each pod that has ended or was given up.
+	// Signalled is told of each pod that is signalled now, Failed of the first
+	// attempt of a pod that is going to be repeated, Ended of each pod that has ended or was
+	// given up.
 	Signalled, Ended func(*Kill)
 	Failed           func(*Kill, error)
 }
@@ -158,8 +159,9 @@ func (b *Batch) insist(k *Kill) {
 		if err == nil || last || b.killing.Context.Err() != nil {
 			return
 		}
-		k.failed(err)
-		b.killing.Failed(k, err)
+		if k.failed(err) {
+			b.killing.Failed(k, err)
+		}
 		if !b.pause() {
 			return
 		}

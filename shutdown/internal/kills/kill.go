@@ -97,11 +97,14 @@ func (k *Kill) begin(seconds int64) {
 	}
 }
 
-// failed records the error of an attempt that will be repeated.
-func (k *Kill) failed(err error) {
+// failed records the error of an attempt that will be repeated, and tells whether it is the
+// first one.
+func (k *Kill) failed(err error) (first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	first = k.err == nil
 	k.err = err
+	return first
 }
 
 // end records what came of the kill.
