@@ -37,6 +37,7 @@ type Manager struct {
 	shuttingDown atomic.Bool               // admission is refused
 	terminating  atomic.Bool               // the same for good, since TerminateAll
 	refused      atomic.Uint64             // admissions, those that were stored included
+	shown        atomic.Uint64             // the number of the shutdown whose times are shown
 	refusesUntil atomic.Pointer[time.Time] // admission, before Run has found out what goes on; nil: it has
 	finals       finals
 	local        localDrain
@@ -104,10 +105,14 @@ func (m *Manager) off() string {
 // watches tells whether there is a host to watch, and a reason to.
 func (m *Manager) watches() bool { return m.lock.shown.Off == "" }
 
-// showTimes shows when the last shutdown began and ended. The kubelet does so with the
-// priority gate only.
-func (m *Manager) showTimes(began, ended time.Time) {
-	if m.byPriority {
+// showTimes shows when the last shutdown began and ended, by its number: an earlier one that
+// ends later shows nothing. The kubelet does so with the priority gate only.
+func (m *Manager) showTimes(number uint64, began, ended time.Time) {
+	newest := m.shown.Load()
+	for number > newest && !m.shown.CompareAndSwap(newest, number) {
+		newest = m.shown.Load()
+	}
+	if number >= newest && m.byPriority {
 		m.opts.Metrics.Times(began, ended)
 	}
 }

@@ -31,7 +31,7 @@ type record struct {
 	halt    halt
 	roster  *kills.Roster
 	flushes bool // final statuses are told to somebody
-	times   func(began, ended time.Time)
+	times   func(number uint64, began, ended time.Time)
 	// unacknowledged gives the final statuses that the next agent has to tell.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
@@ -209,7 +209,7 @@ func (r *record) saveTimes(ended time.Time) {
 	if r.local {
 		return
 	}
-	r.times(r.began, ended)
+	r.times(r.number, r.began, ended)
 	r.wrote(1, r.ledger.writeTimes(r.writing(storeLag), times{StartTime: r.began, EndTime: ended}))
 }
 

@@ -100,7 +100,7 @@ func (m *Manager) remember() remembered {
 // restore shows what is remembered: the times in the metrics and the last report.
 func (m *Manager) restore(r remembered) {
 	if r.times != (times{}) {
-		m.showTimes(r.times.StartTime, r.times.EndTime)
+		m.showTimes(0, r.times.StartTime, r.times.EndTime)
 	}
 	if r.progress != nil {
 		m.setReport(r.progress.Report)

@@ -1,0 +1,48 @@
+package shutdown_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The times that are shown are those of the newest shutdown, also if the pods of a cancelled
+// one end after it.
+func TestTimesOfTheNewestShutdown(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
+		registry := prometheus.NewRegistry()
+		shown, err := metrics.NewShutdown(registry, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = shown
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: 15 * time.Second}}
+		n.run()
+		n.announce()
+		n.pass(time.Second)
+		n.host.Cancel()
+		n.pass(time.Second)
+		n.set(shutdowntest.Pod("quick", 0, 5))
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, float64(began.Unix()), gauge(t, registry, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Equal(t, float64(began.Unix()), gauge(t, registry, "kubelet_graceful_shutdown_end_time_seconds"))
+	})
+}
+
+func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no %s", name)
+	return 0
+}
