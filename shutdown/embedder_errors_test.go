@@ -129,9 +129,5 @@ func TestHostsEventsPanic(t *testing.T) {
 		require.ErrorContains(t, n.m.Inhibitor().Err, "no events")
 		calls := n.host.Calls()
 		require.Equal(t, "close", calls[len(calls)-1])
-		n.opts.Source = nil
-		n.stop()
-		n.stop = nil
-		<-n.ended // the error of the last session
 	})
 }

@@ -80,6 +80,22 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 	require.Empty(t, report.Errors)
 }
 
+// What is flushed may be written to: it shares nothing with the caller's pod.
+func TestFlushedPodIsACopy(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
+	bubble(t, list(pod), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushes(func(final *v1.Pod) error {
+			final.Status.ContainerStatuses[0].Ready = false
+			return nil
+		})
+		n.run()
+		n.announce()
+		n.pass(time.Minute)
+		require.True(t, pod.Status.ContainerStatuses[0].Ready)
+	})
+}
+
 // Pods that are left as they are have no final status, unless they were being
 // deleted anyway.
 func TestFlushUnderLeaveAsIs(t *testing.T) {

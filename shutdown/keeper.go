@@ -78,7 +78,9 @@ func (k *keeper) run(ctx context.Context) error {
 			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
 			said = text
 		}
-		wait(ctx, reconnectPause, nil)
+		if !wait(ctx, reconnectPause, nil) {
+			return nil
+		}
 	}
 }
 
@@ -102,10 +104,10 @@ func (k *keeper) serve(parent context.Context) error {
 		}
 	}()
 	var wg sync.WaitGroup
-	events := session.Events()
+	events, number := session.Events(), k.number
 	wg.Go(func() {
 		defer lost(errSessionLost)
-		k.forward(events, k.number)
+		k.forward(events, number)
 	})
 	err = unlessEnded(parent, k.keep(ctx, session))
 	kept = true

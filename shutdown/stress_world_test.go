@@ -176,9 +176,10 @@ func (w *world) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillReque
 }
 
 // signalled checks that the grace of a pod only gets shorter, until its killer has had the
-// last word. The mutex is held.
+// last word. Two kills of a pod that are both tried again cut it to whole seconds each at its
+// own moment. The mutex is held.
 func (w *world) signalled(p *stressPod, name string, seconds int64) {
-	const lag = 150 * time.Millisecond
+	const lag = time.Second + 150*time.Millisecond
 	until := time.Now().Add(time.Duration(seconds) * time.Second)
 	fresh := p.until.IsZero() || p.running == 0 && (p.over || p.ctx.Err() != nil)
 	if !fresh && seconds > 0 && until.After(p.until.Add(lag)) {
