@@ -70,6 +70,7 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 			reporter := &timed{Reporter: server.reporter(time.Minute)}
 			a := newAgent(t, reporter, pods...)
 			a.opts.Config = plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}
+			a.opts.Plan.FlushReserve = 30 * time.Second // the host is held for no longer than the drain may need
 			a.killer.Default = shutdowntest.Behaviour{Takes: test.takes}
 			a.run()
 			defer a.end()
