@@ -66,7 +66,8 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 }
 
 // killLocked begins the end of a container that is not being ended and has not. Where
-// the termination of its pod is under way, the container becomes a part of that.
+// the termination of its pod is under way, the container becomes a part of that, unless it
+// has exited and only its hook is run.
 func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRequest, hookOnly bool) {
 	spec, _ := findContainer(pod, c.result.Name)
 	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
@@ -76,19 +77,27 @@ func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRe
 	if c.run != nil && req.GracePeriodSeconds != nil {
 		c.limitLocked(until)
 	}
-	if !c.isToStop() {
+	wasThoughtGone := c.run != nil && c.run.hookOnly && !hookOnly
+	if !c.isToStop() && !wasThoughtGone || hookOnly && c.hasEnded() {
 		return
 	}
-	r := &run{message: cmp.Or(req.Message, killMessage(pod, c.result.Name, req.Reason)), hookOnly: hookOnly}
 	if t := c.table.current; t != nil && t.active != nil {
-		if !c.isPartOf(t) {
+		if !hookOnly && !c.isPartOf(t) {
 			t.active.containers = append(t.active.containers, c)
 		}
-		c.part = t
+		if !hookOnly {
+			c.part = t
+		}
 		if t.deadline.at().Before(until.at()) {
 			until = t.deadline
 		}
 	}
+	if wasThoughtGone {
+		c.run.hookOnly = false
+		c.limitLocked(until)
+		return
+	}
+	r := &run{message: cmp.Or(req.Message, killMessage(pod, c.result.Name, req.Reason)), hookOnly: hookOnly}
 	c.beginLocked(context.WithoutCancel(ctx), pod, until, r)
 }
 

@@ -123,7 +123,8 @@ func (tr *Terminator) release(key types.UID) {
 // before leave it.
 func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
 	for _, c := range p.containers {
-		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && c.hasEnded() && !c.isPartOf(p.current)
+		isOver := c.run == nil && (c.result.Outcome != "" || c.hooked && !c.started) // the hook was run on its exit
+		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && isOver && !c.isPartOf(p.current)
 	}
 	c := &container{table: p, pod: pod, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)

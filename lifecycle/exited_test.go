@@ -1,0 +1,92 @@
+package lifecycle_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// A container that has exited is none of its pod's termination, which ends without it.
+func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("a", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.main("b", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("a")}})
+		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("b")) }()
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Second)
+		defer cancel()
+		r, err := term.Wait(ctx)
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, r.Outcome())
+		require.Equal(b, 5*time.Second, b.at())
+	})
+	inBubble(t, 30, func(b *bed) {
+		b.main("a", nil, lifecycletest.Script{ExitAfterTerm: 15 * time.Second})
+		b.main("b", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("a")}})
+		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("b")) }()
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Second)
+		defer cancel()
+		r, err := term.Wait(ctx)
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, r.Outcome())
+	})
+}
+
+// A kill during the hook means that the container was thought to have exited, and runs.
+func TestAKillStopsWhatRunsOnExit(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("a", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("a")) }()
+		synctest.Wait()
+		r, err := b.KillContainer(b.Context(), b.pod, named("a"), lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, r.Outcome)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+// What is stuck stays stuck until the runtime says something else.
+func TestRunOnExitOfAStuckContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{FailStops: -1})
+		b.main("b", exec(), lifecycletest.Script{HangStops: 1, HangDeaf: true})
+		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(600))})
+		r, _ := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(1))})
+		require.Equal(b, lifecycle.RuntimeStuck, r.Outcome)
+		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("app")) }()
+		synctest.Wait()
+		b.rt.Release()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+		defer cancel()
+		r2, err := term.Wait(ctx)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.Equal(b, lifecycle.RuntimeStuck, r2.Outcome())
+	})
+}
+
+// A container that exits again and again, each time with an ID of its own, keeps one entry.
+func TestHooksOnExitLeaveNothingBehind(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{})
+		var pods []weak.Pointer[v1.Pod]
+		for i := range 10 {
+			pod := b.pod.DeepCopy()
+			pods = append(pods, weak.Make(pod))
+			_, err := b.RunOnExit(b.Context(), pod, lifecycle.Container{Name: "app", ID: string(rune('A' + i))})
+			require.NoError(b, err)
+		}
+		runtime.GC()
+		require.Nil(b, pods[0].Value())
+	})
+}
