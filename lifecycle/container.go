@@ -32,6 +32,7 @@ type container struct {
 	calls    int          // goroutines that work for it
 
 	cancelStart context.CancelCauseFunc // of a Start that is under way; nil: none is
+	startBegan  time.Time               // when the last Start began; zero: there was none
 	startErr    error                   // why it is not known what a start has started
 }
 
@@ -54,7 +55,7 @@ func (c *container) mayRun(pod *v1.Pod) bool {
 	case c.result.Outcome != "":
 		return c.isToStop()
 	default:
-		return c.started && !hasExited(pod, c.result.ID) || c.calls > 0 // by its postStart hook
+		return c.started && !hasExited(pod, c.result.ID, c.startBegan) || c.calls > 0 // by its postStart hook
 	}
 }
 

@@ -140,12 +140,17 @@ func startOf(pod *v1.Pod, id string) time.Time {
 	return time.Time{}
 }
 
-// hasExited tells whether a container has exited by the status of its pod.
-func hasExited(pod *v1.Pod, id string) bool {
+// hasExited tells whether a container whose start has begun at some time has exited by the
+// status of its pod. An end that the status dates earlier is that of another one which had
+// its ID: runtimes of processes use their names again.
+func hasExited(pod *v1.Pod, id string, began time.Time) bool {
+	isSince := func(t *v1.ContainerStateTerminated) bool {
+		return t != nil && (t.FinishedAt.IsZero() || t.FinishedAt.After(began))
+	}
 	for s := range statusesOf(pod) {
 		now, before := s.State.Terminated, s.LastTerminationState.Terminated
-		if now != nil && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
-			before != nil && bareID(before.ContainerID) == id {
+		if isSince(now) && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
+			isSince(before) && bareID(before.ContainerID) == id {
 			return true
 		}
 	}

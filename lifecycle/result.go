@@ -199,6 +199,7 @@ type record struct {
 	hookTook, waited, stopping  time.Duration
 	errs                        *[2]error // of the stop and the hook; nil: nothing went wrong
 	outcome, hookOutcome, cause uint8     // as indices of labels
+	began                       uint32    // by the pod's status, in seconds since 1970; 0: that did not say
 }
 
 func recordOf(r *ContainerResult) record {

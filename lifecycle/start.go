@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (tr *Terminator) admit(pod *v1.Pod, name string, cancel context.CancelCause
 			return nil, errRefused
 		}
 	}
-	c.cancelStart = cancel
+	c.cancelStart, c.startBegan = cancel, time.Now()
 	return c, nil
 }
 
@@ -96,9 +97,9 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	stopping := c.run != nil && !restarted || late
 	switch {
 	case err == nil:
-		c.result.ID, c.started = id, true
-		for _, other := range p.containers { // of the same name, from before
-			superseded := other != c && other.result.Name == c.result.Name && other.run == nil && !other.isPartOf(p.current)
+		c.result.ID, c.started, c.obsolete, c.startErr = id, true, false, nil
+		for _, other := range p.containers[:slices.Index(p.containers, c)] { // of the same name, from before
+			superseded := other.result.Name == c.result.Name && other.run == nil && other.cancelStart == nil && !other.isPartOf(p.current)
 			other.obsolete = other.obsolete || superseded
 		}
 	case c.run == nil:

@@ -142,7 +142,7 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 			c = known
 		}
 	}
-	if c == nil || c.hasEnded() && began.After(c.endedAt) {
+	if c == nil || c.hasEnded() && !began.Equal(c.began) && !isBefore(began, c.endedAt) {
 		c = p.addLocked(pod, named.Name, named.ID)
 	}
 	if c.run == nil {
@@ -150,6 +150,15 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 		c.hooked = c.hooked || named.PreStopDone
 	}
 	return c
+}
+
+// isBefore tells whether a date in a status is before a moment. Dates that have been through
+// the API server are in whole seconds, and so say nothing within the second.
+func isBefore(date, moment time.Time) bool {
+	if date.Nanosecond() == 0 {
+		moment = moment.Truncate(time.Second)
+	}
+	return date.Before(moment)
 }
 
 // chooseLocked gives the containers that the termination of a pod is about: those that the
@@ -208,7 +217,7 @@ func (p *podTable) reviveLocked() {
 		if r.id != "" && !slices.ContainsFunc(p.containers, known) {
 			p.containers = append(p.containers, &container{
 				table: p, result: r.unpack(), deadline: t.deadline,
-				endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
+				began: time.Unix(int64(r.began), 0), endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
 			})
 		}
 	}

@@ -74,7 +74,7 @@ func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Reque
 		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
 	}
 	startedSince := func(c *container) bool {
-		return c.run == nil && c.result.Outcome == "" && (c.began.IsZero() || !c.began.Before(time.Unix(0, old.endedAt)))
+		return c.run == nil && c.result.Outcome == "" && (c.began.IsZero() || !isBefore(c.began, time.Unix(0, old.endedAt)))
 	}
 	switch {
 	case !old.isStuck() && !slices.ContainsFunc(chosen, isNews):
@@ -121,6 +121,7 @@ func (t *Termination) settleLocked() (outcome Outcome) {
 	outcome, exceeded := Graceful, false
 	for i, c := range a.containers {
 		t.records[i] = recordOf(&c.result)
+		t.records[i].began = uint32(max(c.began.Unix(), 0))
 		outcome, exceeded = outcome.orWorse(c.result.Outcome), exceeded || c.result.Outcome == GraceExceeded
 		c.obsolete = !c.isPartOf(t.table.current) // which may be a later one
 	}

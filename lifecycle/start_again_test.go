@@ -1,0 +1,138 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// What comes up after its pod was forgotten is stopped with the next one.
+func TestAStartThatOutlastsForgetIsKnown(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		done := b.starting("app", 2*time.Second, lifecycletest.Script{})
+		<-time.After(time.Second)
+		b.Forget("uid")
+		require.NoError(b, done())
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		require.NoError(b, err)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+// Of two starts at once neither takes the place of the other.
+func TestOverlappingStartsOfOneName(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		var wg sync.WaitGroup
+		for i, id := range []string{"one", "two"} {
+			wg.Go(func() {
+				require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+					<-time.After(time.Duration(10-5*i) * time.Second)
+					b.rt.Start(id, lifecycletest.Script{})
+					return id, nil
+				}))
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		require.NoError(b, err)
+		require.Len(b, b.rt.Stops(), 2)
+	})
+}
+
+// The error of a start counts until another one has worked.
+func TestARestartThatWorksAfterOneThatDidNotReturn(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.sidecar("side", nil, lifecycletest.Script{})
+		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		b.rt.Exit("side")
+		err := b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) { panic("boom") })
+		require.Error(b, err)
+		err = b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) {
+			b.rt.Start("side2", lifecycletest.Script{})
+			return "side2", nil
+		})
+		require.NoError(b, err)
+		r, err := term.Wait(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, r.Outcome())
+	})
+}
+
+// An exit that the status dates before the start is that of another container with the ID.
+func TestAnExitFromBeforeTheStart(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.pod.Status.Phase = v1.PodRunning
+		exit := &v1.ContainerStateTerminated{ContainerID: "fake://app", FinishedAt: metav1.Now()}
+		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{
+			Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Terminated: exit},
+		}}
+		<-time.After(5 * time.Second)
+		done := b.starting("app", 0, lifecycletest.Script{})
+		require.NoError(b, done())
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+	inBubble(t, 30, func(b *bed) { // running again, in the list's absence from the request
+		b.declare("app")
+		b.pod.Status.Phase = v1.PodRunning
+		done := b.starting("app", 0, lifecycletest.Script{})
+		require.NoError(b, done())
+		exit := &v1.ContainerStateTerminated{ContainerID: "fake://app", FinishedAt: metav1.NewTime(time.Now().Add(-time.Minute))}
+		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{
+			Name: "app", ContainerID: "fake://app",
+			State:                v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}},
+			LastTerminationState: v1.ContainerState{Terminated: exit},
+		}}
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		require.NoError(b, err)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+// Dates that have been through the API server are in whole seconds.
+func TestAnIDThatIsUsedAgainWithinTheSecond(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		<-time.After(300 * time.Millisecond)
+		b.main("app", nil, lifecycletest.Script{})
+		began := metav1.Time{Time: b.start.Add(-time.Hour)}
+		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = began
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		<-time.After(300 * time.Millisecond)
+		b.rt.Start("app", lifecycletest.Script{})
+		b.pod = b.pod.DeepCopy()
+		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = ptr.To(metav1.Now()).Rfc3339Copy()
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Len(b, b.rt.Stops(), 2)
+	})
+}
+
+// A date within the second of the end is no other life if it is the one that was known.
+func TestALifeWithinASecond(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		<-time.After(300 * time.Millisecond)
+		b.main("app", exec(), lifecycletest.Script{})
+		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = ptr.To(metav1.Now()).Rfc3339Copy()
+		for range 3 {
+			require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		}
+		require.Len(b, b.rt.Stops(), 1)
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
