@@ -161,8 +161,7 @@ func (c *container) noteLocked(err error) {
 }
 
 // askExitLocked asks the [ExitWatcher] for what is closed when a container exits, and
-// waits for the answer until the grace of the container is over. It is nil if nobody can
-// tell.
+// waits a while for the answer. It is nil if nobody can tell.
 func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) {
 	exits, id := c.table.terminator.opts.Exits, c.result.ID
 	if exits == nil {
@@ -173,11 +172,27 @@ func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) 
 		watched = exits.Exited(id)
 		return nil
 	}, c.noteLocked)
-	c.table.waitLocked(func() bool { return *answered || c.table.closed }, c.endOfGrace, nil)
+	c.table.waitLocked(func() bool { return *answered || c.table.closed }, c.patience(), nil)
 	if *answered {
 		exited = watched
 	}
 	return exited
+}
+
+// answerWithin is how long an [ExitWatcher] or an [EventRecorder] is waited for. One that
+// hangs must not cost a container its grace.
+const answerWithin = 2 * time.Second
+
+// patience is until when the answer to a call that begins now is waited for, and no longer
+// than the grace of the container.
+func (c *container) patience() func() time.Time {
+	until := time.Now().Add(answerWithin)
+	return func() time.Time {
+		if c.deadline.since.IsZero() {
+			return until
+		}
+		return earlier(until, c.endOfGrace())
+	}
 }
 
 // isClosed tells whether a channel is closed.
@@ -208,7 +223,7 @@ type deadline struct {
 // grant is the deadline of a grace that begins now.
 func grant(seconds int64) deadline { return deadline{granted: seconds, since: time.Now()} }
 
-func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(d.granted)) }
+func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(max(d.granted, 0))) }
 
 // isOver tells whether it has come; one that was never set has not.
 func (d deadline) isOver() bool { return !d.since.IsZero() && !time.Now().Before(d.at()) }

@@ -155,6 +155,7 @@ func (r *run) awaitHookLocked() {
 // is none. If the hook fails, a FailedPostStartHook event is recorded, the container
 // is killed as [Terminator.KillContainer] does, and the error wraps what the hook said
 // and what went wrong in the kill; the agent's restart policy decides what comes next.
+// A nil pod and an empty ID are errors.
 //
 // The hook's context is the caller's. It ends as well when the container exits during
 // a sleep, which is no failure; when the grace of its pod is over, though not when
@@ -170,7 +171,10 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil {
 		return nil
 	}
-	failed, err := tr.runPostStart(ctx, pod, c, spec)
+	failed, err := false, unknownContainer(nil, c.Name).result.Err
+	if c.ID != "" {
+		failed, err = tr.runPostStart(ctx, pod, c, spec)
+	}
 	if err == nil {
 		return nil
 	}

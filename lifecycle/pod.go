@@ -89,6 +89,9 @@ func unknownContainer(p *podTable, name string) *container {
 	return &container{table: p, result: ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}}
 }
 
+// isUnknown tells whether a container is one of those.
+func (c *container) isUnknown() bool { return errors.Is(c.result.Err, ErrUnknownContainers) }
+
 // statusesOf are the statuses of all containers of a pod, which are large, in place.
 func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
 	return func(yield func(*v1.ContainerStatus) bool) {

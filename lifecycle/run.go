@@ -164,11 +164,11 @@ func (r *run) announceLocked() {
 }
 
 // recordLocked records an event on a container and waits for the recorder, which may be
-// slow, until the grace is over, and a moment at least.
+// slow, for a while, and for a moment at least where the grace is over.
 func (r *run) recordLocked(eventtype, reason, message string) {
 	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
-	moment := time.Now().Add(abandonAfter)
-	until := func() time.Time { return later(moment, r.endOfGrace()) }
+	moment, patience := time.Now().Add(abandonAfter), r.patience()
+	until := func() time.Time { return later(moment, patience()) }
 	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, until, nil)
 }
 

@@ -173,8 +173,13 @@ func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) [
 	}
 	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
-		if n.ID == "" {
+		isKnown := func(c *container) bool { // by Start
+			return c.result.Name == n.Name && (c.started || c.cancelStart != nil) && c.mayRun(pod)
+		}
+		if n.ID == "" && !slices.ContainsFunc(p.containers, isKnown) {
 			chosen = append(chosen, unknownContainer(p, n.Name))
+		} else if n.ID == "" {
+			continue // it is among those below
 		} else if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
 		}
@@ -198,7 +203,8 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown
 	for spec, role := range specsOf(pod) {
 		runs := func(c Container) bool { return c.Name == spec.Name }
 		known := func(c *container) bool {
-			return c.started || c.cancelStart != nil || c.result.Name == spec.Name && c.result.ID != ""
+			return c.started || c.cancelStart != nil || // where the pod goes on, one that has ended is started again
+				c.result.Name == spec.Name && c.result.ID != "" && (p.current != nil || c.mayRun(pod))
 		}
 		if role >= roleMain && !slices.ContainsFunc(running, runs) && !slices.ContainsFunc(p.containers, known) && !hasState(pod, spec.Name) {
 			unknown = append(unknown, Container{Name: spec.Name})

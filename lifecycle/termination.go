@@ -93,7 +93,12 @@ func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Reque
 func (t *Termination) takeLocked(chosen []*container) {
 	a := t.active
 	for _, c := range chosen {
-		if !slices.Contains(a.containers, c) {
+		isToldOf := func(other *container) bool { return other.isUnknown() && other.result.Name == c.result.Name }
+		switch {
+		case slices.Contains(a.containers, c):
+		case c.isUnknown() && slices.ContainsFunc(a.containers, isToldOf):
+			continue
+		default:
 			a.containers = append(a.containers, c)
 		}
 		if c.part != nil && c.part != t && c.part.active != nil {

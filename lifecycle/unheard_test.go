@@ -1,0 +1,111 @@
+package lifecycle_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// A negative grace is one of 0, which leaves the floor, as in the kubelet.
+func TestANegativeGraceHasTheFloor(t *testing.T) {
+	for _, g := range []int64{0, -1, -5, math.MinInt64} {
+		inBubble(t, 30, func(b *bed) {
+			b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+			r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
+			require.NoError(b, err)
+			require.Equal(b, lifecycle.Graceful, r.Outcome, "%d", g)
+			b.requireStop("app", 2, 0)
+		})
+	}
+}
+
+// hung is an exit watcher and a recorder that do not answer until they are let go.
+type hung chan struct{}
+
+func (h hung) Exited(string) <-chan struct{} { <-h; return nil }
+
+func (h hung) Event(apiruntime.Object, string, string, string) { <-h }
+
+// An exit watcher or a recorder that hangs costs a container next to nothing of its grace.
+func TestWhatHangsCostsNoGrace(t *testing.T) {
+	let := make(hung)
+	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
+		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let },
+		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 600, func(b *bed) {
+				b.main("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+				require.LessOrEqual(b, b.at(), 23*time.Second)
+				close(let)
+			}, hang)
+		})
+	}
+}
+
+func TestAPostStartHookWhoseExitWatcherHangs(t *testing.T) {
+	var let hung
+	inBubble(t, 30, func(b *bed) {
+		b.post(sleep(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
+		require.Equal(b, 3*time.Second, b.at())
+		close(let)
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let })
+}
+
+// However often a pod is asked for, what is unknown is in its result once.
+func TestAnUnknownContainerIsToldOfOnce(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.main("x", nil, lifecycletest.Script{})
+		b.pod.Status.ContainerStatuses[1].ContainerID = ""
+		var term *lifecycle.Termination
+		for range 10 {
+			term = b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		}
+		require.Len(b, term.Result().Containers, 2)
+	})
+}
+
+// That a container was killed says nothing of the one that its agent starts in its place.
+func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.pod.Status = v1.PodStatus{}
+		b.rt.Start("one", lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "one"}, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		b.rt.Start("two", lifecycletest.Script{})
+		_, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycle.ErrUnknownContainers)
+	})
+}
+
+// No hook runs for a container that could not be stopped.
+func TestAPostStartHookNeedsAnID(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.post(exec(), lifecycletest.Script{})
+		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app"}), lifecycle.ErrUnknownContainers)
+		require.Empty(b, b.rt.Execs())
+	})
+}
+
+// Where the status lags, Start knows the ID.
+func TestAStatusWithoutAnIDThatStartKnows(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+	})
+}
