@@ -150,6 +150,8 @@ func TestTimedKillerIsGivenUp(t *testing.T) {
 func TestTimedKillerNeedsAKiller(t *testing.T) {
 	_, err := podkiller.Timed(nil, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
 	require.EqualError(t, err, "the killer of a timed killer is nil")
+	_, err = podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
+	require.EqualError(t, err, "the pod is nil")
 }
 
 // Without a recorder nothing is recorded.

@@ -45,6 +45,9 @@ type EventRecorder = shutdown.EventRecorder
 // errNoKiller is the error of every kill where there is nobody to kill.
 var errNoKiller = errors.New("the killer of a timed killer is nil")
 
+// errNoPod is the error of a kill of nothing.
+var errNoPod = errors.New("the pod is nil")
+
 // TimedKiller is a [shutdown.PodKiller] that waits no longer than the kubelet does: for what
 // [graceperiod.KillTimeout] makes of the grace, one and a half times of it and 10 s
 // at least (the kubelet's killPodNow). It is for evictions, which must not wait for
@@ -58,7 +61,7 @@ type TimedKiller struct {
 
 // Timed makes a killer that waits for another one as long as the kubelet does
 // (killPodNow). A kill that is overdue is an event on its pod; nil events record none. A
-// nil killer gives an error for every pod.
+// nil killer gives an error for every pod, and a nil pod is an error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
 	return &TimedKiller{killer: killer, events: events}
 }
@@ -72,6 +75,9 @@ var _ shutdown.PodKiller = (*TimedKiller)(nil)
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if t.killer == nil {
 		return shutdown.KillResult{}, errNoKiller
+	}
+	if pod == nil {
+		return shutdown.KillResult{}, errNoPod
 	}
 	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
 	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
