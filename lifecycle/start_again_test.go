@@ -136,3 +136,20 @@ func TestALifeWithinASecond(t *testing.T) {
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
+
+// What is asked for again before its deadline, because a restart has not returned, has had
+// its hook.
+func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.sidecar("side", exec(), lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		require.Error(b, b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) { panic("boom") }))
+		result, err := termination.Wait(b.Context())
+		require.Error(b, err)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}

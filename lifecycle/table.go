@@ -223,7 +223,7 @@ func (p *podTable) reviveLocked() {
 		if r.id != "" && !slices.ContainsFunc(p.containers, known) {
 			p.containers = append(p.containers, &container{
 				table: p, result: r.unpack(), deadline: t.deadline,
-				began: time.Unix(int64(r.began), 0), endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true,
+				began: time.Unix(int64(r.began), 0), endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true, hooked: true,
 			})
 		}
 	}
