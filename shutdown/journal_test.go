@@ -59,20 +59,30 @@ func TestJournalLag(t *testing.T) {
 // A newer state keeps an older one that waits from being published.
 func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		published := make(chan NodeState, 8)
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls call.Group
-		a := &announcer{ctx: ctx, calls: &calls, queue: statuses.New(ctx, &calls), reporter: publishing(published), attempt: time.Minute}
-		first, second := a.publish(NodeState{ShuttingDown: true}), a.publish(NodeState{})
-		require.NoError(t, second.await(ctx, time.Now().Add(time.Hour)))
-		require.ErrorIs(t, first.await(ctx, time.Now()), errSuperseded)
-		require.Len(t, published, 1)
+		reporter := &slowReporter{over: make(chan struct{})}
+		a := &announcer{ctx: ctx, calls: &calls, queue: statuses.New(ctx, &calls), reporter: reporter, attempt: time.Minute}
+		a.publish(NodeState{Kind: KindHalt})
+		synctest.Wait() // it is being published
+		skipped, last := a.publish(NodeState{Kind: KindReboot}), a.publish(NodeState{})
+		close(reporter.over)
+		require.NoError(t, last.await(ctx, time.Now().Add(time.Hour)))
+		require.ErrorIs(t, skipped.await(ctx, time.Now()), errSuperseded)
+		require.Equal(t, []NodeState{{Kind: KindHalt}, {}}, reporter.published)
 		cancel()
 		require.Empty(t, calls.Wait(nil))
 	})
 }
 
-// publishing is a reporter that only publishes.
-type publishing chan<- NodeState
+// slowReporter publishes when it is over, whatever its context says.
+type slowReporter struct {
+	over      chan struct{}
+	published []NodeState
+}
 
-func (p publishing) PublishNode(_ context.Context, state NodeState) error { p <- state; return nil }
+func (r *slowReporter) PublishNode(_ context.Context, state NodeState) error {
+	<-r.over
+	r.published = append(r.published, state)
+	return nil
+}

@@ -254,7 +254,10 @@ func TestFirstStatusIsNotHeldUp(t *testing.T) {
 			n.pods = append(n.pods, shutdowntest.Pod("stuck", 0, 20))
 			n.killer.Pods["stuck"] = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		},
-		"500 others end at once": func(n *node) { n.pods = append(n.pods, manyPods(500, 20)...) },
+		"500 others end right after it": func(n *node) {
+			n.pods = append(n.pods, manyPods(500, 20)...)
+			n.killer.Default = shutdowntest.Behaviour{Takes: time.Millisecond}
+		},
 		"500 others use all of their time": func(n *node) {
 			n.pods = append(n.pods, manyPods(500, 20)...)
 			n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
