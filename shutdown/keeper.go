@@ -14,15 +14,18 @@ import (
 )
 
 const (
-	// firstAttempt is how long an agent's start waits for a host that does not answer.
-	firstAttempt = 2 * time.Second
+	// answerTimeout is how long an agent's start waits for each answer of a host.
+	answerTimeout = 2 * time.Second
+	// delayTimeout is the same for the question to be delayed: a logind that has to be
+	// reloaded for it needs up to three seconds.
+	delayTimeout = 5 * time.Second
 	// reconnectPause is how long after a failure the host is tried again, as the
 	// kubelet's dbusReconnectPeriod: the host is this machine.
 	reconnectPause = time.Second
 )
 
 // errSilent is the status of a host that has not answered in that time.
-var errSilent = fmt.Errorf("the host has not answered for %v", firstAttempt)
+var errSilent = errors.New("the host does not answer")
 
 // errSessionLost ends what is under way in a session that has closed its events.
 var errSessionLost = errors.New("the host's session was lost")
@@ -42,15 +45,16 @@ type keeper struct {
 	wake   chan struct{} // of size 1: the lock is wanted again
 	number uint64        // of the session, from 1
 	capped error         // holds a *DelayCappedError; nil: the host waits as it was asked to
+	silent *time.Timer   // settles the first attempt if the host does not answer
 }
 
 // run keeps a session until ctx ends; its error is what failed at that end.
 func (k *keeper) run(ctx context.Context) error {
-	silent := time.AfterFunc(firstAttempt, func() {
+	k.silent = time.AfterFunc(answerTimeout, func() {
 		k.lock.silent()
 		k.settle()
 	})
-	defer silent.Stop()
+	defer k.silent.Stop()
 	var said string // the failure that was logged last, and goes on
 	for {
 		began := time.Now()
@@ -84,6 +88,13 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
+// answered gives the host time for its next answer, unless it was found silent already.
+func (k *keeper) answered(next time.Duration) {
+	if k.silent.Stop() {
+		k.silent.Reset(next)
+	}
+}
+
 // serve is one session, from the connection to its loss. The end of parent is no
 // failure; the session's Close may be.
 func (k *keeper) serve(parent context.Context) error {
@@ -91,6 +102,7 @@ func (k *keeper) serve(parent context.Context) error {
 	if err != nil {
 		return unlessEnded(parent, fmt.Errorf("failed to connect to the host: %w", err))
 	}
+	k.answered(answerTimeout)
 	k.number++
 	ctx, lost := context.WithCancelCause(parent)
 	defer lost(nil)
@@ -193,6 +205,7 @@ func (k *keeper) readPending(ctx context.Context, session Session) error {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
+	k.answered(delayTimeout)
 	number, known, heard := k.number, err == nil, make(chan struct{})
 	if !k.post(func(l *loop) { defer close(heard); l.found(pending, known, number, received) }) {
 		return context.Cause(ctx)
@@ -226,6 +239,7 @@ func (k *keeper) ask(ctx context.Context, session Session) error {
 	if capped := errors.As(err, new(*DelayCappedError)); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
+	k.answered(answerTimeout)
 	k.lock.delay(k.wish, granted)
 	if err != nil && !k.short(granted) {
 		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.wish, "err", err)

@@ -239,11 +239,25 @@ func TestSilentHost(t *testing.T) {
 		n.run()
 		require.Equal(t, 2*time.Second, time.Since(began))
 		require.False(t, n.m.Inhibitor().Held)
-		require.ErrorContains(t, n.m.Inhibitor().Err, "the host has not answered for 2s")
+		require.ErrorContains(t, n.m.Inhibitor().Err, "the host does not answer")
 		n.pass(time.Minute)
 		require.True(t, n.m.Inhibitor().Held)
 		require.NoError(t, n.m.Inhibitor().Err)
 	})
+}
+
+// A host that takes its time for the delay, as a logind that has to be reloaded does, is
+// waited for; one that never comes to an end with it is not.
+func TestSlowDelay(t *testing.T) {
+	for takes, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: 5 * time.Second} {
+		bubble(t, nil, func(t *testing.T, n *node) {
+			n.host.DelayTakes = takes
+			began := time.Now()
+			n.run()
+			require.Equal(t, want, time.Since(began))
+			require.Equal(t, takes == want, n.m.Inhibitor().Held)
+		})
+	}
 }
 
 // Nothing is watched and nothing held without a schedule, without a source or with the

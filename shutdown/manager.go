@@ -120,9 +120,9 @@ func (m *Manager) showTimes(number uint64, began, ended time.Time) {
 // Ready is closed once the manager is watching its host and the attempt to hold
 // it has been settled: the lock is held, or it is held for less than was asked
 // for, or a shutdown is already under way, or there is nothing to watch. A host
-// that refuses, cannot be reached or says nothing for 30 s settles it too, as the attempts go on
-// for ever and an agent must not be stuck behind them: [Manager.Inhibitor] says
-// which it was.
+// that refuses, cannot be reached or does not answer within two seconds (five where it is
+// asked for the delay) settles it too, as the attempts go on for ever and an agent must not
+// be stuck behind them: [Manager.Inhibitor] says which it was.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
 // Run watches the host, holds it, and drains the pods when it shuts down, until

@@ -34,6 +34,8 @@ type Host struct {
 	// PendingTakes is how long the host takes to say whether a shutdown is under way:
 	// the answer is of the moment of the question.
 	PendingTakes time.Duration
+	// DelayTakes is how long it takes to change its limit.
+	DelayTakes time.Duration
 	// InhibitTakes is how long a lock takes to be granted; it does not end with the
 	// context, as a reply on a bus does not.
 	InhibitTakes time.Duration

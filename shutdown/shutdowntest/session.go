@@ -52,6 +52,14 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	if err := h.called(ctx, "delay", h.DelayErr); err != nil {
 		return 0, err
 	}
+	if takes := h.DelayTakes; takes > 0 {
+		h.mu.Unlock()
+		err := pass(ctx, takes)
+		h.mu.Lock()
+		if err != nil {
+			return 0, err
+		}
+	}
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}
