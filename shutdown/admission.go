@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -34,10 +35,10 @@ type Admission struct {
 // It also refuses a pod by its UID whose final status the API server has not acknowledged:
 // a shutdown has ended that pod for good. A nil pod is any pod.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
-	if m.ShutdownStatus() == nil && !m.finals.has(pod) {
+	if m.ShutdownStatus() == nil && !m.admission.finals.has(pod) {
 		return Admission{Admit: true}
 	}
-	m.refused.Add(1)
+	m.admission.refused.Add(1)
 	m.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
 }
@@ -45,9 +46,20 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 // ShutdownStatus is [ErrNodeShuttingDown] from the moment a shutdown is known
 // until it is cancelled, and from the call of TerminateAll on; nil otherwise. A shutdown
 // that a former agent has left is known from [NewManager] on.
-func (m *Manager) ShutdownStatus() error {
-	until := m.refusesUntil.Load()
-	if m.shuttingDown.Load() || m.terminating.Load() || until != nil && time.Now().Before(*until) {
+func (m *Manager) ShutdownStatus() error { return m.admission.status() }
+
+// admissionState says whether pods are admitted, and counts those that are not.
+type admissionState struct {
+	shuttingDown atomic.Bool               // a shutdown is known
+	terminating  atomic.Bool               // since TerminateAll, for good
+	refused      atomic.Uint64             // admissions, those that were stored included
+	refusesUntil atomic.Pointer[time.Time] // before Run has found out what goes on; nil: it has
+	finals       finals
+}
+
+func (a *admissionState) status() error {
+	until := a.refusesUntil.Load()
+	if a.shuttingDown.Load() || a.terminating.Load() || until != nil && time.Now().Before(*until) {
 		return ErrNodeShuttingDown
 	}
 	return nil

@@ -130,7 +130,7 @@ func (d *drain) publish() {
 		return
 	}
 	state := NodeState{ShuttingDown: true, Kind: d.event.Kind, Since: d.began, Policy: d.statuses.policy}
-	d.m.ask(func(l *loop) { d.published = l.publish(d, state) })
+	d.m.inbox.ask(func(l *loop) { d.published = l.publish(d, state) })
 	if d.published != nil {
 		d.statuses.answers = d.published.answers
 	}

@@ -52,7 +52,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		drainRequest: request,
 		ctx:          ctx,
 		calls:        calls,
-		ledger:       m.ledger,
+		ledger:       m.state.ledger,
 		last:         &m.last,
 		halt:         h,
 		roster:       kills.NewRoster(request.received),
@@ -60,7 +60,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		times:        m.showTimes,
 	}
 	r.header.Done = r.bucketsDone()
-	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.admission.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
 	r.unacknowledged = told.unacknowledged
 	d := &drain{
 		drainRequest: request,

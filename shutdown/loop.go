@@ -111,7 +111,7 @@ func (l *loop) begin(event Event, received time.Time) {
 		return
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
-	l.m.shuttingDown.Store(true)
+	l.m.admission.shuttingDown.Store(true)
 	l.said = true
 	request := l.request(event, received)
 	if l.current == nil {
@@ -131,7 +131,7 @@ func (l *loop) begin(event Event, received time.Time) {
 	l.current = d
 	l.drains.Go(func() {
 		d.run()
-		l.m.post(func(l *loop) { l.forget(d) })
+		l.m.inbox.post(func(l *loop) { l.forget(d) })
 	})
 }
 
@@ -156,7 +156,7 @@ func (l *loop) request(event Event, received time.Time) drainRequest {
 	}
 	if l.unfinished != nil {
 		request.resume(l.unfinished)
-		request.unlock = l.m.ledger.moment(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
+		request.unlock = l.m.state.ledger.moment(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
 		l.unfinished = nil
 	}
 	return request
@@ -193,7 +193,7 @@ func (l *loop) cancel() {
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	l.retire(errCancelled)
 	l.m.lock.renew()
-	l.m.shuttingDown.Store(false)
+	l.m.admission.shuttingDown.Store(false)
 	l.announcer.cancelled()
 	if l.keeper != nil {
 		l.keeper.rouse()

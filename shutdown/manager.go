@@ -29,32 +29,17 @@ type Manager struct {
 	schedule   plan.Schedule // nil: the feature is off
 	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
 
-	inbox        chan message              // read by the event loop alone
-	ready        chan struct{}             // closed once, see Ready
-	settle       func()                    // closes ready
-	stopped      chan struct{}             // closed when the inbox is read no more
-	phase        atomic.Int32              // idle, running or over
-	shuttingDown atomic.Bool               // admission is refused
-	terminating  atomic.Bool               // the same for good, since TerminateAll
-	refused      atomic.Uint64             // admissions, those that were stored included
-	shown        atomic.Uint64             // the number of the shutdown whose times are shown
-	refusesUntil atomic.Pointer[time.Time] // admission, before Run has found out what goes on; nil: it has
-	finals       finals
-	local        localDrain
-	lock         inhibitor
-	host         hostTime
-	last         lastReport
-	ledger       *ledger
-
-	boot func() (id string, since time.Duration, err error) // systemBoot, but in tests
+	inbox     inbox
+	ready     chan struct{} // closed once, see Ready
+	settle    func()        // closes ready
+	admission admissionState
+	shown     atomic.Uint64 // the number of the shutdown whose times are shown
+	local     localDrain
+	lock      inhibitor
+	host      hostTime
+	last      lastReport
+	state     stateFolder
 }
-
-// The phases of a manager: it is run once.
-const (
-	phaseIdle int32 = iota
-	phaseRunning
-	phaseOver
-)
 
 // NewManager checks the options and gives a manager that does nothing until
 // Run, but refuse pods if the state folder has a shutdown of this boot on record that may
@@ -70,10 +55,8 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	m := &Manager{
 		opts:       opts.withDefaults(),
 		byPriority: byPriority,
-		inbox:      make(chan message),
+		inbox:      inbox{messages: make(chan message), stopped: make(chan struct{})},
 		ready:      make(chan struct{}),
-		stopped:    make(chan struct{}),
-		boot:       boot,
 		lock:       inhibitor{metrics: opts.Metrics, epoch: 1},
 	}
 	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
@@ -83,6 +66,13 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	m.settle = sync.OnceFunc(func() { close(m.ready) })
 	if m.lock.shown.Off = m.off(); !m.watches() {
 		m.settle()
+	}
+	m.state = stateFolder{
+		dir:        m.opts.StateDir,
+		keepsTimes: byPriority && features.Enabled(opts.Gates, GracefulNodeShutdown),
+		byPriority: byPriority,
+		boot:       boot,
+		refused:    m.admission.refused.Load,
 	}
 	m.refuseFirst()
 	return m, nil
@@ -132,7 +122,7 @@ func (m *Manager) Ready() <-chan struct{} { return m.ready }
 // waited for until ten seconds after the end of ctx and of the host's time; then the error
 // names those that still have not returned. A manager is run once.
 func (m *Manager) Run(ctx context.Context) error {
-	if !m.phase.CompareAndSwap(phaseIdle, phaseRunning) {
+	if !m.inbox.phase.CompareAndSwap(phaseIdle, phaseRunning) {
 		return ErrAlreadyRun
 	}
 	return m.runLoop(ctx)
@@ -142,11 +132,11 @@ func (m *Manager) Run(ctx context.Context) error {
 // source need not know of it. When it returns, admission is refused, and open
 // again after a cancellation. It gives [ErrNotRunning] outside Run.
 func (m *Manager) Trigger(event Event) error {
-	if m.phase.Load() != phaseRunning {
+	if m.inbox.phase.Load() != phaseRunning {
 		return ErrNotRunning
 	}
 	heard := make(chan struct{})
-	if !m.post(func(l *loop) { defer close(heard); l.trigger(event) }) {
+	if !m.inbox.post(func(l *loop) { defer close(heard); l.trigger(event) }) {
 		return ErrNotRunning
 	}
 	<-heard

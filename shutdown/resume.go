@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statefile"
@@ -26,68 +25,60 @@ type remembered struct {
 	trouble  []error   // what could not be read
 }
 
-// openLedger looks at the boot. A host that cannot tell one boot from another is found
-// out here.
-func (m *Manager) openLedger(dir string) *ledger {
-	keepsTimes := m.byPriority && features.Enabled(m.opts.Gates, GracefulNodeShutdown)
-	return newLedger(dir, keepsTimes, m.refused.Load, m.boot)
+// stateFolder is the folder of the state files, and the ledger that is kept in it.
+type stateFolder struct {
+	dir        string // "": nothing is stored
+	keepsTimes bool   // the kubelet's file is kept
+	byPriority bool   // and read
+	boot       func() (id string, since time.Duration, err error)
+	refused    func() uint64 // the admissions refused so far
+	ledger     *ledger
 }
 
-// refuseFirst refuses pods from the making of the manager on if a shutdown of this boot is
-// on record that has not ended and whose time is not over. Run finds out what has become
-// of it. What is wrong with the files is Run's to say.
-func (m *Manager) refuseFirst() {
-	m.ledger = m.openLedger(m.opts.StateDir)
-	if m.ledger.err != nil {
-		return
-	}
-	if p := m.unfinished(m.remember()); p != nil {
-		until := m.ledger.moment(p.HostEnd)
-		m.refusesUntil.Store(&until)
-	}
-}
+// open looks at the boot. A host that cannot tell one boot from another is found out here.
+func (f *stateFolder) open(dir string) { f.ledger = newLedger(dir, f.keepsTimes, f.refused, f.boot) }
 
 // unfinished is the shutdown of this boot that a former agent has left and that may still
 // go on; nil: there is none.
-func (m *Manager) unfinished(r remembered) *progress {
+func (f *stateFolder) unfinished(r remembered) *progress {
 	p := r.progress
-	if p == nil || p.ended() || p.BootID != m.ledger.bootID || !time.Now().Before(m.ledger.moment(p.HostEnd)) {
+	if p == nil || p.ended() || p.BootID != f.ledger.bootID || !time.Now().Before(f.ledger.moment(p.HostEnd)) {
 		return nil
 	}
 	return p
 }
 
-// lockState locks the state folder. Where another agent does not leave it, nothing is
-// stored and nothing is resumed.
-func (m *Manager) lockState(ctx context.Context) (unlock io.Closer, err error) {
-	if m.opts.StateDir == "" {
+// lock locks the folder. Where another agent does not leave it, nothing is stored and
+// nothing is resumed.
+func (f *stateFolder) lock(ctx context.Context) (unlock io.Closer, err error) {
+	if f.dir == "" {
 		return io.NopCloser(nil), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	unlock, err = statefile.Lock(ctx, m.opts.StateDir)
+	unlock, err = statefile.Lock(ctx, f.dir)
 	if err != nil {
-		m.ledger = m.openLedger("")
+		f.open("")
 		return io.NopCloser(nil), fmt.Errorf("failed to use the state folder, nothing is stored: %w", err)
 	}
 	return unlock, errors.Join(
-		statefile.CheckFolder(m.opts.StateDir),
-		statefile.RemoveLeftovers(m.opts.StateDir, timesFile, progressFile),
+		statefile.CheckFolder(f.dir),
+		statefile.RemoveLeftovers(f.dir, timesFile, progressFile),
 	)
 }
 
 // remember reads the state files. Torn, foreign and unreadable ones are survived.
-func (m *Manager) remember() remembered {
+func (f *stateFolder) remember() remembered {
 	var r remembered
-	if m.ledger.dir == "" {
+	if f.ledger.dir == "" {
 		return r
 	}
 	var err error
-	if r.progress, err = readProgress(m.ledger.dir); err != nil {
+	if r.progress, err = readProgress(f.ledger.dir); err != nil {
 		r.trouble = append(r.trouble, err)
 	}
-	if m.byPriority {
-		if r.times, err = readTimes(m.ledger.dir); err != nil {
+	if f.byPriority {
+		if r.times, err = readTimes(f.ledger.dir); err != nil {
 			r.trouble = append(r.trouble, err)
 		}
 	}
@@ -95,6 +86,20 @@ func (m *Manager) remember() remembered {
 		r.times = times{StartTime: r.progress.Report.Started, EndTime: r.progress.Report.Ended}
 	}
 	return r
+}
+
+// refuseFirst refuses pods from the making of the manager on if a shutdown of this boot is
+// on record that has not ended and whose time is not over. Run finds out what has become
+// of it. What is wrong with the files is Run's to say.
+func (m *Manager) refuseFirst() {
+	m.state.open(m.state.dir)
+	if m.state.ledger.err != nil {
+		return
+	}
+	if p := m.state.unfinished(m.state.remember()); p != nil {
+		until := m.state.ledger.moment(p.HostEnd)
+		m.admission.refusesUntil.Store(&until)
+	}
 }
 
 // restore shows what is remembered: the times in the metrics and the last report.
@@ -106,8 +111,8 @@ func (m *Manager) restore(r remembered) {
 		m.setReport(r.progress.Report)
 		stored := *r.progress
 		stored.Unacknowledged = nil // the ledger carries them
-		m.ledger.stored = &stored
-		m.refused.Add(r.progress.Refused)
+		m.state.ledger.stored = &stored
+		m.admission.refused.Add(r.progress.Refused)
 		m.opts.Metrics.PodsRefused(r.progress.Refused)
 	} else if len(r.trouble) > 0 {
 		m.setReport(Report{Errors: texts(r.trouble)})
@@ -118,20 +123,20 @@ func (m *Manager) restore(r remembered) {
 // left goes on at once where there is no host to ask; else pods are refused until the host
 // has told, or until its time is over.
 func (l *loop) recall() {
-	r := l.m.remember()
+	r := l.m.state.remember()
 	l.trouble = append(l.trouble, r.trouble...)
 	for _, err := range l.trouble {
 		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
 	}
 	l.m.restore(r)
 	l.carryOver(r.progress)
-	if l.unfinished = l.m.unfinished(r); l.unfinished != nil {
-		l.m.shuttingDown.Store(true)
-		l.expiry = time.NewTimer(time.Until(l.m.ledger.moment(l.unfinished.HostEnd)))
-	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.ledger.bootID {
+	if l.unfinished = l.m.state.unfinished(r); l.unfinished != nil {
+		l.m.admission.shuttingDown.Store(true)
+		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
+	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.state.ledger.bootID {
 		l.close(p, false)
 	}
-	l.m.refusesUntil.Store(nil)
+	l.m.admission.refusesUntil.Store(nil)
 	switch {
 	case l.keeper != nil:
 	case l.unfinished != nil:
@@ -150,19 +155,19 @@ func (l *loop) carryOver(p *progress) {
 	if p == nil || !ok {
 		return
 	}
-	rebooted := p.BootID != l.m.ledger.bootID
+	rebooted := p.BootID != l.m.state.ledger.bootID
 	var carried []finalStatus
 	for _, s := range p.Unacknowledged {
 		if rebooted && !staticpod.IsOrMirrors(s.Pod) || !rebooted && s.Ended {
 			carried = append(carried, s)
 		}
 	}
-	l.m.ledger.carry(carried)
+	l.m.state.ledger.carry(carried)
 	for _, s := range carried {
 		key := kills.Key(s.Pod)
-		l.m.finals.add(s.Pod)
+		l.m.admission.finals.add(s.Pod)
 		l.queue.Status(flusher.FlushPod, s.Pod, func() {
-			l.m.finals.remove(s.Pod)
+			l.m.admission.finals.remove(s.Pod)
 			l.acknowledged(key)
 		})
 	}
@@ -175,7 +180,7 @@ func (l *loop) acknowledged(key types.UID) {
 	if l.ctx.Err() != nil {
 		return
 	}
-	ledger := l.m.ledger
+	ledger := l.m.state.ledger
 	ledger.acknowledged(key)
 	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
@@ -210,7 +215,7 @@ func (l *loop) forgo(cancelled bool) {
 	}
 	l.unfinished = nil
 	l.close(p, cancelled)
-	l.m.shuttingDown.Store(false)
+	l.m.admission.shuttingDown.Store(false)
 	if cancelled {
 		l.said = true
 		l.announcer.cancelled()
@@ -223,7 +228,7 @@ func (l *loop) close(p *progress, cancelled bool) {
 	p.Report.Cancelled, p.Report.Ended = cancelled, time.Now()
 	l.m.setReport(p.Report)
 	l.numbers++
-	l.m.ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress {
+	l.m.state.ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress {
 		closed := *p
 		closed.Unacknowledged = nil // the ledger carries them
 		return closed

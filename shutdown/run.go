@@ -20,12 +20,12 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	calls := &call.Group{}
 	queue := newSharedQueue(ctx)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}
-	unlock, err := m.lockState(ctx)
+	unlock, err := m.state.lock(ctx)
 	if err != nil {
 		l.trouble = append(l.trouble, err)
 	}
-	if m.ledger.err != nil {
-		l.trouble = append(l.trouble, m.ledger.err)
+	if m.state.ledger.err != nil {
+		l.trouble = append(l.trouble, m.state.ledger.err)
 	}
 	var keeping error
 	var kept sync.WaitGroup
@@ -44,8 +44,8 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		kept.Go(func() { keeping = l.keeper.run(ctx) })
 	}
 	l.serve()
-	m.phase.Store(phaseOver)
-	close(m.stopped)
+	m.inbox.phase.Store(phaseOver)
+	close(m.inbox.stopped)
 	queueCalls := queue.leave()
 	err = m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
 	until := time.Now()
@@ -57,7 +57,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	hanging := hangingError(calls, until.Add(hangTime))
 	telling := hangingError(queueCalls, until.Add(hangTime))
 	locking := hangingError(&m.lock.calls, time.Now().Add(closeTime))
-	return errors.Join(err, keeping, hanging, telling, locking, m.ledger.close(), unlock.Close())
+	return errors.Join(err, keeping, hanging, telling, locking, m.state.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {
@@ -78,19 +78,9 @@ func (m *Manager) newKeeper(calls *call.Group) *keeper {
 		short:  m.host.cuts,
 		lock:   &m.lock,
 		calls:  calls,
-		post:   m.post,
+		post:   m.inbox.post,
 		settle: m.settle,
 		wake:   make(chan struct{}, 1),
-	}
-}
-
-// post hands a message to the loop; false: it reads no more.
-func (m *Manager) post(msg message) bool {
-	select {
-	case m.inbox <- msg:
-		return true
-	case <-m.stopped:
-		return false
 	}
 }
 
@@ -99,7 +89,7 @@ func (m *Manager) post(msg message) bool {
 func (l *loop) serve() {
 	for {
 		select {
-		case msg := <-l.m.inbox:
+		case msg := <-l.m.inbox.messages:
 			msg(l)
 		case <-l.expired():
 			l.forgo(false)

@@ -28,7 +28,7 @@ import (
 // named in the error. What was waited for instead has no report then. A second
 // call waits for the first.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
-	m.terminating.Store(true)
+	m.admission.terminating.Store(true)
 	for {
 		other, end := m.local.begin()
 		if other == nil {
@@ -77,7 +77,7 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 		telling = shared.leave()
 	}
 	var next *drain
-	m.ask(func(l *loop) {
+	m.inbox.ask(func(l *loop) {
 		l.forget(d)
 		next = l.current
 	})
@@ -118,7 +118,7 @@ func (l *localDrain) begin() (other *call.Future[Report], end func(Report, error
 // it joins pods that still end. It gives the shutdown that is under way; nil: there is
 // none, and then the queue of the loop, which the drain has to leave; nil: no loop runs.
 func (m *Manager) enlist(d *drain) (current *drain, shared *sharedQueue) {
-	m.ask(func(l *loop) {
+	m.inbox.ask(func(l *loop) {
 		if current = l.current; current == nil {
 			d.killing.earlier = l.rosters()
 			shared = l.queue
@@ -128,17 +128,6 @@ func (m *Manager) enlist(d *drain) (current *drain, shared *sharedQueue) {
 		}
 	})
 	return current, shared
-}
-
-// ask has the loop do something and waits for it; without Run nothing is done.
-func (m *Manager) ask(msg message) {
-	if m.phase.Load() != phaseRunning {
-		return
-	}
-	heard := make(chan struct{})
-	if m.post(func(l *loop) { defer close(heard); msg(l) }) {
-		<-heard
-	}
 }
 
 // wait waits for the end of a drain and gives its report; none if ctx ends before.
