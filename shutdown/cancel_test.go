@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,26 @@ func TestCancelled(t *testing.T) {
 		require.True(t, report.Cancelled)
 		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
 	})
+}
+
+// The volumes of pods that a cancelled shutdown has ended are not waited for: the node goes
+// on with them.
+func TestCancelledShutdownDoesNotUnmount(t *testing.T) {
+	for cancels, want := range map[bool]int{false: 1, true: 0} {
+		bubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 20)}, func(t *testing.T, n *node) {
+			unmounts := make(chan struct{}, 9)
+			n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { unmounts <- struct{}{}; return nil })
+			n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
+			n.run()
+			n.announce()
+			n.pass(time.Second)
+			if cancels {
+				n.host.Cancel()
+			}
+			n.pass(time.Minute)
+			require.Len(t, unmounts, want)
+		})
+	}
 }
 
 // A shutdown that is cancelled after its drain re-takes the lock as well.

@@ -190,3 +190,20 @@ func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), 
 	}
 	close(over)
 }
+
+// A host that leaves less time than a function of the embedder's is waited for is let go in
+// time all the same.
+func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		over := make(chan struct{})
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(800 * time.Millisecond)})
+		n.pass(time.Minute)
+		require.LessOrEqual(t, n.releasedAfter(began), 800*time.Millisecond)
+		_, killed := n.killer.Kill("web")
+		require.True(t, killed, "as early as can be")
+		close(over)
+	})
+}

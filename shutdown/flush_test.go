@@ -204,6 +204,20 @@ func TestFlushBesideAPodThatHangs(t *testing.T) {
 	})
 }
 
+// A pod that hangs keeps the next bucket waiting for half of what is kept for final
+// statuses, in which those come that use all of their time, and not for its own.
+func TestNextBucketDoesNotWaitForTheStatusOfAPodThatHangs(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
+		n.opts.Reporter = flusher{&shutdowntest.Reporter{}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		require.Equal(t, 20500*time.Millisecond, n.startedAt("cni", began))
+	})
+}
+
 // A reporter that hangs beside a pod that does makes no later bucket wait for longer than
 // the bucket lasts.
 func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {

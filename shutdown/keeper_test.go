@@ -246,6 +246,25 @@ func TestSilentHost(t *testing.T) {
 	})
 }
 
+// A host that caps the delay is asked again, less and less often; once it has granted it, a
+// new cap is asked about as often as the first one.
+func TestCappedAgain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.Limit = 5 * time.Second
+		n.run()
+		n.pass(5 * time.Minute)
+		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
+		n.pass(time.Minute)
+		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 5 * time.Second })
+		n.announce()
+		n.host.Cancel()
+		synctest.Wait()
+		before := len(n.host.Wishes())
+		n.pass(1100 * time.Millisecond)
+		require.Greater(t, len(n.host.Wishes()), before)
+	})
+}
+
 // A host that takes its time for the delay, as a logind that has to be reloaded does, is
 // waited for; one that never comes to an end with it is not.
 func TestSlowDelay(t *testing.T) {
