@@ -83,9 +83,9 @@ func (d *drain) outlasts(event Event, received time.Time) bool {
 	if event.Deadline.IsZero() {
 		return false
 	}
+	ends := d.unlock // as long as the drain has no timetable
 	if release := d.release.Load(); release != nil {
-		return d.m.host.release(event, received).Before(*release)
+		ends = *release
 	}
-	end, limited := d.m.host.end(d.event, d.received)
-	return !limited || event.Deadline.Before(end)
+	return d.m.host.release(event, received).Before(ends)
 }

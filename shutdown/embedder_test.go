@@ -207,3 +207,21 @@ func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
 		close(over)
 	})
 }
+
+// An event that leaves less time counts also while a function of the embedder's is waited
+// for, before anything is planned.
+func TestLessTimeBeforeThePlan(t *testing.T) {
+	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		over := make(chan struct{})
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.pass(500 * time.Millisecond)
+		n.host.Announce(shutdown.Event{Deadline: began.Add(10 * time.Second)})
+		n.pass(time.Minute)
+		require.LessOrEqual(t, n.releasedAfter(began), 10*time.Second)
+		close(over)
+	})
+}
