@@ -80,7 +80,7 @@ func benchPods(n int) []*v1.Pod {
 // time. "plain" is the kubelet's way: a goroutine for each pod, and its own small
 // state file.
 func BenchmarkSignalToRelease(b *testing.B) {
-	for _, n := range []int{110, 10_000, 50_000} {
+	for _, n := range []int{110, 1_000, 10_000, 50_000} {
 		pods := benchPods(n)
 		for name, killer := range map[string]shutdown.PodKillerFunc{"instant": instant, "100ms": stopping} {
 			b.Run(fmt.Sprintf("pods=%d/%s/kubegrace", n, name), func(b *testing.B) { benchManager(b, pods, killer) })
