@@ -261,7 +261,11 @@ func (r *record) result(ended time.Time) func() Report {
 				report.Pods = append(report.Pods, pod)
 			}
 		}
-		report.Pods = append(slices.Clip(report.Pods), pods...)
+		if report.Pods == nil {
+			report.Pods = slices.Clip(pods)
+			return report
+		}
+		report.Pods = append(report.Pods, pods...)
 		return report
 	}
 }

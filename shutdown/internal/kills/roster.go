@@ -34,11 +34,15 @@ type Roster struct {
 // NewRoster makes a roster for a drain whose event was received at this time.
 func NewRoster(event time.Time) *Roster { return &Roster{event: event} }
 
+// killsAtOnce is how many kills are made at once.
+const killsAtOnce = 256
+
 // Pick gives a kill for each pod of a list that bucket wants, and that was not picked
 // before. Nil pods are left out. wants gives the pod's priority and whether it is meant.
 func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priority int32, ok bool)) []*Kill {
 	picked := make([]bool, len(pods))
-	var kills []Kill
+	var kills []*Kill
+	var room []Kill // kills are made in lots, and not moved
 	for i, pod := range pods {
 		if pod == nil {
 			continue
@@ -50,21 +54,24 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 		}
 		var priority int32
 		if priority, picked[i] = wants(pod); picked[i] {
-			kills = append(kills, Kill{Pod: pod, Priority: priority, Bucket: bucket, event: &r.event})
+			if len(room) == 0 {
+				room = make([]Kill, min(len(pods)-i, killsAtOnce))
+			}
+			k := &room[0]
+			room = room[1:]
+			k.Pod, k.Priority, k.Bucket, k.event = pod, priority, bucket, &r.event
+			kills = append(kills, k)
 		}
 	}
 	r.listed, r.picked = append(r.listed[:0], pods...), picked
 	return r.add(kills)
 }
 
-func (r *Roster) add(kills []Kill) []*Kill {
+func (r *Roster) add(kills []*Kill) []*Kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := len(r.kills)
-	for i := range kills {
-		r.kills = append(r.kills, &kills[i])
-	}
-	return slices.Clip(r.kills[before:])
+	r.kills = append(r.kills, kills...)
+	return kills
 }
 
 // All are the kills so far. The list is not written to again.
