@@ -108,6 +108,28 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 	}
 }
 
+// A pod that is to be removed is removed by the next boot's agent too, although it had not
+// ended when the host went down.
+func TestRemovalIsCarriedOver(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+		c := &cluster{}
+		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		require.Empty(t, c.names())
+		n.crash()
+		n.host.SetPending(nil)
+		n.runOn(&boot{id: "next", began: time.Now()})
+		n.pass(time.Second)
+		require.Equal(t, []string{"hangs"}, c.names())
+		require.NotNil(t, c.final["hangs"].DeletionTimestamp)
+	})
+}
+
 // A pod that a cancelled shutdown has ended is not admitted again before its final status
 // is acknowledged.
 func TestEndedPodsAreNotAdmitted(t *testing.T) {

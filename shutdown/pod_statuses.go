@@ -176,8 +176,11 @@ func final(k *kills.Kill, policy PodPolicy) *v1.Pod {
 	}
 	policy.setStatus()(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
-		ended := metav1.NewTime(state.Ended)
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &ended, &state.Seconds
+		since := metav1.NewTime(state.Ended)
+		if since.IsZero() { // it may still run, and is removed after the next boot
+			since = metav1.NewTime(state.Started)
+		}
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &state.Seconds
 	}
 	return &pod
 }
