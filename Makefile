@@ -26,6 +26,7 @@ demo: ## drain a small node in this terminal: the main job, on the embedded runt
 test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
+	@$(if $(RACE),go test -count=1 -run 'ServersPace|BesideMarks' ./shutdown > .cache/tables.txt 2>&1 || { cat .cache/tables.txt; exit 1; })
 
 # Tests that need an API server build it too, but say so only when they are over.
 apiserver:

@@ -61,6 +61,13 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 	}
 	r.header.Done = r.bucketsDone()
 	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.admission.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	told.calledOff = func(f func()) {
+		m.inbox.ask(func(l *loop) {
+			if l.current == nil {
+				f()
+			}
+		})
+	}
 	r.unacknowledged = told.unacknowledged
 	d := &drain{
 		drainRequest: request,

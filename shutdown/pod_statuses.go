@@ -29,6 +29,9 @@ type podStatuses struct {
 	fail     func(error)
 	answers  uint64 // of the API server, before the node's state was to be published
 	policy   PodPolicy
+	// calledOff has something done unless another shutdown is under way by now, and none
+	// begins meanwhile: pods that it kills are not put back into service.
+	calledOff func(func())
 
 	mu     sync.Mutex                     // guards all below
 	marked map[*kills.Kill]*statuses.Mark // of the bucket that is killed now
@@ -81,10 +84,13 @@ func (s *podStatuses) settleMarks(pods []*kills.Kill, h halt) {
 	if failed > 0 {
 		s.fail(fmt.Errorf("failed to mark %d pods not ready: %w", failed, cause))
 	}
-	restorer, ok := s.reporter.(ReadinessRestorer)
-	if !ok || !h.cancelled() {
-		return
+	if restorer, ok := s.reporter.(ReadinessRestorer); ok && h.cancelled() {
+		s.calledOff(func() { s.restore(restorer, pods, marked) })
 	}
+}
+
+// restore takes back the marks of pods that were spared.
+func (s *podStatuses) restore(restorer ReadinessRestorer, pods []*kills.Kill, marked map[*kills.Kill]*statuses.Mark) {
 	s.queue.DropMarks()
 	expires := time.Now().Add(restoreTime)
 	for _, k := range pods {

@@ -2,5 +2,6 @@
 
 package shutdown_test
 
-// underRace tells that the race detector looks on: it has failed itself in bubbles of 5,000 pods.
+// underRace tells that the race detector looks on: its own runtime has crashed in the tables
+// of 500 and 5,000 pods, which make test runs without it.
 const underRace = true

@@ -234,6 +234,25 @@ func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 	})
 }
 
+// Nor does it where the next one is announced in the same moment.
+func TestShutDownAgainAtOnce(t *testing.T) {
+	for range 50 {
+		bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+			reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
+			n.opts.Reporter = reporter
+			n.run()
+			n.announce()
+			n.host.Cancel()
+			n.host.Announce(shutdown.Event{})
+			n.pass(time.Minute)
+			require.Len(t, n.killer.Kills(), 1)
+			marked := reporter.Marked()
+			require.False(t, marked[len(marked)-1].Ready, "what is said last of a pod that is killed")
+			require.NoError(t, marked[len(marked)-1].Err)
+		})
+	}
+}
+
 // One that is cancelled while its pods are killed spares those that it has not
 // signalled: their turn had not come.
 func TestSignalledPodsAreNotSpared(t *testing.T) {

@@ -173,7 +173,7 @@ func drained(t *testing.T, r row, marks bool) (row, shutdown.Report) {
 func TestStatusesByTheServersPace(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
-		counts = counts[:3]
+		counts = counts[:2]
 	}
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
@@ -214,7 +214,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 func TestStatusesBesideMarks(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
-		counts = counts[:3]
+		counts = counts[:2]
 	}
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
