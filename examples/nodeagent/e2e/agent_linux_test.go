@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +13,42 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-const agentUnit = "nodeagent.service"
+const (
+	agentUnit  = "nodeagent.service"
+	configFile = "/etc/nodeagent/kubelet.yaml"
+	// reportFile is where the agent keeps the report of its last shutdown.
+	reportFile = "/var/lib/nodeagent/graceful_node_shutdown_progress"
+)
+
+// platform is what the agent runs on.
+type platform struct {
+	debian     machine.Debian
+	containerd containerdtest.Build
+	tellsKind  bool // logind says what kind of shutdown it is
+}
+
+// eachPlatform runs a test with systemd 252 and the containerd of Debian 12, and with
+// systemd 257 and a newer containerd, at the same time.
+func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
+	t.Parallel()
+	t.Run("systemd 252", func(t *testing.T) {
+		t.Parallel()
+		test(t, platform{debian: machine.Bookworm})
+	})
+	t.Run("systemd 257", func(t *testing.T) {
+		t.Parallel()
+		test(t, newest(t))
+	})
+}
+
+// newest is the platform with systemd 257 and the newer containerd.
+func newest(t *testing.T) platform {
+	t.Helper()
+	return platform{debian: machine.Trixie, containerd: containerdtest.Newer(t), tellsKind: true}
+}
 
 // images are what the manifests call for. nginx exits with 0 on the signal that the
 // real image asks for, which is QUIT, and with 15 on TERM.
@@ -28,14 +62,14 @@ func images() []containerdtest.Image {
 
 // bootAgent boots a machine that runs the agent, with further files of a text each,
 // and gives the containers of its pods, which run in a containerd of the host.
-func bootAgent(t *testing.T, files map[string]string, set ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+func bootAgent(t *testing.T, on platform, files map[string]string, set ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
-	server := containerdtest.Start(t, images()...)
-	m := machine.New(t)
+	server := on.containerd.Start(t, images()...)
+	m := machine.New(t, on.debian)
 	for _, set := range set {
 		set(m)
 	}
-	installAgent(t, m, server)
+	installAgent(t, m, server, testdataPods(t))
 	for path, text := range files {
 		m.WriteFile(t, path, 0o644, []byte(text))
 	}
@@ -45,18 +79,28 @@ func bootAgent(t *testing.T, files map[string]string, set ...func(*machine.Machi
 }
 
 // installAgent puts the agent into a machine that is not yet booted, with its unit, its
-// configuration and all manifests, and shows it the host's containerd.
-func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server) {
+// configuration and manifests by name, and shows it the host's containerd.
+func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, manifests map[string][]byte) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/nodeagent", 0o755, buildAgent(t))
-	m.WriteFile(t, "/etc/nodeagent/kubelet.yaml", 0o644, read(t, "testdata/kubelet.yaml"))
-	manifests, err := filepath.Glob("testdata/pods/*.yaml")
-	require.NoError(t, err)
-	for _, manifest := range manifests {
-		m.WriteFile(t, filepath.Join("/etc/nodeagent/pods", filepath.Base(manifest)), 0o644, read(t, manifest))
+	m.WriteFile(t, configFile, 0o644, read(t, "testdata/kubelet.yaml"))
+	for name, manifest := range manifests {
+		m.WriteFile(t, filepath.Join("/etc/nodeagent/pods", name), 0o644, manifest)
 	}
 	m.Enable(t, agentUnit, read(t, "testdata/nodeagent.service"))
 	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
+}
+
+// testdataPods gives the manifests of testdata/pods, by name.
+func testdataPods(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/pods/*.yaml")
+	require.NoError(t, err)
+	manifests := map[string][]byte{}
+	for _, path := range paths {
+		manifests[filepath.Base(path)] = read(t, path)
+	}
+	return manifests
 }
 
 // buildAgent builds the agent without the host's C library, which is another than
@@ -76,4 +120,14 @@ func read(t *testing.T, path string) []byte {
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return content
+}
+
+// lastReport is the report that the agent keeps of its last shutdown.
+func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
+	t.Helper()
+	var kept struct {
+		Report shutdown.Report `json:"report"`
+	}
+	require.NoError(t, json.Unmarshal(m.ReadFile(t, reportFile), &kept))
+	return kept.Report
 }

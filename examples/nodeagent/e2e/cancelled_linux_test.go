@@ -27,8 +27,11 @@ const (
 // schedule, and cancel the shutdown in the end. The agent drains within that limit,
 // holds the machine again, and lets it go down at the next power off.
 func TestACancelledShutdownIsFollowedByOneThatIsDelayed(t *testing.T) {
-	t.Parallel()
-	m, server, containers := bootAgent(t, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
+	eachPlatform(t, testACancelledShutdownIsFollowedByOneThatIsDelayed)
+}
+
+func testACancelledShutdownIsFollowedByOneThatIsDelayed(t *testing.T, on platform) {
+	m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)
@@ -43,6 +46,30 @@ func TestACancelledShutdownIsFollowedByOneThatIsDelayed(t *testing.T) {
 	for _, entry := range m.Journal(t) {
 		require.NotContains(t, entry.Message, "Delay lock is active")
 	}
+}
+
+// TestADelayedShutdownIsCancelled has logind cancel a shutdown while the pods are being
+// stopped. Only systemd 257 can: it then tells nobody, and the agent has to look. The pods
+// that had not been told to stop live on, until the power off that follows.
+func TestADelayedShutdownIsCancelled(t *testing.T) {
+	t.Parallel()
+	m, server, containers := bootAgent(t, newest(t), nil)
+
+	m.Run(t, "systemctl", "poweroff")
+	recordsOf(t, server, only(containers, nginx...)) // the next bucket has 4 s to go
+	require.Equal(t, "b true", m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
+		"org.freedesktop.login1.Manager", "CancelScheduledShutdown"))
+	require.Eventually(t, func() bool { return !preparing(t, m) && held(t, m) }, 20*time.Second, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return lastReport(t, m).Cancelled }, 20*time.Second, 200*time.Millisecond)
+	running := runningContainers(t, server)
+	for _, name := range []string{database, orders, proxy, network} {
+		require.Equal(t, containers[name], running[name], "%s runs on", name)
+	}
+
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	checkPowerOff(t, recordsOf(t, server, containers), m.Journal(t))
+	require.Empty(t, runningContainers(t, server))
 }
 
 // preparing asks logind whether a shutdown is under way.

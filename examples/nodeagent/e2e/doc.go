@@ -4,12 +4,13 @@
 // socket the machine is shown. Judges are containerd's own records and the machine's
 // journal, not the agent.
 //
-//	go test -tags e2e ./nodeagent/e2e/...
+//	make e2e
 //
-// is run in the folder of the examples, as root, on a Debian 12 with the packages
-// busybox-static, containerd, debootstrap, runc and systemd-container. The first run
-// fetches the machine's packages into the folder .cache of the checkout (some
-// minutes), every other one takes less than a minute.
+// is run as root on a Debian 12 with the packages that it names where one is missing.
+// The machines are a Debian 12 with systemd 252, whose pods run in Debian's containerd,
+// and a Debian 13 with systemd 257, whose pods run in the containerd that the Makefile
+// builds. The first run fetches their packages into the folder .cache of the checkout,
+// which takes some minutes, as building containerd does.
 //
 // # Concurrency properties
 //
@@ -18,7 +19,8 @@
 //
 // # Failure modes
 //
-// Where a program is missing the tests are skipped, or fail with KUBEGRACE_NEED_ALL=1.
+// Where a program is missing make e2e says so and fails; with go test -tags e2e alone the
+// tests that need it are skipped.
 // A test that fails prints what the machine printed. Containers, the machine and
 // their mounts are gone when a test ends, also when it is killed.
 //

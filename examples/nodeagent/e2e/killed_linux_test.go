@@ -16,8 +16,11 @@ const sandboxes, inits = 6, 1
 // done. logind would go on at once; but systemd keeps a copy of the lock, and the
 // agent that follows adopts it and drains what is left.
 func TestAKilledAgentIsFollowedByOneThatGoesOn(t *testing.T) {
-	t.Parallel()
-	m, server, containers := bootAgent(t, nil)
+	eachPlatform(t, testAKilledAgentIsFollowedByOneThatGoesOn)
+}
+
+func testAKilledAgentIsFollowedByOneThatGoesOn(t *testing.T, on platform) {
+	m, server, containers := bootAgent(t, on, nil)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // The containers, by the buckets that testdata/kubelet.yaml has for their pods.
@@ -24,9 +25,10 @@ var (
 	network  = "network/main"
 )
 
-func TestPowerOffDrainsThePodsFirst(t *testing.T) {
-	t.Parallel()
-	m, server, containers := bootAgent(t, nil)
+func TestPowerOffDrainsThePodsFirst(t *testing.T) { eachPlatform(t, testPowerOffDrainsThePodsFirst) }
+
+func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
+	m, server, containers := bootAgent(t, on, nil)
 	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
 
 	asked := time.Now()
@@ -43,6 +45,16 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
 	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })
 	t.Run("power off after the last container", func(t *testing.T) { checkPowerOff(t, exits, journal) })
+	t.Run("report", func(t *testing.T) {
+		report := lastReport(t, m)
+		require.Len(t, report.Pods, sandboxes)
+		require.Empty(t, report.Errors)
+		if on.tellsKind {
+			require.Equal(t, shutdown.KindPoweroff, report.Kind)
+		} else {
+			require.Equal(t, shutdown.KindUnknown, report.Kind)
+		}
+	})
 }
 
 // checkBuckets goes by the time that each pod needs: its container's end shows that

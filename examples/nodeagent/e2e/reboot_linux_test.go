@@ -17,8 +17,11 @@ import (
 // as for a power off. The next boot is another one, so the agent starts its pods
 // again, and its metrics tell of the shutdown before.
 func TestRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
-	t.Parallel()
-	m, server, before := bootAgent(t, nil)
+	eachPlatform(t, testRebootDrainsThePodsAndBringsThemBack)
+}
+
+func testRebootDrainsThePodsAndBringsThemBack(t *testing.T, on platform) {
+	m, server, before := bootAgent(t, on, nil)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "reboot")

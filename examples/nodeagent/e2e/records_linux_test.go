@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/kubelet/pkg/types"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // containerName is how a container is called in this test: pod/container.
@@ -50,7 +52,7 @@ func recordsOf(t *testing.T, server *containerdtest.Server, ids map[string]strin
 			}
 		}
 		return len(found) == len(ids)
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	require.Truef(t, all, "of %v these have exited: %v", ids, found)
 	return found
 }
@@ -68,3 +70,6 @@ func (r records) last(names ...string) time.Time {
 	}
 	return last
 }
+
+// comparePriorities orders pods of a report as a drain does.
+func comparePriorities(a, b shutdown.PodReport) int { return cmp.Compare(a.Priority, b.Priority) }

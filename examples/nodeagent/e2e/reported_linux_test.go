@@ -22,17 +22,20 @@ const (
 
 	// moreFlags is a drop-in of the agent's unit.
 	moreFlags = "/etc/systemd/system/nodeagent.service.d/flags.conf"
-	withAPI   = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + "\"\n"
+	withAPI   = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + " --listen=\"\n"
 )
 
 // TestTheAPIServerHearsOfItBeforeThePowerOff has an API server beside the machine: it
 // knows that the node goes before the first pod ends, and the end of every pod before
 // logind goes on with the power off.
 func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
-	t.Parallel()
+	eachPlatform(t, testTheAPIServerHearsOfItBeforeThePowerOff)
+}
+
+func testTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T, on platform) {
 	api := clustertest.Start(t, nodeName)
 	files := map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": api.Kubeconfig()} // it shares the host's network
-	m, server, containers := bootAgent(t, files, (*machine.Machine).ShareNetwork)
+	m, server, containers := bootAgent(t, on, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
 
 	m.Run(t, "systemctl", "poweroff")

@@ -1,7 +1,7 @@
 // Package machine boots a whole machine for a test, with a systemd, a logind and a
 // D-Bus of its own, that really powers off:
 //
-//	m := machine.New(t)
+//	m := machine.New(t, machine.Trixie)
 //	m.WriteFile(t, "/etc/agent.yaml", 0o644, config)
 //	m.Enable(t, "agent.service", unit)
 //	m.Boot(t)
@@ -12,7 +12,7 @@
 //		...
 //	}
 //
-// It is a container of systemd-nspawn: Debian with nothing but systemd, made once by
+// It is a container of systemd-nspawn: Debian 12 or 13 with nothing but systemd, made once by
 // debootstrap and kept in the folder .cache of the checkout, with a layer on top that
 // belongs to the test. It needs root, the Debian packages systemd-container and
 // debootstrap, and, the first time, Debian's archive; the test is skipped where the

@@ -46,13 +46,13 @@ type Machine struct {
 }
 
 // New makes a machine that is not yet booted. Its disk is removed with the test.
-func New(t testing.TB) *Machine {
+func New(t testing.TB, debian Debian) *Machine {
 	t.Helper()
 	need.Root(t)
 	need.Program(t, "systemd-nspawn", "systemd-container")
 	need.Program(t, "nsenter", "util-linux")
 	need.Program(t, "journalctl", "systemd")
-	m := &Machine{base: baseTree(t), folder: t.TempDir()}
+	m := &Machine{base: debian.tree(t), folder: t.TempDir()}
 	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
 	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -76,6 +76,14 @@ func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content
 	place := filepath.Join(m.upper(), path)
 	require.NoError(t, os.MkdirAll(filepath.Dir(place), 0o755))
 	require.NoError(t, os.WriteFile(place, content, mode))
+}
+
+// ReadFile gives what the machine has written to a file, by its path in the machine.
+func (m *Machine) ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.upper(), path))
+	require.NoError(t, err)
+	return content
 }
 
 // Enable installs a unit that multi-user.target wants.

@@ -4,6 +4,7 @@ package machine_test
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +20,11 @@ import (
 const holdUnit = `[Unit]
 After=dbus.service systemd-logind.service
 [Service]
-Type=notify
-NotifyAccess=all
+Type=exec
 ExecStart=systemd-inhibit --what=shutdown --mode=delay --who=hold --why=test /usr/local/bin/hold
 `
 
 const holdScript = `#!/bin/sh
-systemd-notify --ready
 preparing() {
 	busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager PreparingForShutdown
 }
@@ -36,13 +35,15 @@ echo released
 `
 
 // hold gives the journal of a machine that was powered off while the lock was held.
-func hold(t *testing.T, seconds string) []machine.Entry {
-	m := machine.New(t)
+func hold(t *testing.T, debian machine.Debian, seconds string) []machine.Entry {
+	m := machine.New(t, debian)
 	m.WriteFile(t, "/usr/local/bin/hold", 0o755, []byte(strings.ReplaceAll(holdScript, "SECONDS", seconds)))
 	m.Enable(t, "hold.service", []byte(holdUnit))
 	m.Boot(t)
 	m.AwaitActive(t, "hold.service")
-	require.Contains(t, m.Run(t, "systemd-inhibit", "--list"), "hold")
+	require.Eventually(t, func() bool {
+		return strings.Contains(m.Run(t, "systemd-inhibit", "--list"), "hold")
+	}, 10*time.Second, 100*time.Millisecond)
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	return m.Journal(t)
@@ -62,9 +63,34 @@ func isMessage(text string) func(machine.Entry) bool {
 
 func isShuttingDown(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown }
 
-func TestPowerOffWaitsForADelayLock(t *testing.T) {
+// each runs a test on each release, at the same time.
+func each(t *testing.T, test func(t *testing.T, debian machine.Debian)) {
 	t.Parallel()
-	entries := hold(t, "2")
+	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
+		t.Run(string(debian), func(t *testing.T) {
+			t.Parallel()
+			test(t, debian)
+		})
+	}
+}
+
+// TestEachReleaseBoots is run first by make e2e, so that what is fetched from Debian
+// costs no other test its time.
+func TestEachReleaseBoots(t *testing.T) {
+	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
+		t.Run(string(debian), func(t *testing.T) {
+			m := machine.New(t, debian)
+			m.Boot(t)
+			m.AwaitActive(t, "multi-user.target")
+			require.Contains(t, m.Run(t, "systemctl", "--version"), version)
+		})
+	}
+}
+
+func TestPowerOffWaitsForADelayLock(t *testing.T) { each(t, testPowerOffWaitsForADelayLock) }
+
+func testPowerOffWaitsForADelayLock(t *testing.T, debian machine.Debian) {
+	entries := hold(t, debian, "2")
 	announced := when(t, entries, "announced", isMessage("preparing"))
 	released := when(t, entries, "released", isMessage("released"))
 	shutdown := when(t, entries, "shutdown", isShuttingDown)
@@ -74,8 +100,11 @@ func TestPowerOffWaitsForADelayLock(t *testing.T) {
 }
 
 func TestPowerOffDoesNotWaitForALockForEver(t *testing.T) {
-	t.Parallel()
-	entries := hold(t, "1000")
+	each(t, testPowerOffDoesNotWaitForALockForEver)
+}
+
+func testPowerOffDoesNotWaitForALockForEver(t *testing.T, debian machine.Debian) {
+	entries := hold(t, debian, "1000")
 	announced := when(t, entries, "announced", isMessage("preparing"))
 	shutdown := when(t, entries, "shutdown", isShuttingDown)
 	require.InDelta(t, 5, shutdown.Sub(announced).Seconds(), 2)
@@ -85,9 +114,13 @@ func TestPowerOffDoesNotWaitForALockForEver(t *testing.T) {
 // That no process is left is seen by its cgroups, whose removal the end of the test
 // insists on.
 func TestAMachineThatIsLeftRunningIsKilled(t *testing.T) {
+	each(t, testAMachineThatIsLeftRunningIsKilled)
+}
+
+func testAMachineThatIsLeftRunningIsKilled(t *testing.T, debian machine.Debian) {
 	var folder string
 	t.Run("machine", func(t *testing.T) {
-		m := machine.New(t)
+		m := machine.New(t, debian)
 		m.Boot(t)
 		m.AwaitActive(t, "multi-user.target")
 		require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running", "--wait"))
@@ -96,5 +129,5 @@ func TestAMachineThatIsLeftRunningIsKilled(t *testing.T) {
 	require.NoDirExists(t, folder)
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
-	require.NotContains(t, string(mounts), "TestAMachineThatIsLeftRunning")
+	require.NotContains(t, string(mounts), filepath.Dir(folder), "where the disk of the machine was")
 }

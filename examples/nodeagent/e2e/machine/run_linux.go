@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	bootTimeout = time.Minute
+	bootTimeout = 3 * time.Minute // many units, many pods, and other machines beside this one
 	askEvery    = 100 * time.Millisecond
 	// runTimeout bounds one command in the machine.
 	runTimeout = 30 * time.Second
@@ -80,12 +80,29 @@ func namespaceOf(pid string) (string, error) {
 // it has said so. It ends the test when the unit fails, with the unit's journal.
 func (m *Machine) AwaitActive(t testing.TB, unit string) {
 	t.Helper()
+	m.AwaitInvocation(t, unit, "")
+}
+
+// Invocation names this start of a unit: another start has another name.
+func (m *Machine) Invocation(t testing.TB, unit string) string {
+	t.Helper()
+	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
+}
+
+// AwaitInvocation is [Machine.AwaitActive] for a unit that is started again: it is
+// active in another invocation than the former one. Meanwhile systemd may be away.
+func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
+	t.Helper()
 	timeout := time.After(bootTimeout)
 	for {
-		state, _ := m.run(t.Context(), "systemctl", "is-active", unit) // fails for every state but active
+		// It fails while the machine boots.
+		shown, _ := m.run(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit)
+		state, invocation := unitState(shown)
 		switch state {
 		case "active":
-			return
+			if invocation != former {
+				return
+			}
 		case "failed":
 			log, err := m.run(t.Context(), "journalctl", "--unit", unit, "--no-pager", "--output=cat")
 			require.FailNowf(t, "the unit failed", "%s: %s (%v)", unit, log, err)
@@ -98,4 +115,18 @@ func (m *Machine) AwaitActive(t testing.TB, unit string) {
 		case <-time.After(askEvery):
 		}
 	}
+}
+
+// unitState reads the lines NAME=VALUE of systemctl show.
+func unitState(shown string) (state, invocation string) {
+	for line := range strings.Lines(shown) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "ActiveState":
+			state = value
+		case "InvocationID":
+			invocation = value
+		}
+	}
+	return state, invocation
 }

@@ -20,24 +20,34 @@ import (
 // treeTimeout bounds the making of a tree, which fetches about 60 MB.
 const treeTimeout = 10 * time.Minute
 
+// Debian is a release of Debian, by the name that its archive has for it.
+type Debian string
+
+// The releases that a machine can be made of.
+const (
+	Bookworm Debian = "bookworm" // Debian 12, systemd 252
+	Trixie   Debian = "trixie"   // Debian 13, systemd 257
+)
+
 // recipe is what debootstrap is asked for, without the folder.
-func recipe() []string {
-	return []string{"--variant=minbase", "--include=systemd,systemd-sysv,dbus,libpam-systemd", "bookworm"}
+func (d Debian) recipe() []string {
+	return []string{"--variant=minbase", "--include=systemd,systemd-sysv,dbus,libpam-systemd", string(d)}
 }
 
-// baseTree gives the root of a Debian with systemd, which nobody may change. It is
-// made when the cache does not have it, under a name that goes with its recipe.
-func baseTree(t testing.TB) string {
+// tree gives the root of a Debian with systemd, which nobody may change. It is made
+// when the cache does not have it, under a name that goes with its recipe.
+func (d Debian) tree(t testing.TB) string {
 	t.Helper()
 	debootstrap := need.Program(t, "debootstrap", "debootstrap")
 	cache := filepath.Join(moduleRoot(t), ".cache", "machine")
 	require.NoError(t, os.MkdirAll(cache, 0o755))
-	tree := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(recipe(), " "))))[:12])
+	tree := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(d.recipe(), " "))))[:12])
 	defer lock(t, filepath.Join(cache, "lock"))()
 	if _, err := os.Stat(tree); err == nil {
 		return tree
 	}
-	require.NoError(t, makeTree(t.Context(), debootstrap, tree))
+	t.Logf("making a Debian %s in %s; it is fetched from Debian's archive, which takes some minutes", d, tree)
+	require.NoError(t, d.make(t.Context(), debootstrap, tree))
 	return tree
 }
 
@@ -55,10 +65,10 @@ func lock(t testing.TB, path string) (unlock func()) {
 	return func() { require.NoError(t, file.Close()) }
 }
 
-// makeTree makes a tree beside its place and moves it there when it is complete: a
+// make makes a tree beside its place and moves it there when it is complete: a
 // run that is interrupted leaves no half of one, and what it leaves is removed by
 // the next. debootstrap mounts what it needs in a namespace of its own.
-func makeTree(ctx context.Context, debootstrap, tree string) error {
+func (d Debian) make(ctx context.Context, debootstrap, tree string) error {
 	ctx, cancel := context.WithTimeout(ctx, treeTimeout)
 	defer cancel()
 	making := tree + ".making"
@@ -66,7 +76,7 @@ func makeTree(ctx context.Context, debootstrap, tree string) error {
 		return fmt.Errorf("failed to remove half a tree: %w", err)
 	}
 	const script = `mount --make-rprivate / && exec "$0" "$@"`
-	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", script, debootstrap}, append(recipe(), making)...)...)
+	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", script, debootstrap}, append(d.recipe(), making)...)...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("failed to make a tree with debootstrap: %w\n%s", err, out)

@@ -22,9 +22,13 @@ type Build struct {
 func Each(t *testing.T, test func(*testing.T, Build)) {
 	t.Helper()
 	t.Run("containerd of PATH", func(t *testing.T) { test(t, Build{}) })
-	t.Run("containerd of "+Variable, func(t *testing.T) {
-		test(t, Build{folder: need.Variable(t, Variable, "make containerd")})
-	})
+	t.Run("containerd of "+Variable, func(t *testing.T) { test(t, Newer(t)) })
+}
+
+// Newer is the containerd that [Variable] names. The test is skipped where it is missing.
+func Newer(t testing.TB) Build {
+	t.Helper()
+	return Build{folder: need.Variable(t, Variable, "make containerd")}
 }
 
 // environment is that of containerd, which looks for its shim in PATH.

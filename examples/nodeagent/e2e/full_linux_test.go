@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+)
+
+// fullNode is the number of pods that a kubelet runs at most by default.
+const fullNode = 110
+
+// slowStart is a drop-in of the agent's unit: the agent is ready when all pods run.
+const (
+	slowStartFile = "/etc/systemd/system/nodeagent.service.d/start.conf"
+	slowStartText = "[Service]\nTimeoutStartSec=infinity\n"
+)
+
+// fullNodeConfig has four buckets, of a minute each: runc needs that for 28 containers
+// where the machine is busy.
+const fullNodeConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+shutdownGracePeriodByPodPriority:
+- {priority: 0, shutdownGracePeriodSeconds: 60}
+- {priority: 1000, shutdownGracePeriodSeconds: 60}
+- {priority: 10000, shutdownGracePeriodSeconds: 60}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 60}
+`
+
+// finishing is how long each container goes on after its signal.
+const finishing = time.Second
+
+// TestAFullNodeIsDrainedInOrder powers off a machine with as many real containers as a
+// kubelet runs, in four buckets.
+func TestAFullNodeIsDrainedInOrder(t *testing.T) {
+	t.Parallel()
+	on := newest(t)
+	server := on.containerd.Start(t, images()...)
+	m := machine.New(t, on.debian)
+	priorities := []int32{0, 1000, 10_000, 2_000_000_000}
+	manifests, buckets := fullNodeManifests(t, priorities)
+	installAgent(t, m, server, map[string][]byte{"pods.yaml": manifests})
+	m.WriteFile(t, configFile, 0o644, []byte(fullNodeConfig))
+	m.WriteFile(t, slowStartFile, 0o644, []byte(slowStartText))
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	containers := runningContainers(t, server)
+	require.Len(t, containers, fullNode)
+
+	began := time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	exits := recordsOf(t, server, containers)
+	checkPowerOff(t, exits, m.Journal(t))
+	require.Empty(t, runningContainers(t, server))
+	for _, priority := range priorities {
+		for _, name := range buckets[priority] {
+			require.Zerof(t, exits[name].Code, "%s was given its time", name)
+			require.GreaterOrEqualf(t, exits[name].At.Sub(began), finishing, "%s was stopped after the bucket before", name)
+		}
+		began = exits.last(buckets[priority]...)
+	}
+	report := lastReport(t, m)
+	require.Len(t, report.Pods, fullNode)
+	require.Empty(t, report.Errors)
+	for _, pod := range report.Pods {
+		require.Equal(t, "Graceful", pod.Outcome, pod.Name)
+		require.False(t, pod.Ended.IsZero(), pod.Name)
+	}
+	require.True(t, slices.IsSortedFunc(report.Pods, comparePriorities))
+}
+
+// fullNodeManifests gives a file of manifests, and the names of the containers in it by
+// the priority of their pods.
+func fullNodeManifests(t *testing.T, priorities []int32) (manifests []byte, buckets map[int32][]string) {
+	t.Helper()
+	script := fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", int(finishing.Seconds()))
+	documents, buckets := make([][]byte, fullNode), map[int32][]string{}
+	for i := range documents {
+		priority := priorities[i%len(priorities)]
+		pod := v1.Pod{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%03d", i)},
+			Spec: v1.PodSpec{
+				Priority:   &priority,
+				Containers: []v1.Container{{Name: "main", Image: "busybox:1.36", Command: []string{"/bin/sh", "-c", script}}},
+			},
+		}
+		document, err := yaml.Marshal(pod)
+		require.NoError(t, err)
+		documents[i] = document
+		buckets[priority] = append(buckets[priority], pod.Name+"/main")
+	}
+	return bytes.Join(documents, []byte("---\n")), buckets
+}
