@@ -20,7 +20,7 @@
 //		reg := prometheus.NewRegistry()
 //		pods, err := metrics.NewLifecycle(reg, metrics.Options{})
 //		if err != nil {
-//			log.Fatal(err) // reg has one of the series already
+//			log.Fatal(err) // reg has another series of such a name
 //		}
 //		node, err := metrics.NewShutdown(reg, metrics.Options{})
 //		if err != nil {
@@ -65,16 +65,23 @@
 // All methods may be called by any number of goroutines at once, and while a
 // registry gathers. A set of stop signals is replaced as a whole: no scrape sees half
 // of it. Handles start no goroutine and have no state outside of their collectors;
-// two handles in two registries share nothing.
+// two handles in two registries share nothing, two in one registry share everything.
 //
 // # Failure modes
 //
-// A series that the registerer has already is an error of the constructor, which
-// names it; nothing is registered then. Two handles in one registry therefore need
-// two namespaces, and an agent that runs within a kubelet one that is not the
-// kubelet's. A nil registerer is none: the handle counts, and nobody sees it. A nil
-// handle counts nothing, so that no caller has to ask whether metrics are wanted.
-// The two times of a shutdown are 0 until there was one.
+// A series that the registerer has already, with the same name, labels and help text, is
+// shared: two managers in one registry, one that was made anew, and an agent that runs
+// within a kubelet count in the same series, the kubelet's own included. What both set
+// shows the last of them. A name that is taken by something else is an error of the
+// constructor, which says which; nothing is registered then, and another namespace helps.
+//
+// The registry of Kubernetes (legacyregistry of k8s.io/component-base) panics when a
+// kubelet registers a series that is there already, so in one process with a kubelet these
+// constructors come after its metrics.Register, or the series are taken out of that.
+//
+// A nil registerer is none: the handle counts, and nobody sees it. A nil handle counts
+// nothing, so that no caller has to ask whether metrics are wanted. The two times of a
+// shutdown are 0 until there was one.
 //
 // # Testing
 //

@@ -14,54 +14,50 @@ const otherLabel = "other"
 // Lifecycle counts what happens to the hooks and containers of pods. A nil
 // *Lifecycle counts nothing; all methods may be called concurrently.
 type Lifecycle struct {
-	httpFallbacks     prometheus.Counter
-	sleepsCutShort    prometheus.Counter
-	sleepsEndedByExit prometheus.Counter
-	hooksAbandoned    prometheus.Counter
-	killedAfterGrace  prometheus.Counter
-	podGraceExceeded  prometheus.Counter
+	httpFallbacks     counter
+	sleepsCutShort    counter
+	sleepsEndedByExit counter
+	hooksAbandoned    counter
+	killedAfterGrace  counter
+	podGraceExceeded  counter
 	hooks             *prometheus.HistogramVec
 	terminations      *prometheus.HistogramVec
 	stopSignals       *stopSignals
 }
 
 // NewLifecycle makes the collectors of the lifecycle package and registers them
-// with reg. A nil reg registers nothing, and the handle still counts. It is an
-// error if reg already has one of the series, and then none is registered.
+// with reg. A nil reg registers nothing, and the handle still counts. A series that
+// reg has already with the same description is shared. It is an error if reg has one of
+// that name with another description, and then none is registered.
 func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
-	m := newLifecycle(opts.prefix())
-	err := register(reg, m.httpFallbacks, m.sleepsCutShort, m.sleepsEndedByExit,
-		m.hooksAbandoned, m.killedAfterGrace, m.podGraceExceeded,
-		m.hooks, m.terminations, m.stopSignals)
-	if err != nil {
+	r := &registration{reg: reg}
+	namespace := opts.prefix()
+	count := func(name, help string) counter {
+		return share[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
+	}
+	m := &Lifecycle{
+		// These two are the kubelet's.
+		httpFallbacks: count("lifecycle_handler_http_fallbacks_total",
+			alpha+"The number of times lifecycle handlers successfully fell back to http from https."),
+		sleepsCutShort: count("sleep_action_terminated_early_total",
+			alpha+"The number of times lifecycle sleep handler got terminated before it finishes"),
+		sleepsEndedByExit: count("sleep_action_ended_by_container_exit_total",
+			"Sleep hooks that ended because their container had exited."),
+		hooksAbandoned: count("prestop_hooks_abandoned_total",
+			"PreStop hooks that went on after they were cancelled and were not waited for."),
+		killedAfterGrace: count("containers_killed_after_grace_total",
+			"Containers that used up their grace period and were killed."),
+		// This one and that of the stop signals have the names of KEP-4960.
+		podGraceExceeded: count("pod_termination_grace_period_exceeded_total",
+			"Pods of which a container had to be killed because the termination grace period was over."),
+		hooks:        share[*prometheus.HistogramVec](r, newHookDurations(namespace)),
+		terminations: share[*prometheus.HistogramVec](r, newTerminationDurations(namespace)),
+		stopSignals:  share[*stopSignals](r, newStopSignals(namespace)),
+	}
+	if err := r.finish(); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-// newLifecycle names the series. The first two carry the kubelet's help text,
-// word for word; the two of KEP-4960 carry its names.
-func newLifecycle(namespace string) *Lifecycle {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
-	}
-	return &Lifecycle{
-		httpFallbacks: counter("lifecycle_handler_http_fallbacks_total",
-			"The number of times lifecycle handlers successfully fell back to http from https."),
-		sleepsCutShort: counter("sleep_action_terminated_early_total",
-			"The number of times lifecycle sleep handler got terminated before it finishes"),
-		sleepsEndedByExit: counter("sleep_action_ended_by_container_exit_total",
-			"Sleep hooks that ended because their container had exited."),
-		hooksAbandoned: counter("prestop_hooks_abandoned_total",
-			"PreStop hooks that went on after they were cancelled and were not waited for."),
-		killedAfterGrace: counter("containers_killed_after_grace_total",
-			"Containers that used up their grace period and were killed."),
-		podGraceExceeded: counter("pod_termination_grace_period_exceeded_total",
-			"Pods of which a container had to be killed because the termination grace period was over."),
-		hooks:        newHookDurations(namespace),
-		terminations: newTerminationDurations(namespace),
-		stopSignals:  newStopSignals(namespace),
-	}
 }
 
 // newHookDurations covers hooks from a local exec of some milliseconds to
@@ -91,7 +87,7 @@ func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 // had answered in plain HTTP (kubelet_lifecycle_handler_http_fallbacks_total).
 func (m *Lifecycle) HTTPFallback() {
 	if m != nil {
-		m.httpFallbacks.Inc()
+		m.httpFallbacks.Add(1)
 	}
 }
 
@@ -101,7 +97,7 @@ func (m *Lifecycle) HTTPFallback() {
 // [Lifecycle.SleepEndedByExit].
 func (m *Lifecycle) SleepTerminatedEarly() {
 	if m != nil {
-		m.sleepsCutShort.Inc()
+		m.sleepsCutShort.Add(1)
 	}
 }
 
@@ -110,7 +106,7 @@ func (m *Lifecycle) SleepTerminatedEarly() {
 // The kubelet sleeps on (k/k#134338), so the series is ours.
 func (m *Lifecycle) SleepEndedByExit() {
 	if m != nil {
-		m.sleepsEndedByExit.Inc()
+		m.sleepsEndedByExit.Add(1)
 	}
 }
 
@@ -131,7 +127,7 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	outcome = known(outcome, "Completed", "Failed", "Cut", "Abandoned")
 	m.hooks.WithLabelValues(handler, outcome).Observe(max(took, 0).Seconds())
 	if outcome == "Abandoned" {
-		m.hooksAbandoned.Inc()
+		m.hooksAbandoned.Add(1)
 	}
 }
 
@@ -151,7 +147,7 @@ func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
 // and was killed (kubelet_containers_killed_after_grace_total).
 func (m *Lifecycle) ContainerKilledAfterGrace() {
 	if m != nil {
-		m.killedAfterGrace.Inc()
+		m.killedAfterGrace.Add(1)
 	}
 }
 
@@ -160,7 +156,7 @@ func (m *Lifecycle) ContainerKilledAfterGrace() {
 // (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
 func (m *Lifecycle) PodGraceExceeded() {
 	if m != nil {
-		m.podGraceExceeded.Inc()
+		m.podGraceExceeded.Add(1)
 	}
 }
 

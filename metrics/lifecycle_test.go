@@ -36,12 +36,12 @@ func everything(m *metrics.Lifecycle) {
 	m.StopSignals(map[string]int{"SIGTERM": 3})
 }
 
-// The first two helps are the kubelet's, word for word.
+// The first two helps are the kubelet's, as its /metrics shows them.
 const counters = `
-# HELP kubelet_lifecycle_handler_http_fallbacks_total The number of times lifecycle handlers successfully fell back to http from https.
+# HELP kubelet_lifecycle_handler_http_fallbacks_total [ALPHA] The number of times lifecycle handlers successfully fell back to http from https.
 # TYPE kubelet_lifecycle_handler_http_fallbacks_total counter
 kubelet_lifecycle_handler_http_fallbacks_total 1
-# HELP kubelet_sleep_action_terminated_early_total The number of times lifecycle sleep handler got terminated before it finishes
+# HELP kubelet_sleep_action_terminated_early_total [ALPHA] The number of times lifecycle sleep handler got terminated before it finishes
 # TYPE kubelet_sleep_action_terminated_early_total counter
 kubelet_sleep_action_terminated_early_total 1
 # HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.

@@ -10,57 +10,60 @@ import (
 // Shutdown shows the node's graceful shutdown. A nil *Shutdown shows nothing;
 // all methods may be called concurrently.
 type Shutdown struct {
-	start, end prometheus.Gauge
-	held       prometheus.Gauge
+	start, end gauge
+	held       gauge
 	delay      *prometheus.GaugeVec
 	buckets    prometheus.Histogram
 	pods       *prometheus.CounterVec
-	refused    prometheus.Counter
+	refused    counter
 	outcomes   []string // the values that the label of pods may have, Other aside
 }
 
 // NewShutdown makes the collectors of the shutdown package and registers them
-// with reg. A nil reg registers nothing. It is an error if reg already has one
-// of the series, and then none is registered.
+// with reg. A nil reg registers nothing. A series that reg has already with the same
+// description is shared. It is an error if reg has one of that name with another
+// description, and then none is registered.
 func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
+	r := &registration{reg: reg}
+	namespace := opts.prefix()
+	show := func(name, help string) gauge {
+		return share[gauge](r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
+	}
 	m := &Shutdown{
-		start: gauge(opts, "graceful_shutdown_start_time_seconds",
-			"Last graceful shutdown start time since unix epoch in seconds"),
-		end: gauge(opts, "graceful_shutdown_end_time_seconds",
-			"Last graceful shutdown end time since unix epoch in seconds"),
-		held: gauge(opts, "graceful_shutdown_inhibitor_held",
+		// These two are the kubelet's.
+		start: show("graceful_shutdown_start_time_seconds",
+			alpha+"Last graceful shutdown start time since unix epoch in seconds"),
+		end: show("graceful_shutdown_end_time_seconds",
+			alpha+"Last graceful shutdown end time since unix epoch in seconds"),
+		held: show("graceful_shutdown_inhibitor_held",
 			"Whether the lock that delays the host's shutdown is held (1) or not (0)"),
-		delay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: opts.prefix(),
+		delay: share[*prometheus.GaugeVec](r, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace,
 			Name:      "graceful_shutdown_delay_seconds",
 			Help:      "How long the host was asked to delay its shutdown, and how long it does",
-		}, []string{"kind"}),
-		buckets: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: opts.prefix(),
+		}, []string{"kind"})),
+		buckets: share[prometheus.Histogram](r, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace,
 			Name:      "graceful_shutdown_bucket_duration_seconds",
 			Help:      "How long the buckets of graceful shutdowns took, those without pods left out",
 			Buckets:   []float64{.1, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600},
-		}),
-		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: opts.prefix(),
+		})),
+		pods: share[*prometheus.CounterVec](r, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace,
 			Name:      "graceful_shutdown_pods_total",
 			Help:      "Pods that graceful shutdowns have killed, by the outcome that the killer names",
-		}, []string{"outcome"}),
+		}, []string{"outcome"})),
 		outcomes: podOutcomes(),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: opts.prefix(),
+		refused: share[counter](r, prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace,
 			Name:      "graceful_shutdown_pods_refused_total",
 			Help:      "Admissions of pods that were refused because the node was shutting down",
-		}),
+		})),
 	}
-	if err := register(reg, m.start, m.end, m.held, m.delay, m.buckets, m.pods, m.refused); err != nil {
+	if err := r.finish(); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-func gauge(opts Options, name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: opts.prefix(), Name: name, Help: help})
 }
 
 // Times shows when the last graceful shutdown began and ended, in whole seconds
