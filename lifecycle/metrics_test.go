@@ -58,7 +58,7 @@ kubelet_prestop_hooks_abandoned_total 1
 # HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.
 # TYPE kubelet_sleep_action_ended_by_container_exit_total counter
 kubelet_sleep_action_ended_by_container_exit_total 1
-# HELP kubelet_sleep_action_terminated_early_total The number of times lifecycle sleep handler got terminated before it finishes
+# HELP kubelet_sleep_action_terminated_early_total [ALPHA] The number of times lifecycle sleep handler got terminated before it finishes
 # TYPE kubelet_sleep_action_terminated_early_total counter
 kubelet_sleep_action_terminated_early_total 1
 `), "kubelet_containers_killed_after_grace_total", "kubelet_pod_termination_grace_period_exceeded_total",

@@ -30,6 +30,21 @@
 // socket (package unixsocket), or nothing at all: [Manager.Trigger] begins a
 // shutdown without a signal, and [Manager.TerminateAll] drains without one.
 //
+// # An agent with a Start of its own
+//
+// Where something else blocks, and what is wanted is a Start that returns when the host is
+// held, or when it is known why not, as the kubelet has one:
+//
+//	func (a *agent) Start(ctx context.Context) error {
+//		a.ended = make(chan error, 1)
+//		go func() { a.ended <- a.manager.Run(ctx) }()
+//		<-a.manager.Ready() // within two seconds of a host that does not answer
+//		return a.manager.Inhibitor().Err
+//	}
+//
+// The error is for the log: the manager goes on trying, so the agent goes on too. It waits
+// for ended, after the end of ctx, before it ends itself.
+//
 // # Time
 //
 // The pods' time is theirs. Publishing, readiness marks, unmounts and final statuses

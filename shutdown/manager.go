@@ -112,7 +112,10 @@ func (m *Manager) showTimes(number uint64, began, ended time.Time) {
 // for, or a shutdown is already under way, or there is nothing to watch. A host
 // that refuses, cannot be reached or does not answer within two seconds (five where it is
 // asked for the delay) settles it too, as the attempts go on for ever and an agent must not
-// be stuck behind them: [Manager.Inhibitor] says which it was.
+// be stuck behind them: [Manager.Inhibitor] says which it was. The end of Run settles it
+// as well.
+//
+// With it, a start that does not block is made of Run: see the package's documentation.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
 // Run watches the host, holds it, and drains the pods when it shuts down, until

@@ -165,3 +165,17 @@ func TestRunWithAnEndedContext(t *testing.T) {
 		require.Zero(t, n.host.Held())
 	})
 }
+
+// Run that ends before it has heard of its host leaves nobody waiting for Ready.
+func TestReadyWhenRunEnds(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.host.PendingTakes = time.Minute
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.start(m)
+		synctest.Wait()
+		n.end()
+		<-m.Ready()
+		require.False(t, m.Inhibitor().Held)
+	})
+}

@@ -17,6 +17,7 @@ import (
 // started. What hangs is waited for until ten seconds after the end of ctx and of the time
 // of the host, and is an error then.
 func (m *Manager) runLoop(ctx context.Context) error {
+	defer m.settle() // whoever waits for Ready need not know that ctx has ended
 	calls := &call.Group{}
 	queue := newSharedQueue(ctx)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}

@@ -80,6 +80,14 @@ type Reporter interface {
 	PublishNode(ctx context.Context, state NodeState) error
 }
 
+// ReporterFunc makes a [Reporter] of a function: of the kubelet's SyncNodeStatusFunc, for
+// example, which reads [Manager.ShutdownStatus] itself. Such a reporter has no final
+// statuses and no readiness to tell, and no time is kept for them.
+type ReporterFunc func(ctx context.Context, state NodeState) error
+
+// PublishNode calls the function.
+func (f ReporterFunc) PublishNode(ctx context.Context, state NodeState) error { return f(ctx, state) }
+
 // StatusFlusher is a [Reporter] that also brings the final statuses of pods to the API
 // server.
 type StatusFlusher interface {
