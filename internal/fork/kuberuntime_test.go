@@ -1,0 +1,312 @@
+package fork
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// criRuntime is a runtime as the kubelet's CRI client shows it, with errors of gRPC.
+type criRuntime struct {
+	*lifecycletest.Runtime
+
+	sandboxErr error
+	sandboxes  []string // that were stopped
+}
+
+func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	err := r.Runtime.StopContainer(ctx, id, timeout)
+	if errors.Is(err, lifecycle.ErrContainerNotFound) {
+		return status.Error(codes.NotFound, "no such container")
+	}
+	return err
+}
+
+func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
+	r.sandboxes = append(r.sandboxes, id)
+	return r.sandboxErr
+}
+
+// node is a runtime manager with a pod on it, all of whose containers run.
+type node struct {
+	*kubeGenericRuntimeManager
+
+	runtime *criRuntime
+	events  *record.FakeRecorder
+	hooks   *hookWorld
+	pod     *v1.Pod
+	running Pod
+}
+
+// onNode runs a test in a bubble.
+func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{
+			runtime: &criRuntime{Runtime: lifecycletest.NewRuntime()},
+			events:  record.NewFakeRecorder(100), hooks: &hookWorld{},
+			pod:     &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &gracePeriod}},
+			running: Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*Container{{ID: ContainerID{"containerd", "sandbox"}}}},
+		}
+		n.pod.Name, n.pod.Namespace, n.pod.UID = "web", "shop", "u-1"
+		terminator, err := newTerminator(n.runtime, "containerd", NewHandlerRunner(n.hooks, n.hooks, n.hooks, n.events), n.events)
+		require.NoError(t, err)
+		n.kubeGenericRuntimeManager = &kubeGenericRuntimeManager{runtimeService: n.runtime, terminator: terminator}
+		test(t, n)
+	})
+}
+
+// run adds a container that runs. Its ID is its name.
+func (n *node) run(name string, script lifecycletest.Script) {
+	n.runtime.Start(name, script)
+	n.running.Containers = append(n.running.Containers, &Container{ID: ContainerID{"containerd", name}, Name: name})
+}
+
+func (n *node) main(name string, script lifecycletest.Script) *v1.Container {
+	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
+	n.run(name, script)
+	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
+}
+
+func (n *node) sidecar(name string, script lifecycletest.Script) {
+	always := v1.ContainerRestartPolicyAlways
+	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
+	n.run(name, script)
+}
+
+func (n *node) kill(t *testing.T, name string, reason graceperiod.KillReason, override *int64) error {
+	t.Helper()
+	return n.killContainer(t.Context(), n.pod, ContainerID{"containerd", name}, name, "", reason, override)
+}
+
+// granted are the timeouts of the stops, by container.
+func (n *node) granted() map[string]int64 {
+	timeouts := map[string]int64{}
+	for _, stop := range n.runtime.Stops() {
+		timeouts[stop.ID] = stop.TimeoutSeconds
+	}
+	return timeouts
+}
+
+func sleeping(of int64) *v1.Lifecycle {
+	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: of}}}
+}
+
+// The kubelet's TestKillContainerGracePeriod.
+func TestTerminationGracePeriodVectors(t *testing.T) {
+	cases := readVectors[struct {
+		Container struct {
+			Cases []struct {
+				Name                string
+				TGPS, Live, Startup *int64
+				Reason              graceperiod.KillReason
+				Want                int64
+			}
+		} `json:"set_termination_grace_period"`
+	}](t, "graceperiod/testdata/vectors.yaml").Container.Cases
+	require.Len(t, cases, 11)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			onNode(t, 0, func(t *testing.T, n *node) {
+				n.pod.Spec.TerminationGracePeriodSeconds = c.TGPS
+				app := n.main("app", lifecycletest.Script{})
+				app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Live}
+				app.StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Startup}
+				require.Equal(t, c.Want, setTerminationGracePeriod(n.pod, app, c.Reason))
+				require.NoError(t, n.kill(t, "app", c.Reason, nil))
+				require.Equal(t, map[string]int64{"app": c.Want}, n.granted())
+			})
+		})
+	}
+}
+
+// The kubelet's TestKillContainer: the hook takes of the grace, an override replaces it, and
+// two seconds are left for the stop.
+func TestKillContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		override *int64
+		want     int64
+		took     time.Duration
+	}{
+		"its own grace":                {want: 20, took: 10 * time.Second},
+		"a longer one":                 {override: seconds(60), want: 50, took: 10 * time.Second},
+		"one that the hook uses up":    {override: seconds(5), want: 2, took: 5 * time.Second},
+		"none, and no time for a hook": {override: seconds(0), want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onNode(t, 30, func(t *testing.T, n *node) {
+				n.main("app", lifecycletest.Script{}).Lifecycle = sleeping(10)
+				began := time.Now()
+				require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, c.override))
+				require.Equal(t, c.took, time.Since(began))
+				require.Equal(t, map[string]int64{"app": c.want}, n.granted())
+				require.Equal(t, "Normal Killing Stopping container app", recorded(n.events)[0])
+			})
+		})
+	}
+}
+
+// The kubelet's TestLifeCycleHook: an exec hook runs in the container, which the runtime
+// knows by its ID, and one that fails is an event; the container is stopped all the same.
+func TestExecHookOfAContainer(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.hooks.err = errors.New("it has failed")
+		n.main("app", lifecycletest.Script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
+		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
+		require.Equal(t, []string{"containerd://app PreStop.sh"}, n.hooks.ran)
+		require.Equal(t, map[string]int64{"app": 30}, n.granted())
+		require.Equal(t, []string{"Normal Killing Stopping container app", "Warning FailedPreStopHook PreStopHook failed"}, recorded(n.events))
+	})
+}
+
+// A container that is gone was stopped.
+func TestKillContainerThatIsGone(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.main("app", lifecycletest.Script{})
+		n.runtime.Remove("app")
+		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
+	})
+}
+
+// One of which the kubelet knows no pod any more has what its labels say.
+func TestKillContainerWithoutAPod(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.main("app", lifecycletest.Script{}).Lifecycle = sleeping(3)
+		n.main("proxy", lifecycletest.Script{})
+		n.restoreSpecs = func(_ context.Context, id ContainerID) (*v1.Pod, *v1.Container, error) {
+			pod := n.pod.DeepCopy()
+			pod.Spec.Containers = nil
+			for i := range n.pod.Spec.Containers {
+				if c := &n.pod.Spec.Containers[i]; c.Name == id.ID {
+					return pod, c, nil
+				}
+			}
+			return nil, nil, errors.New("it has no labels")
+		}
+		require.NoError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "app"}, "app", "", graceperiod.ReasonUnknown, nil))
+		require.Equal(t, map[string]int64{"app": 27}, n.granted())
+		n.running.Containers = n.running.Containers[1:]
+		result := n.killPodWithSyncResult(t.Context(), nil, n.running, seconds(7))
+		require.NoError(t, result.Error())
+		require.Equal(t, map[string]int64{"app": 27, "proxy": 7}, n.granted())
+
+		require.EqualError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "unknown"}, "unknown", "", graceperiod.ReasonUnknown, nil), "it has no labels")
+		n.run("unknown", lifecycletest.Script{})
+		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, nil)), "it has no labels")
+	})
+}
+
+func errorOf(result PodSyncResult) error { return result.Error() }
+
+// The kubelet's TestKillPod: all containers, then the sandbox.
+func TestKillPod(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.main("app", lifecycletest.Script{})
+		n.main("proxy", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		require.NoError(t, result.Error())
+		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.granted())
+		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
+		require.Equal(t, []*SyncResult{NewSyncResult(KillContainer, "app"), NewSyncResult(KillContainer, "proxy"), NewSyncResult(KillPodSandbox, n.pod.UID)}, result.SyncResults)
+		_, kept := n.terminator.Termination(n.pod.UID)
+		require.False(t, kept, "a pod that is gone is forgotten")
+	})
+}
+
+// A pod with no container left has its sandbox stopped, one that is gone is no failure.
+func TestKillPodWithoutContainers(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, nil)))
+		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
+		n.runtime.sandboxErr = errors.New("it is busy")
+		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
+			`failed to "KillPodSandbox" for "u-1" with KillPodSandboxError: "it is busy"`)
+	})
+}
+
+// A container that cannot be stopped is named, its sandbox is stopped all the same, and the
+// next attempt goes on with it, without a second hook.
+func TestKillPodThatFails(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.main("stuck", lifecycletest.Script{FailStops: -1}).Lifecycle = sleeping(3)
+		n.main("app", lifecycletest.Script{})
+		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		require.ErrorIs(t, result.SyncResults[0].Error, ErrKillContainer)
+		require.NoError(t, result.SyncResults[1].Error)
+		require.NoError(t, result.SyncResults[2].Error)
+		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
+
+		n.runtime.Remove("stuck")
+		began := time.Now()
+		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		require.NoError(t, result.Error())
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
+// The context of a sync ends the waiting only.
+func TestKillPodIsNotWaitedFor(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.main("app", lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		result := n.killPodWithSyncResult(ctx, n.pod, n.running, nil)
+		require.ErrorContains(t, result.Error(), "timeout waiting to kill pod: containers that have not ended: shop/web/app")
+		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		require.NoError(t, result.Error())
+		require.Len(t, n.runtime.Stops(), 1)
+	})
+}
+
+// orderingCase is one of the kubelet's cases for the order in which containers stop.
+type orderingCase struct {
+	Test string
+	In   struct {
+		Sidecars, Main []string
+		Waits          map[string]int64
+		MainExitAfter  float64 `json:"main_exit_after"`
+		Grace          int64   `json:"grace_each"`
+		ExitAfter      float64 `json:"each_exits_after_its_turn"`
+	}
+	Want map[string]int64 // how long each waits for its turn
+}
+
+func TestTerminationOrderVectors(t *testing.T) {
+	cases := readVectors[struct {
+		Cases []orderingCase `json:"termination_ordering"`
+	}](t, "lifecycle/testdata/ordering.yaml").Cases
+	require.Len(t, cases, 3)
+	for _, c := range cases {
+		t.Run(c.Test, func(t *testing.T) {
+			onNode(t, max(c.In.Grace, c.In.Waits["init"]), func(t *testing.T, n *node) {
+				script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
+				for _, name := range c.In.Sidecars {
+					n.sidecar(name, script)
+				}
+				for _, name := range c.In.Main {
+					n.main(name, script)
+				}
+				began := time.Now()
+				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+				waited := map[string]int64{}
+				for _, stop := range n.runtime.Stops() {
+					waited[stop.ID] = int64(stop.At.Sub(began).Seconds())
+				}
+				require.Equal(t, c.Want, waited)
+			})
+		})
+	}
+}

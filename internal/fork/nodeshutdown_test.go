@@ -1,0 +1,314 @@
+package fork
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// managerVectors are the cases of the kubelet's TestManager. Its pods are described as
+// "prio 0" and "tgps nil".
+type managerVectors struct {
+	Vectors struct {
+		Pods       map[string][]string
+		AfterEvent struct {
+			ShutdownStatus  string
+			Reason, Message string
+		} `json:"after_event"`
+		Cases []managerCase
+	} `json:"nodeshutdown_manager"`
+}
+
+type managerCase struct {
+	Desc                   string
+	Pods                   any // names, or the phases of pods by name
+	Total, Critical, After int64
+	Kills                  map[string]int64
+	Status                 map[string]v1.PodPhase
+	StatusCommon           struct {
+		Reason, Message string
+		Condition       v1.PodCondition
+	} `json:"status_common"`
+}
+
+// kubelet is the rest of a kubelet, as far as its shutdown manager sees it.
+type kubelet struct {
+	events *record.FakeRecorder
+	host   *shutdowntest.Host
+
+	mu     sync.Mutex // guards all below
+	pods   []*v1.Pod
+	kills  map[string]int64
+	synced int // how often the node's status was
+}
+
+func newKubelet(pods ...*v1.Pod) *kubelet {
+	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, pods: pods, kills: map[string]int64{}}
+}
+
+func (k *kubelet) config(total, critical time.Duration) *Config {
+	return &Config{
+		Logger:                          klog.Background(),
+		VolumeManager:                   k,
+		Recorder:                        k.events,
+		NodeRef:                         &v1.ObjectReference{Kind: "Node", Name: "node"},
+		GetPodsFunc:                     func() []*v1.Pod { return k.pods },
+		KillPodFunc:                     k.killPod,
+		SyncNodeStatusFunc:              k.syncNodeStatus,
+		ShutdownGracePeriodRequested:    total,
+		ShutdownGracePeriodCriticalPods: critical,
+	}
+}
+
+func (k *kubelet) WaitForAllPodsUnmount(context.Context, []*v1.Pod) error { return nil }
+
+func (k *kubelet) syncNodeStatus() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.synced++
+}
+
+// killPod kills at once and keeps the status, as a status manager does.
+func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(*v1.PodStatus)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if isEvicted {
+		return errors.New("a shutdown is no eviction")
+	}
+	k.kills[pod.Name] = *override
+	fn(&pod.Status)
+	return nil
+}
+
+// start makes a manager and starts it until the test ends.
+func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
+	t.Helper()
+	m := newManager(conf, k.host)
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		synctest.Wait()
+		require.Zero(t, k.host.Held(), "locks after the end")
+	})
+	return m, m.Start(ctx)
+}
+
+// pass lets time go by, and all that is due in it happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func described(t *testing.T, name string, description []string) *v1.Pod {
+	t.Helper()
+	pod := shutdowntest.Pod(name, 0, -1)
+	for _, text := range description {
+		what, value, _ := strings.Cut(text, " ")
+		if value == "nil" {
+			continue
+		}
+		number, err := strconv.ParseInt(value, 10, 64)
+		require.NoError(t, err)
+		priority := int32(number) //nolint:gosec // of a vector
+		switch what {
+		case "prio":
+			pod.Spec.Priority = &priority
+		case "tgps":
+			pod.Spec.TerminationGracePeriodSeconds = &number
+		}
+	}
+	return pod
+}
+
+func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
+	t.Helper()
+	var pods []*v1.Pod
+	switch given := c.Pods.(type) {
+	case []any:
+		for _, name := range given {
+			pods = append(pods, described(t, name.(string), v.Vectors.Pods[name.(string)]))
+		}
+	case map[string]any:
+		for name, phase := range given {
+			pod := shutdowntest.Pod(name, 0, -1)
+			pod.Status.Phase = v1.PodPhase(phase.(string))
+			pods = append(pods, pod)
+		}
+	}
+	require.NotEmpty(t, pods)
+	return pods
+}
+
+// The kubelet's TestManager. What is asked of the host is more than the sum, on purpose: the
+// volumes and the node's status have time of their own.
+func TestManagerVectors(t *testing.T) {
+	vectors := readVectors[managerVectors](t, "shutdown/testdata/manager.yaml")
+	require.Len(t, vectors.Vectors.Cases, 6)
+	for _, c := range vectors.Vectors.Cases {
+		t.Run(c.Desc, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKubelet(vectors.podsOf(t, c)...)
+				k.host.Limit = 2 * time.Duration(c.After) * time.Second
+				total := time.Duration(c.Total) * time.Second
+				m, err := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
+				require.NoError(t, err)
+				require.NoError(t, m.ShutdownStatus())
+				require.True(t, m.Admit(nil).Admit)
+				require.Equal(t, 1, k.host.Held())
+				require.Greater(t, k.host.Wishes()[0], total)
+
+				k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+				synctest.Wait()
+				after := vectors.Vectors.AfterEvent
+				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
+				require.Equal(t, PodAdmitResult{Reason: after.Reason, Message: after.Message}, m.Admit(&PodAdmitAttributes{Pod: &v1.Pod{}}))
+				pass(2 * time.Minute)
+				require.Zero(t, k.host.Held(), "the host goes on")
+				require.Equal(t, c.Kills, k.kills)
+				for _, pod := range k.pods {
+					if phase, asked := c.Status[pod.Name]; asked {
+						c.requireStatus(t, pod.Status, phase)
+					}
+				}
+			})
+		})
+	}
+}
+
+func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
+	t.Helper()
+	want := c.StatusCommon
+	require.Equal(t, phase, status.Phase)
+	require.Equal(t, []string{want.Reason, want.Message}, []string{status.Reason, status.Message})
+	require.Len(t, status.Conditions, 1)
+	status.Conditions[0].LastTransitionTime = metav1.Time{}
+	require.Equal(t, want.Condition, status.Conditions[0])
+}
+
+// The node's status is synced before the first kill, the events are the kubelet's, and its own
+// gauges show the times.
+func TestShutdownIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		conf := k.config(30*time.Second, 10*time.Second)
+		before := -1
+		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
+			k.mu.Lock()
+			before = k.synced
+			k.mu.Unlock()
+			return k.killPod(pod, evict, grace, fn)
+		}
+		_, err := k.start(t, conf)
+		require.NoError(t, err)
+		synctest.Wait()
+		first := k.synced // that nothing goes on
+		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		pass(time.Minute)
+		require.Equal(t, first+1, before)
+		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, recorded(k.events))
+
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		require.NoError(t, err)
+		times := map[string]float64{}
+		for _, family := range families {
+			if name := family.GetName(); strings.HasPrefix(name, "kubelet_graceful_shutdown_") && strings.HasSuffix(name, "_time_seconds") {
+				times[name] = family.GetMetric()[0].GetGauge().GetValue()
+				require.Contains(t, family.GetHelp(), "[ALPHA] ")
+			}
+		}
+		began := float64(time.Now().Add(-time.Minute).Unix())
+		require.Equal(t, map[string]float64{
+			"kubelet_graceful_shutdown_start_time_seconds": began,
+			"kubelet_graceful_shutdown_end_time_seconds":   began,
+		}, times)
+	})
+}
+
+// The kubelet gives up on a host that refuses at its start; this manager says so and goes on.
+func TestStartGoesOnTrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet()
+		k.host.ConnectErr = errors.New("no bus")
+		_, err := k.start(t, k.config(30*time.Second, 0))
+		require.ErrorContains(t, err, "no bus")
+		k.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
+		pass(2 * time.Second)
+		require.Equal(t, 1, k.host.Held())
+	})
+}
+
+// A host that waits for less than the pods' time is held all the same, and the error says by
+// how much it falls short.
+func TestStartSaysThatTheHostWaitsForLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet()
+		k.host.Limit = 5 * time.Second
+		_, err := k.start(t, k.config(30*time.Second, 10*time.Second))
+		require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+		require.Equal(t, 1, k.host.Held())
+	})
+}
+
+// The kubelet's stub: without a grace period nothing is watched.
+func TestStartWithoutAGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet()
+		m, err := k.start(t, k.config(0, 0))
+		require.NoError(t, err)
+		require.Empty(t, k.host.Calls())
+		require.True(t, m.Admit(nil).Admit)
+	})
+}
+
+// The list by priority counts where it is given.
+func TestStartByPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
+		conf := k.config(0, 0)
+		conf.ShutdownGracePeriodByPodPriority = []ShutdownGracePeriodByPodPriority{{Priority: 10, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 30}}
+		_, err := k.start(t, conf)
+		require.NoError(t, err)
+		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		pass(2 * time.Minute)
+		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "what web has left is db's")
+	})
+}
+
+// What is wrong with the Config is what Start says, and keeps no pod from its start.
+func TestStartOfABadConfig(t *testing.T) {
+	m := newManager(newKubelet().config(time.Second, time.Minute), &shutdowntest.Host{})
+	require.ErrorContains(t, m.Start(t.Context()), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
+	require.True(t, m.Admit(nil).Admit)
+	require.NoError(t, m.ShutdownStatus())
+}
+
+// A bus that takes the connection and says nothing holds a kubelet's start for two seconds.
+func TestStartBehindASilentBus(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "bus")
+	bus, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, bus.Close()) })
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
+	m := NewManager(newKubelet().config(30*time.Second, 10*time.Second))
+	began := time.Now()
+	require.ErrorContains(t, m.Start(t.Context()), "the host does not answer")
+	require.Less(t, time.Since(began), 4*time.Second) // on a machine that is busy
+	require.True(t, m.Admit(nil).Admit)
+}

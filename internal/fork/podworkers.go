@@ -1,0 +1,66 @@
+package fork
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+)
+
+// calculateEffectiveGracePeriod is the grace of a pod that ends, and whether it is less than
+// the pod had before.
+func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (gracePeriod int64, gracePeriodShortened bool) {
+	var override *int64
+	if options != nil {
+		override = options.PodTerminationGracePeriodSecondsOverride
+	}
+	return graceperiod.ForPod(pod, status.gracePeriod, override)
+}
+
+// shortenGracePeriod is for UpdatePod, where calculateEffectiveGracePeriod says that the grace
+// was shortened: the hook, the wait and the stop that are under way heed it at once. Without
+// it the next sync does, as in the kubelet.
+func shortenGracePeriod(terminator *lifecycle.Terminator, uid types.UID, gracePeriod int64) {
+	if termination, found := terminator.Termination(uid); found {
+		termination.Shorten(gracePeriod)
+	}
+}
+
+// killPodNow makes the function with which evictions and the shutdown manager kill. It waits
+// for one and a half times the grace, and 10 s at least; then the kill goes on, and its error
+// is one that the shutdown manager awaits. The kubelet's has no context: ctx is that of the
+// process.
+func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) KillPodFunc {
+	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn func(*v1.PodStatus)) error {
+		kill := func(ctx context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			completed := make(chan struct{})
+			podWorkers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: SyncPodKill, KillPodOptions: &KillPodOptions{
+				CompletedCh:                              completed,
+				Evict:                                    isEvicted,
+				PodStatusFunc:                            fn,
+				PodTerminationGracePeriodSecondsOverride: gracePeriodOverride,
+			}})
+			select {
+			case <-completed:
+				return shutdown.KillResult{}, nil
+			case <-ctx.Done():
+				return shutdown.KillResult{}, context.Cause(ctx)
+			}
+		}
+		var grace int64
+		switch {
+		case gracePeriodOverride != nil:
+			grace = *gracePeriodOverride
+		case pod.Spec.TerminationGracePeriodSeconds != nil:
+			grace = *pod.Spec.TerminationGracePeriodSeconds
+		}
+		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: grace})
+		return err
+	}
+}

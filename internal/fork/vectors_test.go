@@ -1,0 +1,51 @@
+package fork
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"sigs.k8s.io/yaml"
+)
+
+// readVectors reads a file of the kubelet's own test cases, which are the testdata of the
+// packages that the fork works with.
+func readVectors[T any](t *testing.T, path string) T {
+	t.Helper()
+	data, err := os.ReadFile("../../" + path)
+	require.NoError(t, err)
+	var vectors T
+	require.NoError(t, yaml.Unmarshal(data, &vectors))
+	return vectors
+}
+
+// seconds is a pointer, as the kubelet has its graces.
+func seconds(n int64) *int64 { return &n }
+
+// recorded are the events of a recorder so far.
+func recorded(events *record.FakeRecorder) []string {
+	var all []string
+	for {
+		select {
+		case event := <-events.Events:
+			all = append(all, event)
+		default:
+			return all
+		}
+	}
+}
+
+// TestMain registers series as the metrics.Register of a kubelet does that is there first.
+func TestMain(m *testing.M) {
+	gauge := func(name, help string) *metrics.Gauge {
+		return metrics.NewGauge(&metrics.GaugeOpts{Subsystem: "kubelet", Name: name, Help: help, StabilityLevel: metrics.ALPHA})
+	}
+	legacyregistry.MustRegister(
+		gauge("graceful_shutdown_start_time_seconds", "Last graceful shutdown start time since unix epoch in seconds"),
+		gauge("graceful_shutdown_end_time_seconds", "Last graceful shutdown end time since unix epoch in seconds"),
+	)
+	m.Run()
+}
