@@ -13,7 +13,6 @@ require (
 	k8s.io/apiserver v0.34.13
 	k8s.io/client-go v0.34.13
 	k8s.io/component-base v0.34.13
-	k8s.io/cri-api v0.34.13
 	k8s.io/klog/v2 v2.140.0
 	sigs.k8s.io/yaml v1.6.0
 )

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
-	crierror "k8s.io/cri-api/pkg/errors"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -36,7 +37,7 @@ func newTerminator(service runtimeService, runtimeName string, runner HandlerRun
 	return lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: lifecycle.RuntimeFunc(func(ctx context.Context, id string, timeout int64) error {
 			err := service.StopContainer(ctx, id, timeout)
-			if crierror.IsNotFound(err) {
+			if isNotFound(err) {
 				return fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
 			}
 			return err
@@ -47,6 +48,9 @@ func newTerminator(service runtimeService, runtimeName string, runner HandlerRun
 		Gates:   utilfeature.DefaultFeatureGate,
 	})
 }
+
+// isNotFound is that of k8s.io/cri-api/pkg/errors.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
 // hooks is a [lifecycle.HandlerRunner] of the kubelet's. The terminator knows a container by
 // its ID alone.
@@ -132,7 +136,7 @@ func (m *kubeGenericRuntimeManager) killPodWithSyncResult(ctx context.Context, p
 	sandboxes := NewSyncResult(KillPodSandbox, runningPod.ID)
 	result.AddSyncResult(sandboxes)
 	for _, s := range runningPod.Sandboxes {
-		if err := m.runtimeService.StopPodSandbox(ctx, s.ID.ID); err != nil && !crierror.IsNotFound(err) {
+		if err := m.runtimeService.StopPodSandbox(ctx, s.ID.ID); err != nil && !isNotFound(err) {
 			sandboxes.Fail(ErrKillPodSandbox, err.Error())
 		}
 	}

@@ -3,6 +3,8 @@ package fork
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,29 +16,66 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// criRuntime is a runtime as the kubelet's CRI client shows it, with errors of gRPC.
-type criRuntime struct {
-	*lifecycletest.Runtime
+// script says how a container ends.
+type script struct {
+	takes time.Duration // after its stop signal; it is killed at its timeout
+	fails bool          // every stop does
+}
 
+// stop is one StopContainer.
+type stop struct {
+	id      string
+	timeout int64
+	at      time.Time
+}
+
+// criRuntime is a runtime as the kubelet's CRI client shows it. A container's ID is its name.
+type criRuntime struct {
+	mu         sync.Mutex // guards all below
+	containers map[string]script
+	stops      []stop
 	sandboxErr error
 	sandboxes  []string // that were stopped
 }
 
 func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
-	err := r.Runtime.StopContainer(ctx, id, timeout)
-	if errors.Is(err, lifecycle.ErrContainerNotFound) {
+	r.mu.Lock()
+	r.stops = append(r.stops, stop{id, timeout, time.Now()})
+	script, found := r.containers[id]
+	r.mu.Unlock()
+	switch {
+	case !found:
 		return status.Error(codes.NotFound, "no such container")
+	case script.fails:
+		return errors.New("the runtime is away")
 	}
-	return err
+	select {
+	case <-time.After(min(script.takes, graceperiod.Duration(timeout))):
+	case <-ctx.Done():
+	}
+	r.remove(id)
+	return ctx.Err()
 }
 
 func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
 	r.sandboxes = append(r.sandboxes, id)
 	return r.sandboxErr
+}
+
+// remove has a container gone.
+func (r *criRuntime) remove(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.containers, id)
+}
+
+// asked are the stops so far.
+func (r *criRuntime) asked() []stop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stops)
 }
 
 // node is a runtime manager with a pod on it, all of whose containers run.
@@ -55,7 +94,7 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{
-			runtime: &criRuntime{Runtime: lifecycletest.NewRuntime()},
+			runtime: &criRuntime{containers: map[string]script{}},
 			events:  record.NewFakeRecorder(100), hooks: &hookWorld{},
 			pod:     &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &gracePeriod}},
 			running: Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*Container{{ID: ContainerID{"containerd", "sandbox"}}}},
@@ -68,22 +107,22 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	})
 }
 
-// run adds a container that runs. Its ID is its name.
-func (n *node) run(name string, script lifecycletest.Script) {
-	n.runtime.Start(name, script)
+// run adds a container that runs.
+func (n *node) run(name string, how script) {
+	n.runtime.containers[name] = how
 	n.running.Containers = append(n.running.Containers, &Container{ID: ContainerID{"containerd", name}, Name: name})
 }
 
-func (n *node) main(name string, script lifecycletest.Script) *v1.Container {
+func (n *node) main(name string, how script) *v1.Container {
 	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
-	n.run(name, script)
+	n.run(name, how)
 	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
 }
 
-func (n *node) sidecar(name string, script lifecycletest.Script) {
+func (n *node) sidecar(name string, how script) {
 	always := v1.ContainerRestartPolicyAlways
 	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
-	n.run(name, script)
+	n.run(name, how)
 }
 
 func (n *node) kill(t *testing.T, name string, reason graceperiod.KillReason, override *int64) error {
@@ -94,8 +133,8 @@ func (n *node) kill(t *testing.T, name string, reason graceperiod.KillReason, ov
 // granted are the timeouts of the stops, by container.
 func (n *node) granted() map[string]int64 {
 	timeouts := map[string]int64{}
-	for _, stop := range n.runtime.Stops() {
-		timeouts[stop.ID] = stop.TimeoutSeconds
+	for _, stop := range n.runtime.asked() {
+		timeouts[stop.id] = stop.timeout
 	}
 	return timeouts
 }
@@ -121,7 +160,7 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			onNode(t, 0, func(t *testing.T, n *node) {
 				n.pod.Spec.TerminationGracePeriodSeconds = c.TGPS
-				app := n.main("app", lifecycletest.Script{})
+				app := n.main("app", script{})
 				app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Live}
 				app.StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Startup}
 				require.Equal(t, c.Want, setTerminationGracePeriod(n.pod, app, c.Reason))
@@ -147,7 +186,7 @@ func TestKillContainer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, 30, func(t *testing.T, n *node) {
-				n.main("app", lifecycletest.Script{}).Lifecycle = sleeping(10)
+				n.main("app", script{}).Lifecycle = sleeping(10)
 				began := time.Now()
 				require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, c.override))
 				require.Equal(t, c.took, time.Since(began))
@@ -163,7 +202,7 @@ func TestKillContainer(t *testing.T) {
 func TestExecHookOfAContainer(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.hooks.err = errors.New("it has failed")
-		n.main("app", lifecycletest.Script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
+		n.main("app", script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
 		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
 		require.Equal(t, []string{"containerd://app PreStop.sh"}, n.hooks.ran)
 		require.Equal(t, map[string]int64{"app": 30}, n.granted())
@@ -174,8 +213,8 @@ func TestExecHookOfAContainer(t *testing.T) {
 // A container that is gone was stopped.
 func TestKillContainerThatIsGone(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", lifecycletest.Script{})
-		n.runtime.Remove("app")
+		n.main("app", script{})
+		n.runtime.remove("app")
 		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
 	})
 }
@@ -183,8 +222,8 @@ func TestKillContainerThatIsGone(t *testing.T) {
 // One of which the kubelet knows no pod any more has what its labels say.
 func TestKillContainerWithoutAPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", lifecycletest.Script{}).Lifecycle = sleeping(3)
-		n.main("proxy", lifecycletest.Script{})
+		n.main("app", script{}).Lifecycle = sleeping(3)
+		n.main("proxy", script{})
 		n.restoreSpecs = func(_ context.Context, id ContainerID) (*v1.Pod, *v1.Container, error) {
 			pod := n.pod.DeepCopy()
 			pod.Spec.Containers = nil
@@ -203,7 +242,7 @@ func TestKillContainerWithoutAPod(t *testing.T) {
 		require.Equal(t, map[string]int64{"app": 27, "proxy": 7}, n.granted())
 
 		require.EqualError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "unknown"}, "unknown", "", graceperiod.ReasonUnknown, nil), "it has no labels")
-		n.run("unknown", lifecycletest.Script{})
+		n.run("unknown", script{})
 		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, nil)), "it has no labels")
 	})
 }
@@ -213,8 +252,8 @@ func errorOf(result PodSyncResult) error { return result.Error() }
 // The kubelet's TestKillPod: all containers, then the sandbox.
 func TestKillPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", lifecycletest.Script{})
-		n.main("proxy", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		n.main("app", script{})
+		n.main("proxy", script{takes: 3 * time.Second})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.granted())
@@ -241,15 +280,15 @@ func TestKillPodWithoutContainers(t *testing.T) {
 // next attempt goes on with it, without a second hook.
 func TestKillPodThatFails(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("stuck", lifecycletest.Script{FailStops: -1}).Lifecycle = sleeping(3)
-		n.main("app", lifecycletest.Script{})
+		n.main("stuck", script{fails: true}).Lifecycle = sleeping(3)
+		n.main("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.ErrorIs(t, result.SyncResults[0].Error, ErrKillContainer)
 		require.NoError(t, result.SyncResults[1].Error)
 		require.NoError(t, result.SyncResults[2].Error)
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 
-		n.runtime.Remove("stuck")
+		n.runtime.remove("stuck")
 		began := time.Now()
 		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
@@ -260,14 +299,14 @@ func TestKillPodThatFails(t *testing.T) {
 // The context of a sync ends the waiting only.
 func TestKillPodIsNotWaitedFor(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		n.main("app", script{takes: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		result := n.killPodWithSyncResult(ctx, n.pod, n.running, nil)
 		require.ErrorContains(t, result.Error(), "timeout waiting to kill pod: containers that have not ended: shop/web/app")
 		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
-		require.Len(t, n.runtime.Stops(), 1)
+		require.Len(t, n.runtime.asked(), 1)
 	})
 }
 
@@ -292,18 +331,18 @@ func TestTerminationOrderVectors(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.Test, func(t *testing.T) {
 			onNode(t, max(c.In.Grace, c.In.Waits["init"]), func(t *testing.T, n *node) {
-				script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
+				how := script{takes: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 				for _, name := range c.In.Sidecars {
-					n.sidecar(name, script)
+					n.sidecar(name, how)
 				}
 				for _, name := range c.In.Main {
-					n.main(name, script)
+					n.main(name, how)
 				}
 				began := time.Now()
 				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 				waited := map[string]int64{}
-				for _, stop := range n.runtime.Stops() {
-					waited[stop.ID] = int64(stop.At.Sub(began).Seconds())
+				for _, stop := range n.runtime.asked() {
+					waited[stop.id] = int64(stop.at.Sub(began).Seconds())
 				}
 				require.Equal(t, c.Want, waited)
 			})

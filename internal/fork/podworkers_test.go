@@ -9,8 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
@@ -112,18 +110,12 @@ func TestKillPodNowGoesOn(t *testing.T) {
 
 // A grace that is shortened counts at once, for what is under way.
 func TestShortenGracePeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		runtime := lifecycletest.NewRuntime()
-		runtime.Start("1", lifecycletest.Script{IgnoreTerm: true})
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime})
-		require.NoError(t, err)
-		pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: seconds(600), Containers: []v1.Container{{Name: "app"}}}}
-		pod.UID = "u-1"
+	onNode(t, 600, func(t *testing.T, n *node) {
+		n.main("app", script{takes: time.Hour})
 		began := time.Now()
-		time.AfterFunc(5*time.Second, func() { shortenGracePeriod(terminator, pod.UID, 1) })
-		_, err = terminator.KillPod(t.Context(), pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "1"}}})
-		require.NoError(t, err)
+		time.AfterFunc(5*time.Second, func() { shortenGracePeriod(n.terminator, n.pod.UID, 1) })
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Less(t, time.Since(began), 10*time.Second)
-		shortenGracePeriod(terminator, "another", 1)
+		shortenGracePeriod(n.terminator, "another", 1)
 	})
 }

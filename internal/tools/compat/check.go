@@ -14,7 +14,7 @@ import (
 
 // checker tests minors, one after the other, in a copy of the repository.
 type checker struct {
-	folder     string // of the copy and of the fork
+	folder     string // of the copy
 	oldestGo   string // the toolchain up to lastOfOldestGo
 	progress   io.Writer
 	modules    []testedModule
@@ -113,10 +113,14 @@ func (c *checker) test(ctx context.Context, minor int, r *row) error {
 	}
 	r.goVersion = strings.TrimSpace(string(running))
 	if minor < floor {
-		return c.buildFork(ctx, minor, version)
+		return c.testFork(ctx, minor, version)
 	}
 	for _, m := range c.modules {
-		if err := c.testModule(ctx, minor, version, m); err != nil {
+		goMod, err := setKubernetes(m.goMod, version)
+		if err != nil {
+			return err
+		}
+		if err := c.testModule(ctx, minor, version, m, goMod); err != nil {
 			return fmt.Errorf("module %s: %w", m.name, err)
 		}
 	}
@@ -137,12 +141,8 @@ func (c *checker) run(ctx context.Context, minor int, folder string, args ...str
 	return run(ctx, call)
 }
 
-// testModule vets and tests a module with a version of Kubernetes.
-func (c *checker) testModule(ctx context.Context, minor int, version string, m testedModule) error {
-	goMod, err := setKubernetes(m.goMod, version)
-	if err != nil {
-		return err
-	}
+// testModule vets and tests a module with a version of Kubernetes, which its go.mod has.
+func (c *checker) testModule(ctx context.Context, minor int, version string, m testedModule, goMod []byte) error {
 	if err := write(m.folder, map[string][]byte{"go.mod": goMod}); err != nil {
 		return err
 	}
@@ -158,29 +158,21 @@ func (c *checker) testModule(ctx context.Context, minor int, version string, m t
 	return nil
 }
 
-// buildFork builds what forks of the kubelet vendor as one of them does.
-func (c *checker) buildFork(ctx context.Context, minor int, version string) error {
-	folder := filepath.Join(c.folder, "fork")
-	goMod, err := forkGoMod(c.modules[0].folder, c.modules[0].goVersion, c.kubernetes, version)
+// testFork tests what forks of the kubelet vendor, with the Kubernetes libraries replaced as
+// they do.
+func (c *checker) testFork(ctx context.Context, minor int, version string) error {
+	for _, m := range c.modules {
+		// Another minor was tested in the copy before.
+		if err := write(m.folder, map[string][]byte{"go.mod": m.goMod}); err != nil {
+			return err
+		}
+	}
+	fork := c.modules[slices.IndexFunc(c.modules, func(m testedModule) bool { return m.name == forkModule })]
+	goMod, err := replaceKubernetes(fork.goMod, c.kubernetes, version)
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("failed to remove the fork of another minor: %w", err)
-	}
-	// Another minor was tested in the copy before.
-	if err := write(c.modules[0].folder, map[string][]byte{"go.mod": c.modules[0].goMod}); err != nil {
-		return err
-	}
-	if err := write(folder, map[string][]byte{"go.mod": goMod, "fork.go": forkProgram(forkPackages())}); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.progress, "%s: building %s ...\n", version, strings.Join(forkPackages(), ", "))
-	if err := c.tidy(ctx, minor, version, folder, "."); err != nil {
-		return err
-	}
-	_, err = c.run(ctx, minor, folder, "build", ".")
-	return err
+	return c.testModule(ctx, minor, version, fork, goMod)
 }
 
 // tidy fills go.mod and go.sum, and then asks whether the packages are built with the

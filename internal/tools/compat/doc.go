@@ -7,8 +7,8 @@
 // It works on a copy of the repository in a temporary folder; the repository itself is
 // not changed. From the floor, the minor that go.mod requires, up to the newest one, go.mod
 // is edited to the newest patch of the minor, and everything is vetted and tested. Below the
-// floor it builds, in a module that replaces the libraries as kubelet forks do, the packages
-// that such forks vendor. Which minors and which packages these are is said in matrix.go.
+// floor it tests internal/fork, which has the signatures of a kubelet fork, with the libraries
+// replaced as such forks do. Which minors these are is said in matrix.go.
 //
 // The table goes to the standard output, in Markdown. Progress, and the output of whatever
 // fails, go to the standard error output. The exit status is 0 if every row is ok. SIGINT and

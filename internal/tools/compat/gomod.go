@@ -62,18 +62,15 @@ func setKubernetes(goMod []byte, version string) ([]byte, error) {
 	return format(file, edits)
 }
 
-// forkGoMod is the go.mod of a module that uses kubegrace as a fork of the kubelet does:
-// from a folder, and with the Kubernetes libraries replaced by its own. goVersion is that
-// of its go line.
-func forkGoMod(folder, goVersion string, kubernetes []string, version string) ([]byte, error) {
-	file := &modfile.File{}
-	edits := errors.Join(
-		file.AddModuleStmt("example.com/fork"),
-		file.AddGoStmt(goVersion),
-		file.AddRequire(kubegrace, "v0.0.0"),
-		file.AddReplace(kubegrace, "", folder, ""),
-	)
-	for _, path := range kubernetes {
+// replaceKubernetes gives a go.mod that replaces modules of Kubernetes by another version of
+// them, as a fork of the kubelet replaces them by its own.
+func replaceKubernetes(goMod []byte, modules []string, version string) ([]byte, error) {
+	file, err := modfile.Parse("go.mod", goMod, nil)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read go.mod: %w", err)
+	}
+	var edits error
+	for _, path := range modules {
 		edits = errors.Join(edits, file.AddReplace(path, "", path, version))
 	}
 	return format(file, edits)
@@ -90,17 +87,6 @@ func format(file *modfile.File, edits error) ([]byte, error) {
 		return nil, fmt.Errorf("failed to write go.mod: %w", err)
 	}
 	return out, nil
-}
-
-// forkProgram is a Go file that imports packages of kubegrace.
-func forkProgram(packages []string) []byte {
-	var b strings.Builder
-	b.WriteString("package fork\n\nimport (\n")
-	for _, path := range packages {
-		fmt.Fprintf(&b, "\t_ %q\n", kubegrace+"/"+path)
-	}
-	b.WriteString(")\n")
-	return []byte(b.String())
 }
 
 // listFormat has go list print, for each package, its module and the version of that.

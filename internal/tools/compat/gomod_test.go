@@ -50,30 +50,19 @@ func TestSetKubernetesOfWhatIsNoGoMod(t *testing.T) {
 	}
 }
 
-func TestFork(t *testing.T) {
-	got, err := forkGoMod("/somewhere/copy", "1.25.0", []string{"k8s.io/api", "k8s.io/client-go"}, "v0.32.13")
+func TestReplaced(t *testing.T) {
+	got, err := replaceKubernetes([]byte("module example.com/fork\n\nreplace example.com/x => ../x\n"), []string{"k8s.io/api", "k8s.io/client-go"}, "v0.32.13")
 	require.NoError(t, err)
 	require.Equal(t, `module example.com/fork
 
-go 1.25.0
-
-require github.com/kubegrace/kubegrace v0.0.0
-
-replace github.com/kubegrace/kubegrace => /somewhere/copy
+replace example.com/x => ../x
 
 replace k8s.io/api => k8s.io/api v0.32.13
 
 replace k8s.io/client-go => k8s.io/client-go v0.32.13
 `, string(got))
-	_, err = forkGoMod("/somewhere/copy", "one", nil, "v0.32.13")
-	require.ErrorContains(t, err, "failed to edit go.mod: ")
-	require.Equal(t, `package fork
-
-import (
-	_ "github.com/kubegrace/kubegrace/metrics"
-	_ "github.com/kubegrace/kubegrace/shutdown/logind"
-)
-`, string(forkProgram([]string{"metrics", "shutdown/logind"})))
+	_, err = replaceKubernetes([]byte("modul x"), nil, "v0.32.13")
+	require.EqualError(t, err, "failed to read go.mod: go.mod:1: unknown directive: modul")
 }
 
 func TestBuiltWith(t *testing.T) {

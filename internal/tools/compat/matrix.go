@@ -9,7 +9,7 @@ import (
 // The minors of the Kubernetes libraries, v0.N. When Kubernetes has a new one, raise
 // newest; when go.mod does, raise floor.
 const (
-	// oldest is what the packages of forkPackages build with. It is KubeEdge's.
+	// oldest is what forkModule builds and passes with. It is KubeEdge's.
 	oldest = 32
 	// floor is what go.mod requires: from here on everything is tested.
 	floor = 34
@@ -22,19 +22,18 @@ const (
 
 // testedModules are the folders of the modules that are tested from the floor on:
 // those that depend on no Kubernetes minor of their own.
-func testedModules() []string { return []string{".", "internal/apiservertest"} }
+func testedModules() []string { return []string{".", "internal/apiservertest", forkModule} }
 
-// forkPackages are what a fork of the kubelet vendors, and what therefore builds down to
-// the oldest minor. The rest may use what came later: lifecycle/stopsignal and validation
-// the types of KEP-4960, shutdown/apistatus the conditions' generation.
-func forkPackages() []string {
-	return []string{"graceperiod", "metrics", "lifecycle", "shutdown", "shutdown/plan", "shutdown/podkiller", "shutdown/logind"}
-}
+// forkModule is tested below the floor too. It imports what a fork of the kubelet vendors,
+// which therefore builds and works down to the oldest minor. The rest of kubegrace may use
+// what came later: lifecycle/stopsignal and validation the types of KEP-4960,
+// shutdown/apistatus the conditions' generation.
+const forkModule = "internal/fork"
 
 // whatIsTested says what is done with a minor.
 func whatIsTested(minor int) string {
 	if minor < floor {
-		return "build of what forks vendor"
+		return "tests of " + forkModule
 	}
 	return "vet, all tests"
 }

@@ -12,7 +12,6 @@ import (
 type testedModule struct {
 	name       string // its folder in the repository
 	folder     string
-	goVersion  string // of its go line
 	goMod      []byte
 	kubernetes []string // the modules of Kubernetes that it requires
 }
@@ -31,9 +30,5 @@ func readModule(name, folder string) (testedModule, error) {
 	if m.kubernetes, err = kubernetesModules(file); err != nil {
 		return m, fmt.Errorf("module %s: %w", name, err)
 	}
-	if file.Go == nil {
-		return m, fmt.Errorf("module %s: go.mod has no go line", name)
-	}
-	m.goVersion = file.Go.Version
 	return m, nil
 }

@@ -36,7 +36,7 @@ func main() {
 		fmt.Println(strings.Replace(os.Getenv("GOTOOLCHAIN"), "local", "go1.99.0", 1))
 	case strings.HasPrefix(args, "list -deps"):
 		fmt.Println("\nk8s.io/api " + kubernetes())
-	case args == "build .":
+	case os.Args[1] == "vet" && replaces():
 		requireAsInRepository()
 	case os.Args[1] == "test" && socket != "":
 		self, _ := os.Executable()
@@ -51,19 +51,24 @@ func kubernetes() string {
 		return raised
 	}
 	goMod, _ := os.ReadFile("go.mod")
-	found := regexp.MustCompile(`k8s\.io/api (?:=> k8s\.io/api )?(v\S+)`).FindSubmatch(goMod)
-	if found == nil {
-		return ""
+	for _, line := range []string{`=> k8s\.io/api (v\S+)`, `require k8s\.io/api (v\S+)`} {
+		if found := regexp.MustCompile(line).FindSubmatch(goMod); found != nil {
+			return string(found[1])
+		}
 	}
-	return string(found[1])
+	return ""
 }
 
-// requireAsInRepository fails unless the copy, from the go.mod of a fork, requires what
+// replaces tells whether the go.mod of this folder is that of a fork.
+func replaces() bool {
+	goMod, _ := os.ReadFile("go.mod")
+	return strings.Contains(string(goMod), "k8s.io/api =>")
+}
+
+// requireAsInRepository fails unless the copy, seen from the go.mod of a fork, requires what
 // the repository does: an earlier minor's go line would refuse the fork's Go.
 func requireAsInRepository() {
-	fork, _ := os.ReadFile("go.mod")
-	folder := regexp.MustCompile(`kubegrace => (\S+)`).FindSubmatch(fork)
-	copied, err := os.ReadFile(string(folder[1]) + "/go.mod")
+	copied, err := os.ReadFile("../../go.mod")
 	if err != nil || !strings.Contains(string(copied), "k8s.io/api v0.34.0") {
 		fmt.Printf("%v\n%s\n", err, copied)
 		os.Exit(1)
