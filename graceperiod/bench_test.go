@@ -22,7 +22,6 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
 		graceperiod.ForPod(pod, 20, override)
 		graceperiod.ForDelete(pod, options)
-		graceperiod.ForHardEviction()
 		graceperiod.ForSoftEviction(pod, -1)
 		graceperiod.ForNodeShutdown(pod, 20)
 		graceperiod.KillTimeout(30)
@@ -63,13 +62,6 @@ func BenchmarkForDelete(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		graceperiod.ForDelete(pod, options)
-	}
-}
-
-func BenchmarkForHardEviction(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForHardEviction()
 	}
 }
 

@@ -36,7 +36,7 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
-	if t.field(RuleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
+	if t.field(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
 		return *deletion
 	}
 	if rule := probeRule(reason); rule != "" {
@@ -45,10 +45,10 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 			return *own
 		}
 	}
-	if t.field(RuleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.constant(RuleContainerMinimum, "", MinimumContainerSeconds, true)
+	t.constant(ruleContainerMinimum, "", MinimumContainerSeconds, true)
 	return MinimumContainerSeconds
 }
 
@@ -56,9 +56,9 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 func probeRule(reason KillReason) Rule {
 	switch reason {
 	case ReasonStartupProbe:
-		return RuleStartupProbe
+		return ruleStartupProbe
 	case ReasonLivenessProbe:
-		return RuleLivenessProbe
+		return ruleLivenessProbe
 	default:
 		return ""
 	}
@@ -70,7 +70,7 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 		return nil
 	}
 	probe := container.LivenessProbe
-	if rule == RuleStartupProbe {
+	if rule == ruleStartupProbe {
 		probe = container.StartupProbe
 	}
 	if probe == nil {
@@ -81,7 +81,7 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 
 // probePath is where the probe of rule has its grace within a container.
 func probePath(rule Rule) string {
-	if rule == RuleStartupProbe {
+	if rule == ruleStartupProbe {
 		return ".startupProbe.terminationGracePeriodSeconds"
 	}
 	return ".livenessProbe.terminationGracePeriodSeconds"

@@ -29,6 +29,17 @@ func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, grace
 	return forDelete(nil, pod, options), options != nil
 }
 
+// DeleteSeconds is [ForDelete] over plain values, for pods of other types than those of
+// k8s.io/api, such as the internal ones of an API server: spec is
+// spec.terminationGracePeriodSeconds and requested is options.gracePeriodSeconds, in
+// seconds, nil where there is none; scheduled says that spec.nodeName is set, terminated
+// that status.phase is Failed or Succeeded. seconds is never negative. graceful is what
+// CheckGracefulDelete is to return for options that are not nil: true, as a grace of 0 was
+// decided too.
+func DeleteSeconds(spec, requested *int64, scheduled, terminated bool) (seconds int64, graceful bool) {
+	return deleteSeconds(nil, spec, requested, scheduled, terminated), true
+}
+
 // ExplainDelete is [ForDelete] with its reasons. The delete was graceful if the
 // options are not nil.
 func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
@@ -37,31 +48,36 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 }
 
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
-	if t.constant(RuleNoOptions, "options", 0, options == nil) {
+	if t.constant(ruleNoOptions, "options", 0, options == nil) {
 		return 0
 	}
-	seconds := deleteWish(t, pod, options)
-	if t.constant(RuleUnscheduled, "spec.nodeName", 0, pod == nil || pod.Spec.NodeName == "") {
+	scheduled := pod != nil && pod.Spec.NodeName != ""
+	return deleteSeconds(t, specGrace(pod), options.GracePeriodSeconds, scheduled, finished(pod))
+}
+
+func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
+	seconds := deleteWish(t, spec, requested)
+	if t.constant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
 		seconds = 0
 	}
-	if t.constant(RuleFinished, "status.phase", 0, finished(pod)) {
+	if t.constant(ruleFinished, "status.phase", 0, terminated) {
 		seconds = 0
 	}
-	if t.constant(RuleNegative, "", minimumGracefulSeconds, seconds < 0) {
+	if t.constant(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
 		seconds = minimumGracefulSeconds
 	}
 	return seconds
 }
 
 // deleteWish is the grace that the options, else the pod ask for.
-func deleteWish(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
-	if wish := options.GracePeriodSeconds; t.field(RuleOptions, "options.gracePeriodSeconds", wish, wish != nil) {
-		return *wish
+func deleteWish(t *trace, spec, requested *int64) int64 {
+	if t.field(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
+		return *requested
 	}
-	if spec := specGrace(pod); t.field(RuleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.constant(RuleNoGrace, "", 0, true)
+	t.constant(ruleNoGrace, "", 0, true)
 	return 0
 }
 
@@ -70,7 +86,8 @@ func finished(pod *v1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded)
 }
 
-// PodDeleteStrategy gives an API server the grace of pods. Beside a
+// PodDeleteStrategy gives an API server the grace of pods of k8s.io/api (*v1.Pod); for
+// the internal types of k8s.io/kubernetes there is [DeleteSeconds]. Beside a
 // runtime.ObjectTyper it makes a strategy for rest.BeforeDelete of k8s.io/apiserver:
 //
 //	type strategy struct {

@@ -61,6 +61,30 @@ func TestForDelete(t *testing.T) {
 	}
 }
 
+// The plain values are those of a pod, whatever its type.
+func TestDeleteSeconds(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		spec, requested       *int64
+		scheduled, terminated bool
+		want                  int64
+	}{
+		{"nobody says anything", nil, nil, true, false, 0},
+		{"the spec", ptr.To(int64(30)), nil, true, false, 30},
+		{"asked for more", ptr.To(int64(30)), ptr.To(int64(90)), true, false, 90},
+		{"asked for 0", ptr.To(int64(30)), ptr.To(int64(0)), true, false, 0},
+		{"negative", ptr.To(int64(30)), ptr.To(int64(-5)), true, false, 1},
+		{"not on a node", ptr.To(int64(30)), ptr.To(int64(-5)), false, false, 0},
+		{"finished", ptr.To(int64(30)), ptr.To(int64(9)), true, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seconds, graceful := graceperiod.DeleteSeconds(c.spec, c.requested, c.scheduled, c.terminated)
+			require.Equal(t, c.want, seconds)
+			require.True(t, graceful)
+		})
+	}
+}
+
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
 	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduled(ptr.To(int64(30))), nil), "no options")

@@ -29,16 +29,17 @@
 // # Which function
 //
 // An API server asks [ForDelete], or [BeforeDelete] for the whole of a delete, or
-// takes [PodDeleteStrategy] into its own. Whoever wants a pod gone asks
-// [ForHardEviction], [ForSoftEviction] or [ForNodeShutdown] for the override to send.
-// Whoever ends the pod puts that into [ForPod], and asks [ForContainer] when a
+// takes [PodDeleteStrategy] into its own; [DeleteSeconds] is for one whose pods are not
+// those of k8s.io/api. Whoever wants a pod gone asks [ForSoftEviction] or
+// [ForNodeShutdown] for the override to send; that of a hard eviction is
+// [ImmediateEvictionSeconds]. Whoever ends the pod puts that into [ForPod], and asks [ForContainer] when a
 // single container is to go. An override then replaces the container's grace.
 // [Remaining] is what is left for the stop after a hook, [KillTimeout] how long to
 // wait for the whole kill, [LeftOfDeletion] what an agent that restarted has left.
 //
 // Every For has an Explain with the same parameters and the same body. Its
-// [Explanation] has all rules that were asked, in order; it prints as a sentence
-// and as the rows of a table. Explanations are not chained: an override that came
+// [Explanation] has all rules that were asked, in order, and prints as a sentence.
+// Explanations are not chained: an override that came
 // out of one function is a bare number to the next.
 //
 // All numbers are seconds, as in k8s.io/api. A pod, a container and options may be

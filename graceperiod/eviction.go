@@ -2,25 +2,6 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// ForHardEviction is the override, in seconds, for a pod that goes because a hard
-// eviction threshold, or a local storage limit, was crossed:
-// [ImmediateEvictionSeconds], whatever the pod asks for (the kubelet's eviction
-// manager). [ExplainHardEviction] says the same as an explanation.
-func ForHardEviction() int64 {
-	return forHardEviction(nil)
-}
-
-// ExplainHardEviction is [ForHardEviction] with its reason.
-func ExplainHardEviction() Explanation {
-	var t trace
-	return Explanation{Seconds: forHardEviction(&t), Steps: t.steps}
-}
-
-func forHardEviction(t *trace) int64 {
-	t.constant(RuleHardEviction, "", ImmediateEvictionSeconds, true)
-	return ImmediateEvictionSeconds
-}
-
 // ForSoftEviction is the override, in seconds, for a pod that goes because a soft
 // eviction threshold was crossed for long enough: the shorter of
 // maxPodGracePeriodSeconds (evictionMaxPodGracePeriod of the kubelet's
@@ -46,11 +27,11 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 
 func forSoftEviction(t *trace, pod *v1.Pod, limit int64) int64 {
 	spec, limited := specGrace(pod), limit >= 0
-	t.constant(RuleEvictionMaximum, "maxPodGracePeriodSeconds", limit, limited)
-	if t.field(RuleSpec, fieldSpecGrace, spec, spec != nil && (!limited || *spec < limit)) {
+	t.constant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", limit, limited)
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && (!limited || *spec < limit)) {
 		return *spec
 	}
-	if t.constant(RuleDefault, "", DefaultSeconds, !limited) {
+	if t.constant(ruleDefault, "", DefaultSeconds, !limited) {
 		return DefaultSeconds
 	}
 	return limit

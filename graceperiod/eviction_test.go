@@ -11,11 +11,6 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-func TestForHardEviction(t *testing.T) {
-	require.Equal(t, graceperiod.ImmediateEvictionSeconds, graceperiod.ForHardEviction())
-	require.Equal(t, int64(1), graceperiod.ForHardEviction())
-}
-
 func TestForSoftEviction(t *testing.T) {
 	for _, c := range []struct {
 		name  string

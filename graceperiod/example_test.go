@@ -2,9 +2,7 @@ package graceperiod_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -57,7 +55,7 @@ func ExampleExplainContainer() {
 func ExampleForPod() {
 	pod := web()
 	first, _ := graceperiod.ForPod(pod, 0, nil)
-	evicted, shortened := graceperiod.ForPod(pod, first, ptr.To(graceperiod.ForHardEviction()))
+	evicted, shortened := graceperiod.ForPod(pod, first, ptr.To(graceperiod.ImmediateEvictionSeconds))
 	fmt.Println(first, evicted, shortened)
 	// Output: 30 1 true
 }
@@ -111,11 +109,6 @@ func ExampleBeforeDelete() {
 	// false false <nil> 12:00:03 0 2
 }
 
-func ExampleForHardEviction() {
-	fmt.Println(graceperiod.ForHardEviction())
-	// Output: 1
-}
-
 func ExampleForSoftEviction() {
 	pod := web()
 	fmt.Println(graceperiod.ForSoftEviction(pod, 20), graceperiod.ForSoftEviction(pod, 60), graceperiod.ForSoftEviction(pod, -1))
@@ -128,11 +121,6 @@ func ExampleExplainSoftEviction() {
 	// The grace period is 30 s because the eviction maximum of -1 defers to the pod and spec.terminationGracePeriodSeconds is 30.
 }
 
-func ExampleExplainHardEviction() {
-	fmt.Println(graceperiod.ExplainHardEviction())
-	// Output: The grace period is 1 s because a hard eviction gives 1 s.
-}
-
 func ExampleForNodeShutdown() {
 	pod := web()
 	fmt.Println(graceperiod.ForNodeShutdown(pod, 20), graceperiod.ForNodeShutdown(pod, 60))
@@ -143,25 +131,6 @@ func ExampleExplainNodeShutdown() {
 	fmt.Println(graceperiod.ExplainNodeShutdown(web(), 20))
 	// Output:
 	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 30.
-}
-
-func ExampleExplanation_Rows() {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.Debug)
-	fmt.Fprintln(w, "RULE\tFIELD\tSECONDS\tAPPLIED")
-	for _, row := range graceperiod.ExplainPod(web(), 20, ptr.To(int64(0))).Rows() {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		panic(err)
-	}
-	// Output:
-	// RULE         |FIELD                                |SECONDS  |APPLIED
-	// Current      |current                              |20       |yes
-	// Deletion     |metadata.deletionGracePeriodSeconds  |not set  |no
-	// Override     |override                             |0        |yes
-	// ShrinksOnly  |current                              |20       |no
-	// PodMinimum   |                                     |1        |yes
-	// Result       |                                     |1        |
 }
 
 func ExampleKillTimeout() {

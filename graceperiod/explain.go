@@ -38,37 +38,18 @@ func (e Explanation) String() string {
 	return sentence + "."
 }
 
-// Rows is the explanation as the rows of a table without a header: the rule, the
-// field it looked at ("" if none), its seconds ("not set" if it had none to offer),
-// and "yes" or "no" for whether it applied. The last row is the result: "Result",
-// "", the seconds, and "".
-func (e Explanation) Rows() [][]string {
-	rows := make([][]string, 0, len(e.Steps)+1)
-	for _, step := range e.Steps {
-		value, applied := "not set", "no"
-		if step.Set {
-			value = decimal(step.Value)
-		}
-		if step.Applied {
-			applied = "yes"
-		}
-		rows = append(rows, []string{string(step.Rule), step.Field, value, applied})
-	}
-	return append(rows, []string{"Result", "", decimal(e.Seconds), ""})
-}
-
 // clause is what the step has to say in a sentence, "" for nothing. before is the
 // seconds that the step found, nil if none had applied.
 func (s Step) clause(before *int64) string {
 	switch s.Rule {
-	case RuleDeletion, RuleStartupProbe, RuleLivenessProbe, RuleSpec, RuleOverride, RuleOptions:
+	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
 		return s.fieldClause(before)
 	default:
 	}
 	switch {
 	case s.Applied:
 		return s.constantClause()
-	case s.Rule == RuleEvictionMaximum:
+	case s.Rule == ruleEvictionMaximum:
 		return "the eviction maximum of " + decimal(s.Value) + " defers to the pod"
 	default:
 		return ""
@@ -79,7 +60,7 @@ func (s Step) clause(before *int64) string {
 // story, what came of it.
 func (s Step) fieldClause(before *int64) string {
 	name := s.Field
-	if s.Rule == RuleOverride {
+	if s.Rule == ruleOverride {
 		name = "the override"
 	}
 	value := decimal(s.Value)
@@ -90,7 +71,7 @@ func (s Step) fieldClause(before *int64) string {
 		return name + " is shorter with " + value
 	case s.Applied:
 		return name + " is " + value
-	case s.Rule == RuleStartupProbe || s.Rule == RuleLivenessProbe:
+	case s.Rule == ruleStartupProbe || s.Rule == ruleLivenessProbe:
 		return name + " of " + value + " needs a grace in the pod's spec beside it"
 	default:
 		return name + " is no shorter with " + value
@@ -101,31 +82,29 @@ func (s Step) fieldClause(before *int64) string {
 func (s Step) constantClause() string {
 	value := decimal(s.Value)
 	switch s.Rule {
-	case RuleCurrent:
+	case ruleCurrent:
 		return "the pod was given " + value + " s before"
-	case RuleShrinksOnly:
+	case ruleShrinksOnly:
 		return "a grace period only ever shrinks"
-	case RulePodMinimum:
+	case rulePodMinimum:
 		return "a pod gets at least " + value + " s"
-	case RuleContainerMinimum:
+	case ruleContainerMinimum:
 		return "a container without a grace period gets " + value + " s"
-	case RuleNoOptions:
+	case ruleNoOptions:
 		return "there are no delete options"
-	case RuleNoGrace:
+	case ruleNoGrace:
 		return "a delete without a grace period is immediate"
-	case RuleUnscheduled:
+	case ruleUnscheduled:
 		return "spec.nodeName is empty"
-	case RuleFinished:
+	case ruleFinished:
 		return "status.phase says that the pod has finished"
-	case RuleNegative:
+	case ruleNegative:
 		return "a negative grace period becomes " + value
-	case RuleHardEviction:
-		return "a hard eviction gives " + value + " s"
-	case RuleEvictionMaximum:
+	case ruleEvictionMaximum:
 		return "the eviction maximum is " + value
-	case RuleDefault:
+	case ruleDefault:
 		return "the default is " + value
-	case RuleBucket:
+	case ruleBucket:
 		return "the bucket has " + value + " s left"
 	default:
 		return string(s.Rule) + " gives " + value

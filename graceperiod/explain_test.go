@@ -93,10 +93,6 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"hard eviction", graceperiod.ExplainHardEviction(),
-			"The grace period is 1 s because a hard eviction gives 1 s.",
-		},
-		{
 			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
@@ -122,18 +118,6 @@ func TestExplanationSentences(t *testing.T) {
 			require.Equal(t, c.want, c.got.String())
 		})
 	}
-}
-
-func TestExplanationRows(t *testing.T) {
-	require.Equal(t, [][]string{{"Result", "", "0", ""}}, graceperiod.Explanation{}.Rows())
-	require.Equal(t, [][]string{
-		{"Current", "current", "20", "yes"},
-		{"Deletion", "metadata.deletionGracePeriodSeconds", "not set", "no"},
-		{"Override", "override", "-3", "yes"},
-		{"ShrinksOnly", "current", "20", "no"},
-		{"PodMinimum", "", "1", "yes"},
-		{"Result", "", "1", ""},
-	}, graceperiod.ExplainPod(nil, 20, ptr.To(int64(-3))).Rows())
 }
 
 // A container is named by where it stands in its pod, whichever way it is held.

@@ -32,20 +32,20 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 }
 
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
-	grace, decided := current, t.constant(RuleCurrent, "current", current, current != 0)
-	if deletion := deletionGrace(pod); t.field(RuleDeletion, fieldDeletionGrace, deletion, shrinks(grace, deletion)) {
+	grace, decided := current, t.constant(ruleCurrent, "current", current, current != 0)
+	if deletion := deletionGrace(pod); t.field(ruleDeletion, fieldDeletionGrace, deletion, shrinks(grace, deletion)) {
 		grace, decided = *deletion, true
 	}
-	if t.field(RuleOverride, "override", override, shrinks(grace, override)) {
+	if t.field(ruleOverride, "override", override, shrinks(grace, override)) {
 		grace, decided = *override, true
 	}
 	if !decided {
 		grace = podSpecGrace(t, pod)
 	}
-	if t.constant(RuleShrinksOnly, "current", current, current > 0 && grace > current) {
+	if t.constant(ruleShrinksOnly, "current", current, current > 0 && grace > current) {
 		grace = current
 	}
-	if t.constant(RulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
+	if t.constant(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
 		grace = MinimumPodSeconds
 	}
 	return grace
@@ -59,7 +59,7 @@ func shrinks(grace int64, wish *int64) bool {
 // podSpecGrace is the grace in the pod's spec, 0 if there is none.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
-	if t.field(RuleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	return 0

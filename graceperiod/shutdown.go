@@ -21,9 +21,9 @@ func ExplainNodeShutdown(pod *v1.Pod, bucketSeconds int64) Explanation {
 }
 
 func forNodeShutdown(t *trace, pod *v1.Pod, bucketSeconds int64) int64 {
-	t.constant(RuleBucket, "bucketSeconds", bucketSeconds, true)
+	t.constant(ruleBucket, "bucketSeconds", bucketSeconds, true)
 	spec := specGrace(pod)
-	if t.field(RuleSpec, fieldSpecGrace, spec, spec != nil && *spec <= bucketSeconds) {
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= bucketSeconds) {
 		return *spec
 	}
 	return bucketSeconds

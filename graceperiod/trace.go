@@ -2,57 +2,55 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// Rule names one of the rules by which a grace is found. The values are stable and
-// few, so that they serve as labels.
+// Rule names one of the rules by which a grace is found, as "Deletion", "Spec" or
+// "PodMinimum". The values are stable and few, so that they serve as labels.
 type Rule string
 
 // The rules, in no order: each function asks its own, in the order of the steps of
 // its explanation.
 const (
-	// RuleDeletion takes metadata.deletionGracePeriodSeconds, which the API
+	// ruleDeletion takes metadata.deletionGracePeriodSeconds, which the API
 	// server sets when the pod is deleted.
-	RuleDeletion Rule = "Deletion"
-	// RuleStartupProbe takes the grace of a failed startup probe; it applies only
+	ruleDeletion Rule = "Deletion"
+	// ruleStartupProbe takes the grace of a failed startup probe; it applies only
 	// if the pod's spec has a grace too.
-	RuleStartupProbe Rule = "StartupProbe"
-	// RuleLivenessProbe takes the grace of a failed liveness probe; it applies
+	ruleStartupProbe Rule = "StartupProbe"
+	// ruleLivenessProbe takes the grace of a failed liveness probe; it applies
 	// only if the pod's spec has a grace too.
-	RuleLivenessProbe Rule = "LivenessProbe"
-	// RuleSpec takes spec.terminationGracePeriodSeconds.
-	RuleSpec Rule = "Spec"
-	// RuleContainerMinimum gives [MinimumContainerSeconds] where nothing is set.
-	RuleContainerMinimum Rule = "ContainerMinimum"
-	// RuleCurrent starts from what the pod was given before; 0 is nothing yet.
-	RuleCurrent Rule = "Current"
-	// RuleOverride takes what the caller of the kill asks for.
-	RuleOverride Rule = "Override"
-	// RuleShrinksOnly keeps what the pod was given before if the rules would
+	ruleLivenessProbe Rule = "LivenessProbe"
+	// ruleSpec takes spec.terminationGracePeriodSeconds.
+	ruleSpec Rule = "Spec"
+	// ruleContainerMinimum gives [MinimumContainerSeconds] where nothing is set.
+	ruleContainerMinimum Rule = "ContainerMinimum"
+	// ruleCurrent starts from what the pod was given before; 0 is nothing yet.
+	ruleCurrent Rule = "Current"
+	// ruleOverride takes what the caller of the kill asks for.
+	ruleOverride Rule = "Override"
+	// ruleShrinksOnly keeps what the pod was given before if the rules would
 	// make it longer.
-	RuleShrinksOnly Rule = "ShrinksOnly"
-	// RulePodMinimum raises to [MinimumPodSeconds].
-	RulePodMinimum Rule = "PodMinimum"
-	// RuleNoOptions gives 0 to a delete without options.
-	RuleNoOptions Rule = "NoOptions"
-	// RuleOptions takes options.gracePeriodSeconds of a delete.
-	RuleOptions Rule = "Options"
-	// RuleNoGrace gives 0 where neither the options nor the pod say anything.
-	RuleNoGrace Rule = "NoGrace"
-	// RuleUnscheduled gives 0 to a pod without spec.nodeName.
-	RuleUnscheduled Rule = "Unscheduled"
-	// RuleFinished gives 0 to a pod whose status.phase is Failed or Succeeded.
-	RuleFinished Rule = "Finished"
-	// RuleNegative gives 1 where a delete would have less than 0.
-	RuleNegative Rule = "Negative"
-	// RuleHardEviction gives [ImmediateEvictionSeconds].
-	RuleHardEviction Rule = "HardEviction"
-	// RuleEvictionMaximum starts from the kubelet's evictionMaxPodGracePeriod,
+	ruleShrinksOnly Rule = "ShrinksOnly"
+	// rulePodMinimum raises to [MinimumPodSeconds].
+	rulePodMinimum Rule = "PodMinimum"
+	// ruleNoOptions gives 0 to a delete without options.
+	ruleNoOptions Rule = "NoOptions"
+	// ruleOptions takes options.gracePeriodSeconds of a delete.
+	ruleOptions Rule = "Options"
+	// ruleNoGrace gives 0 where neither the options nor the pod say anything.
+	ruleNoGrace Rule = "NoGrace"
+	// ruleUnscheduled gives 0 to a pod without spec.nodeName.
+	ruleUnscheduled Rule = "Unscheduled"
+	// ruleFinished gives 0 to a pod whose status.phase is Failed or Succeeded.
+	ruleFinished Rule = "Finished"
+	// ruleNegative gives 1 where a delete would have less than 0.
+	ruleNegative Rule = "Negative"
+	// ruleEvictionMaximum starts from the kubelet's evictionMaxPodGracePeriod,
 	// unless that is negative.
-	RuleEvictionMaximum Rule = "EvictionMaximum"
-	// RuleDefault gives [DefaultSeconds] where a negative maximum defers to a pod
+	ruleEvictionMaximum Rule = "EvictionMaximum"
+	// ruleDefault gives [DefaultSeconds] where a negative maximum defers to a pod
 	// that says nothing.
-	RuleDefault Rule = "Default"
-	// RuleBucket starts from what a bucket of a node shutdown has left.
-	RuleBucket Rule = "Bucket"
+	ruleDefault Rule = "Default"
+	// ruleBucket starts from what a bucket of a node shutdown has left.
+	ruleBucket Rule = "Bucket"
 )
 
 // Step is one rule that was asked.
