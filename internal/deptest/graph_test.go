@@ -30,11 +30,6 @@ func TestReaches(t *testing.T) {
 	require.Empty(t, small(t).Reaches("us/sub", "b.org"))
 }
 
-func TestInherited(t *testing.T) {
-	require.Equal(t, []string{"a.org/x/y", "a.org/xtra"}, small(t).Inherited("us", "us", "us/sub"))
-	require.Equal(t, []string{"a.org/x/y", "us"}, small(t).Inherited("a.org/xtra", "us/sub"))
-}
-
 func TestLoadFailures(t *testing.T) {
 	_, err := Load(t.Context(), "", "./no-such-folder")
 	require.ErrorContains(t, err, "go list failed")

@@ -1,0 +1,143 @@
+package deptest_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// atMost says how many packages from outside the standard library and kubegrace an importer
+// may inherit, where there is a figure to keep to. The README has the numbers as they are.
+func atMost() map[string]int {
+	return map[string]int{
+		"graceperiod":   70,
+		"shutdown/plan": 70,
+		"validation":    75,
+		"shutdown":      130,
+		agent:           140, // the kubelet's own: 1,312
+	}
+}
+
+// agent is what an agent imports that drains its pods on a host with systemd.
+const agent = "lifecycle shutdown shutdown/logind"
+
+// TestAnOutsideModuleBuilds imports every public package alone, in a module of its own that
+// knows kubegrace by its folder, builds it, and counts what comes with it.
+func TestAnOutsideModuleBuilds(t *testing.T) {
+	counted := map[string]string{}
+	for _, imports := range append(public(t), agent) {
+		packages, modules := outside(t, strings.Fields(imports))
+		counted[imports] = fmt.Sprintf("%d %d", len(packages), len(modules))
+		if most, bounded := atMost()[imports]; bounded {
+			require.LessOrEqual(t, len(packages), most, "%s brings:\n%s", imports, strings.Join(packages, "\n"))
+		}
+	}
+	documented, minor := documented(t)
+	// Another minor of Kubernetes may bring some more, or fewer.
+	if strings.HasPrefix(kubernetesVersion(t), minor+".") {
+		require.Equal(t, counted, documented, "the table of packages in README.md must be\n%s", table(counted))
+	}
+}
+
+// public are the packages of this module that others may import.
+func public(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for path := range load(t, "linux") {
+		name, ours := strings.CutPrefix(path, module+"/")
+		if ours && !strings.HasPrefix(name, "internal/") && !strings.Contains(name, "/internal/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// outside builds a module that imports packages of kubegrace, and gives the packages that
+// it is built with from outside the standard library and kubegrace, and the modules that
+// these are of.
+func outside(t *testing.T, imports []string) (packages, modules []string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	var source strings.Builder
+	source.WriteString("package agent\n\nimport (\n")
+	for _, name := range imports {
+		fmt.Fprintf(&source, "\t_ %q\n", module+"/"+name)
+	}
+	source.WriteString(")\n")
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod":   fmt.Sprintf("module example.com/agent\n\ngo 1.25.0\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", module, module, root),
+		"go.sum":   string(sums), // what is in it need not be asked for
+		"agent.go": source.String(),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	call := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOOS=linux")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%v: %s", imports, out)
+		return string(out)
+	}
+	call("build", ".")
+	of := map[string]bool{}
+	for line := range strings.Lines(call("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}}{{end}}", ".")) {
+		path, from, found := strings.Cut(strings.TrimSpace(line), " ")
+		if found && from != module && from != "example.com/agent" {
+			packages = append(packages, path)
+			of[from] = true
+		}
+	}
+	return packages, slices.Sorted(maps.Keys(of))
+}
+
+// documented reads the README's table: the figures of each row by its packages, and the
+// minor of Kubernetes with which they were counted.
+func documented(t *testing.T) (figures map[string]string, minor string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| import \| packages, with Kubernetes (v0\.\d+) \| modules \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`).FindSubmatch(readme)
+	require.NotNil(t, rows, "README.md has no table of packages that come with an import")
+	figures = map[string]string{}
+	for row := range strings.Lines(string(rows[2])) {
+		cells := regexp.MustCompile(`^\| (.+) \| (\d+) \| (\d+) \|\n$`).FindStringSubmatch(row)
+		require.NotNil(t, cells, "README.md, table of packages: a row is not as expected: %q", row)
+		var by []string
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+			by = append(by, name[1])
+		}
+		figures[strings.Join(by, " ")] = cells[2] + " " + cells[3]
+	}
+	return figures, string(rows[1])
+}
+
+// table is the one that the README has to have.
+func table(figures map[string]string) string {
+	var b strings.Builder
+	for _, imports := range slices.Sorted(maps.Keys(figures)) {
+		packages, modules, _ := strings.Cut(figures[imports], " ")
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(imports, " ", "`, `"), packages, modules)
+	}
+	return b.String()
+}
+
+// kubernetesVersion is the version of the Kubernetes libraries that this is built with.
+func kubernetesVersion(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", api).Output()
+	require.NoError(t, err)
+	return string(out)
+}
