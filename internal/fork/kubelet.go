@@ -209,8 +209,8 @@ const (
 
 // DeepCopyObject implements [runtime.Object].
 func (p *apiPod) DeepCopyObject() runtime.Object {
-	c := *p
-	c.ObjectMeta = *p.ObjectMeta.DeepCopy()
+	c, meta := *p, &p.ObjectMeta
+	meta.DeepCopyInto(&c.ObjectMeta)
 	if seconds := p.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		own := *seconds
 		c.Spec.TerminationGracePeriodSeconds = &own
