@@ -223,7 +223,8 @@ func TestKillContainerThatIsGone(t *testing.T) {
 func TestKillContainerWithoutAPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.main("app", script{}).Lifecycle = sleeping(3)
-		n.main("proxy", script{})
+		n.main("proxy", script{}).Lifecycle = sleeping(2)
+		n.main("logs", script{}).Lifecycle = sleeping(4)
 		n.restoreSpecs = func(_ context.Context, id ContainerID) (*v1.Pod, *v1.Container, error) {
 			pod := n.pod.DeepCopy()
 			pod.Spec.Containers = nil
@@ -239,7 +240,7 @@ func TestKillContainerWithoutAPod(t *testing.T) {
 		n.running.Containers = n.running.Containers[1:]
 		result := n.killPodWithSyncResult(t.Context(), nil, n.running, seconds(7))
 		require.NoError(t, result.Error())
-		require.Equal(t, map[string]int64{"app": 27, "proxy": 7}, n.granted())
+		require.Equal(t, map[string]int64{"app": 27, "proxy": 5, "logs": 3}, n.granted())
 
 		require.EqualError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "unknown"}, "unknown", "", graceperiod.ReasonUnknown, nil), "it has no labels")
 		n.run("unknown", script{})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
@@ -56,7 +57,8 @@ type kubelet struct {
 	mu     sync.Mutex // guards all below
 	pods   []*v1.Pod
 	kills  map[string]int64
-	synced int // how often the node's status was
+	synced int      // how often the node's status was
+	waited []string // the pods whose volumes were waited for
 }
 
 func newKubelet(pods ...*v1.Pod) *kubelet {
@@ -77,7 +79,14 @@ func (k *kubelet) config(total, critical time.Duration) *Config {
 	}
 }
 
-func (k *kubelet) WaitForAllPodsUnmount(context.Context, []*v1.Pod) error { return nil }
+func (k *kubelet) WaitForAllPodsUnmount(_ context.Context, pods []*v1.Pod) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, pod := range pods {
+		k.waited = append(k.waited, pod.Name)
+	}
+	return nil
+}
 
 func (k *kubelet) syncNodeStatus() {
 	k.mu.Lock()
@@ -202,8 +211,8 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 	require.Equal(t, want.Condition, status.Conditions[0])
 }
 
-// The node's status is synced before the first kill, the events are the kubelet's, and its own
-// gauges show the times.
+// The node's status is synced before the first kill, the events are the kubelet's, its own
+// gauges show the times and its own file keeps them.
 func TestShutdownIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 5))
@@ -215,6 +224,7 @@ func TestShutdownIsTold(t *testing.T) {
 			k.mu.Unlock()
 			return k.killPod(pod, evict, grace, fn)
 		}
+		conf.StateDirectory = t.TempDir()
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -223,6 +233,9 @@ func TestShutdownIsTold(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, first+1, before)
 		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, recorded(k.events))
+
+		require.Equal(t, []string{"web"}, k.waited)
+		require.FileExists(t, filepath.Join(conf.StateDirectory, "graceful_node_shutdown_state"))
 
 		families, err := legacyregistry.DefaultGatherer.Gather()
 		require.NoError(t, err)
@@ -275,6 +288,19 @@ func TestStartWithoutAGracePeriod(t *testing.T) {
 		require.Empty(t, k.host.Calls())
 		require.True(t, m.Admit(nil).Admit)
 	})
+}
+
+// The kubelet's gate counts.
+func TestStartWithoutTheGate(t *testing.T) {
+	gates := utilfeature.DefaultMutableFeatureGate
+	require.NoError(t, gates.Set("GracefulNodeShutdown=false"))
+	defer func() { require.NoError(t, gates.Set("GracefulNodeShutdown=true")) }()
+	m := newManager(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{})
+	require.ErrorContains(t, m.Start(t.Context()), "requires feature gate GracefulNodeShutdown")
+	host := &shutdowntest.Host{}
+	m = newManager(newKubelet().config(0, 0), host)
+	require.NoError(t, m.Start(t.Context()))
+	require.Empty(t, host.Calls())
 }
 
 // The list by priority counts where it is given.

@@ -27,5 +27,11 @@ func TestCheckGracefulDeleteVectors(t *testing.T) {
 			require.Equal(t, &c.Want, options.GracePeriodSeconds)
 		})
 	}
+	for _, phase := range []string{apiPodSucceeded, apiPodFailed} {
+		options := &metav1.DeleteOptions{}
+		pod := &apiPod{Spec: apiPodSpec{NodeName: "node", TerminationGracePeriodSeconds: seconds(30)}, Status: apiPodStatus{Phase: phase}}
+		require.True(t, podStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
+		require.Equal(t, seconds(0), options.GracePeriodSeconds, "it has ended")
+	}
 	require.False(t, podStrategy{}.CheckGracefulDelete(t.Context(), &apiPod{}, nil))
 }

@@ -1,14 +1,18 @@
 package fork
 
 import (
+	"log"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // readVectors reads a file of the kubelet's own test cases, which are the testdata of the
@@ -38,8 +42,12 @@ func recorded(events *record.FakeRecorder) []string {
 	}
 }
 
-// TestMain registers series as the metrics.Register of a kubelet does that is there first.
+// TestMain registers series as the metrics.Register of a kubelet does that is there first, and
+// adds feature gates as its pkg/features does.
 func TestMain(m *testing.M) {
+	if err := shutdown.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
+		log.Panic(err)
+	}
 	gauge := func(name, help string) *metrics.Gauge {
 		return metrics.NewGauge(&metrics.GaugeOpts{Subsystem: "kubelet", Name: name, Help: help, StabilityLevel: metrics.ALPHA})
 	}
