@@ -15,8 +15,8 @@
 //	strategy.go       pkg/registry/core/pod/strategy.go: CheckGracefulDelete
 //	kubelet.go        nothing: the kubelet's types, as far as the files need them
 //
-// The signatures are those of Kubernetes v1.34. Where another release has another one, the
-// comment says so.
+// The signatures are those of Kubernetes v1.32 to v1.37; a comment says where releases
+// differ, and where a parameter has gone because there is nothing left for it to do.
 //
 // # What is different
 //

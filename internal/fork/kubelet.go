@@ -128,7 +128,7 @@ type (
 
 // Of pkg/kubelet/nodeshutdown, pkg/kubelet/volumemanager and pkg/kubelet/apis/config.
 type (
-	// Manager is the node shutdown manager. Before v1.36 Start has no context.
+	// Manager is the node shutdown manager. In older releases Start has no context.
 	Manager interface {
 		PodAdmitHandler
 		Start(ctx context.Context) error
