@@ -1,0 +1,144 @@
+package fork
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// script says how a container ends.
+type script struct {
+	takes time.Duration // after its stop signal; it is killed at its timeout
+	fails bool          // every stop does
+}
+
+// stop is one StopContainer.
+type stop struct {
+	id      string
+	timeout int64
+	at      time.Time
+}
+
+// criRuntime is a runtime as the kubelet's CRI client shows it. A container's ID is its name.
+type criRuntime struct {
+	mu         sync.Mutex // guards all below
+	containers map[string]script
+	stops      []stop
+	sandboxErr error
+	sandboxes  []string // that were stopped
+}
+
+func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	r.mu.Lock()
+	r.stops = append(r.stops, stop{id, timeout, time.Now()})
+	script, found := r.containers[id]
+	r.mu.Unlock()
+	switch {
+	case !found:
+		return status.Error(codes.NotFound, "no such container")
+	case script.fails:
+		return errors.New("the runtime is away")
+	}
+	select {
+	case <-time.After(min(script.takes, graceperiod.Duration(timeout))):
+	case <-ctx.Done():
+	}
+	r.remove(id)
+	return ctx.Err()
+}
+
+func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
+	r.sandboxes = append(r.sandboxes, id)
+	return r.sandboxErr
+}
+
+// remove has a container gone.
+func (r *criRuntime) remove(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.containers, id)
+}
+
+// asked are the stops so far.
+func (r *criRuntime) asked() []stop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stops)
+}
+
+// node is a runtime manager with a pod on it, all of whose containers run.
+type node struct {
+	*kubeGenericRuntimeManager
+
+	runtime *criRuntime
+	events  *record.FakeRecorder
+	hooks   *hookWorld
+	pod     *v1.Pod
+	running Pod
+}
+
+// onNode runs a test in a bubble.
+func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{
+			runtime: &criRuntime{containers: map[string]script{}},
+			events:  record.NewFakeRecorder(100), hooks: &hookWorld{},
+			pod:     &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &gracePeriod}},
+			running: Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*Container{{ID: ContainerID{"containerd", "sandbox"}}}},
+		}
+		n.pod.Name, n.pod.Namespace, n.pod.UID = "web", "shop", "u-1"
+		terminator, err := newTerminator(n.runtime, "containerd", NewHandlerRunner(n.hooks, n.hooks, n.hooks, n.events), n.events)
+		require.NoError(t, err)
+		n.kubeGenericRuntimeManager = &kubeGenericRuntimeManager{runtimeService: n.runtime, terminator: terminator}
+		test(t, n)
+	})
+}
+
+// run adds a container that runs.
+func (n *node) run(name string, how script) {
+	n.runtime.containers[name] = how
+	n.running.Containers = append(n.running.Containers, &Container{ID: ContainerID{"containerd", name}, Name: name})
+}
+
+func (n *node) main(name string, how script) *v1.Container {
+	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
+	n.run(name, how)
+	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
+}
+
+func (n *node) sidecar(name string, how script) {
+	always := v1.ContainerRestartPolicyAlways
+	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
+	n.run(name, how)
+}
+
+func (n *node) kill(t *testing.T, name string, reason graceperiod.KillReason, override *int64) error {
+	t.Helper()
+	return n.killContainer(t.Context(), n.pod, ContainerID{"containerd", name}, name, "", reason, override)
+}
+
+// granted are the timeouts of the stops, by container.
+func (n *node) granted() map[string]int64 {
+	timeouts := map[string]int64{}
+	for _, stop := range n.runtime.asked() {
+		timeouts[stop.id] = stop.timeout
+	}
+	return timeouts
+}
+
+func sleeping(of int64) *v1.Lifecycle {
+	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: of}}}
+}
