@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -124,4 +125,76 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 	require.Len(t, status.Conditions, 1)
 	status.Conditions[0].LastTransitionTime = metav1.Time{}
 	require.Equal(t, want.Condition, status.Conditions[0])
+}
+
+// planOf is what the manager of a Config would do with its pods; nil: it watches no host.
+func planOf(conf *Config) *plan.Plan {
+	m, made := newManager(conf, &shutdowntest.Host{}).(*manager)
+	if !made || m.Inhibitor().State == shutdown.InhibitorOff {
+		return nil
+	}
+	now := m.Plan()
+	return &now
+}
+
+// The kubelet's Test_migrateConfig. It ignores a configuration that is wrong, where Start says
+// so here.
+func TestMigrateConfigVectors(t *testing.T) {
+	cases := readVectors[struct {
+		Migrate struct {
+			Cases []struct {
+				Name            string
+				Total, Critical int64
+				Want            [][]int64
+			}
+		} `json:"migrate_config"`
+	}](t, "shutdown/plan/testdata/schedule.yaml").Migrate.Cases
+	require.Len(t, cases, 4)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			drain := planOf(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
+			var got [][]int64
+			if drain != nil {
+				for _, bucket := range drain.Schedule {
+					got = append(got, []int64{int64(bucket.Priority), bucket.Seconds})
+				}
+			}
+			require.Equal(t, c.Want, got)
+		})
+	}
+}
+
+// The kubelet's Test_groupByPriority.
+func TestGroupByPriorityVectors(t *testing.T) {
+	cases := readVectors[struct {
+		Group struct {
+			Cases []struct {
+				Name   string
+				Groups [][]int64
+				Pods   map[string]int32
+				Want   [][]string
+			}
+		} `json:"group_by_priority"`
+	}](t, "shutdown/plan/testdata/schedule.yaml").Group.Cases
+	require.Len(t, cases, 2)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			k := newKubelet()
+			for name, priority := range c.Pods {
+				k.pods = append(k.pods, shutdowntest.Pod(name, priority, 30))
+			}
+			conf := k.config(0, 0)
+			for _, group := range c.Groups {
+				conf.ShutdownGracePeriodByPodPriority = append(conf.ShutdownGracePeriodByPodPriority,
+					ShutdownGracePeriodByPodPriority{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})
+			}
+			for i, bucket := range planOf(conf).Buckets {
+				var names []string
+				for _, pod := range bucket.Pods {
+					names = append(names, pod.Pod.Name)
+				}
+				require.ElementsMatch(t, c.Want[i], names)
+			}
+		})
+	}
 }
