@@ -20,6 +20,8 @@ type Node struct {
 type Cluster struct {
 	// Pods counts those that were kept.
 	Pods int
+	// Objects counts everything that was read, lists too.
+	Objects int
 	// Ended counts the pods that were left out because they have ended, Unscheduled
 	// those that no node has yet.
 	Ended, Unscheduled int

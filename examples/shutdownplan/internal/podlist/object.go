@@ -62,8 +62,12 @@ func (r reader) object(kind string) error {
 		}
 		return false, nil
 	})
-	if err != nil || o.list {
+	if err != nil {
 		return err
+	}
+	r.cluster.Objects++
+	if o.list {
+		return nil
 	}
 	o.complete(r.static)
 	r.cluster.add(&o)
