@@ -130,10 +130,11 @@ func (n Node) scale() scale {
 	return s
 }
 
-// tickStep is a round time of which at most six fit.
+// tickStep is a round time of which four fit at most, so that labels have room on a
+// narrow page.
 func (s scale) tickStep() time.Duration {
 	for _, step := range []time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
-		if step *= time.Second; s.length/step <= 6 {
+		if step *= time.Second; step >= s.length/4 {
 			return step
 		}
 	}
@@ -142,8 +143,10 @@ func (s scale) tickStep() time.Duration {
 
 func (s scale) ticks() []mark {
 	var ticks []mark
-	for at := time.Duration(0); at <= s.length && len(ticks) < 8; at += s.step {
-		ticks = append(ticks, s.mark("tick", at, clock(at)))
+	for at := range s.length/s.step + 1 {
+		tick := s.mark("tick", at*s.step, clock(at*s.step))
+		tick.Last = at*s.step > s.length/10*9
+		ticks = append(ticks, tick)
 	}
 	return ticks
 }

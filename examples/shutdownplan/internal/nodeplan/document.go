@@ -81,6 +81,9 @@ type Pod struct {
 	// LatestEndSeconds is when its containers have ended or were killed. They have 2 s
 	// to stop, whatever the grace period is and however much of it a hook has used.
 	LatestEndSeconds float64 `json:"latestEndSeconds"`
+	// Outlives says that this is after the host was let go: its containers may still
+	// run when the host goes down.
+	Outlives bool `json:"outlives,omitempty"`
 	// CutShort says that it gets less than it asks for, or that a hook does.
 	CutShort bool `json:"cutShort,omitempty"`
 	// Why says in a sentence why it gets less than it asks for.

@@ -3,6 +3,7 @@ package nodeplan
 import (
 	"fmt"
 	"math"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -29,7 +30,7 @@ func (s Settings) Plan(node *podlist.Node) Node {
 			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
 		}
 		for _, pod := range planned.Pods {
-			b.Pods = append(b.Pods, s.pod(pod, read[pod.Pod], planned.Seconds))
+			b.Pods = append(b.Pods, s.pod(pod, read[pod.Pod], planned.Seconds, p.Release))
 		}
 		n.count(b.Pods)
 		n.Buckets = append(n.Buckets, b)
@@ -39,8 +40,31 @@ func (s Settings) Plan(node *podlist.Node) Node {
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
 		return n
 	}
-	n.Warnings = validation.WarnNodeShutdown(s.config, pods, s.options)
+	n.Warnings = append(validation.WarnNodeShutdown(s.config, pods, s.options), n.outliving()...)
 	return n
+}
+
+// outliving says which pods may outlive the shutdown.
+func (n *Node) outliving() []string {
+	var last *Pod
+	count := 0
+	for _, bucket := range n.Buckets {
+		for i := range bucket.Pods {
+			pod := &bucket.Pods[i]
+			if !pod.Outlives {
+				continue
+			}
+			count++
+			if last == nil || pod.LatestEndSeconds > last.LatestEndSeconds {
+				last = pod
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("pods that may still run when the host is let go after %.1fs: %d, among them %s until %.1fs",
+		n.ReleaseSeconds, count, last.FullName(), last.LatestEndSeconds)}
 }
 
 // count adds up what the pods of a bucket lose.
@@ -56,19 +80,21 @@ func (n *Node) count(pods []Pod) {
 // lost is what the pod asks for and does not get.
 func (p *Pod) lost() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
-// pod is what becomes of a pod of a bucket of so many seconds.
-func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64) Pod {
+// pod is what becomes of a pod of a bucket of so many seconds, on a host that is let go
+// at a time.
+func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, release time.Duration) Pod {
 	p := Pod{
 		Namespace: read.Namespace, Name: read.Name, Priority: planned.Priority,
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
+		Outlives:           planned.End > release,
 		CutShort:           planned.Truncated(),
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
 	switch {
 	case s.off:
-		p.LatestEndSeconds, p.Why = 0, "The graceful node shutdown is off."
+		p.LatestEndSeconds, p.Outlives, p.Why = 0, false, "The graceful node shutdown is off."
 	case planned.Truncated():
 		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucket).String()
 	}

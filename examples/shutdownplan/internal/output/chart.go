@@ -23,7 +23,7 @@ func (p *people) chart(b *strings.Builder, n nodeplan.Node) {
 	at := func(s float64) int { return int(math.Round(min(s, length) / length * float64(room))) }
 	for _, bucket := range n.Buckets {
 		b.WriteByte('\n')
-		p.paragraph(b, "", bucketLine(bucket))
+		p.paragraph(b, bucketLine(bucket))
 		for i := range bucket.Pods {
 			pod := &bucket.Pods[i]
 			from, to := at(pod.LatestStartSeconds), at(pod.LatestEndSeconds)
@@ -42,7 +42,7 @@ func (p *people) chart(b *strings.Builder, n nodeplan.Node) {
 	label := "host let go, " + seconds(n.ReleaseSeconds)
 	column := min(names+2+release, p.screen.Width-len(label))
 	fmt.Fprintf(b, "%s%s\n", strings.Repeat(" ", max(column, 0)), label)
-	p.paragraph(b, "", fmt.Sprintf("%s what it gets, at the latest; %s what it asks for beyond it.", granted, lost))
+	p.paragraph(b, fmt.Sprintf("%s what it gets, at the latest; %s what it asks for beyond it.", granted, lost))
 }
 
 // pad fills a text up to a width.

@@ -23,7 +23,7 @@ type people struct {
 func (p *people) Begin(h nodeplan.Header) error {
 	p.header = h
 	var b strings.Builder
-	p.paragraph(&b, "", needs(h))
+	p.paragraph(&b, needs(h))
 	return p.write(&b)
 }
 
@@ -64,7 +64,7 @@ func (p *people) headline(b *strings.Builder, n nodeplan.Node) {
 	if n.ReleaseSeconds > 0 {
 		said += "; the host is let go after " + seconds(n.ReleaseSeconds) + " at the latest"
 	}
-	p.paragraph(b, "", said+".")
+	p.paragraph(b, said+".")
 }
 
 // notes says what is worth knowing of a node and its pods.
@@ -96,7 +96,7 @@ func (p *people) list(b *strings.Builder, title string, items []string) {
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	for _, item := range items {
-		p.paragraph(b, "  ", "- "+clean(item))
+		p.item(b, clean(item))
 	}
 }
 
@@ -104,7 +104,7 @@ func (p *people) list(b *strings.Builder, title string, items []string) {
 func (p *people) End(s nodeplan.Summary) error {
 	var b strings.Builder
 	if s.NodeCount == 0 {
-		p.paragraph(&b, "", "There are no pods.")
+		p.paragraph(&b, "There are no pods.")
 		return p.write(&b)
 	}
 	if s.NodeCount > 1 {
@@ -115,17 +115,17 @@ func (p *people) End(s nodeplan.Summary) error {
 		} else {
 			said += p.colored(text.FgRed, fmt.Sprintf("%d cut short", s.CutShort)) + fmt.Sprintf(", %d s lost.", s.LostSeconds)
 		}
-		p.paragraph(&b, "", said)
+		p.paragraph(&b, said)
 		p.worst(&b, s)
 		if p.shown < s.NodeCount {
-			p.paragraph(&b, "", "--node NAME shows a node in full, --all shows all.")
+			p.paragraph(&b, "--node NAME shows a node in full, --all shows all.")
 		}
 	}
 	if len(s.Changes) > 0 {
 		b.WriteString("\nWhat to change:\n")
 	}
 	for _, change := range s.Changes {
-		p.paragraph(&b, "  ", "- "+clean(change.Where)+": "+change.Why)
+		p.item(&b, clean(change.Where)+": "+change.Why)
 		for _, line := range change.Lines {
 			fmt.Fprintf(&b, "      %s\n", p.colored(text.Bold, line)) // never broken: it is to be pasted
 		}
@@ -133,20 +133,18 @@ func (p *people) End(s nodeplan.Summary) error {
 	return p.write(&b)
 }
 
-// paragraph writes words, broken at the width of the screen. What follows the first
-// line of an item is indented further.
-func (p *people) paragraph(b *strings.Builder, indent, words string) {
-	hang := indent
-	if strings.HasPrefix(words, "- ") {
-		hang += "  "
-	}
-	lines := strings.Split(text.WrapSoft(words, p.screen.Width-len(hang)), "\n")
-	for i, line := range lines {
-		prefix := hang
-		if i == 0 {
-			prefix = indent
-		}
-		fmt.Fprintln(b, strings.TrimRight(prefix+strings.TrimLeft(line, " "), " "))
+// paragraph writes words, broken at the width of the screen.
+func (p *people) paragraph(b *strings.Builder, words string) { p.broken(b, "", "", words) }
+
+// item writes an item of a list.
+func (p *people) item(b *strings.Builder, words string) { p.broken(b, "  - ", "    ", words) }
+
+// broken writes words after an indentation, that of the first line and that of others.
+func (p *people) broken(b *strings.Builder, first, other, words string) {
+	indent := first
+	for line := range strings.SplitSeq(text.WrapSoft(words, p.screen.Width-len(first)), "\n") {
+		fmt.Fprintln(b, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
+		indent = other
 	}
 }
 

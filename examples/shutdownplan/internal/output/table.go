@@ -22,13 +22,13 @@ const (
 func (p *people) table(b *strings.Builder, n nodeplan.Node) {
 	for _, bucket := range n.Buckets {
 		b.WriteByte('\n')
-		p.paragraph(b, "", bucketLine(bucket))
+		p.paragraph(b, bucketLine(bucket))
 		if len(bucket.Pods) > 0 {
 			b.WriteString(p.pods(bucket.Pods))
 		}
 	}
 	b.WriteByte('\n')
-	p.paragraph(b, "", "START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
+	p.paragraph(b, "START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 }
 
 // bucketLine says what a bucket has.
