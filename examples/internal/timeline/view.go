@@ -130,22 +130,25 @@ func (n Node) scale() scale {
 	return s
 }
 
-// tickStep is a round time of which four fit at most, so that labels have room on a
-// narrow page.
+// mostSteps is how many steps an axis has at most, so that labels have room on a narrow
+// page.
+const mostSteps = 4
+
+// tickStep is a round time.
 func (s scale) tickStep() time.Duration {
-	for _, step := range []time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
-		if step *= time.Second; step >= s.length/4 {
+	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
+		if step := time.Duration(seconds) * time.Second; step >= s.length/mostSteps {
 			return step
 		}
 	}
-	return s.length / 4
+	return s.length / mostSteps
 }
 
 func (s scale) ticks() []mark {
-	var ticks []mark
-	for at := range s.length/s.step + 1 {
-		tick := s.mark("tick", at*s.step, clock(at*s.step))
-		tick.Last = at*s.step > s.length/10*9
+	ticks := make([]mark, 0, mostSteps+1)
+	for at := time.Duration(0); at <= s.length && len(ticks) <= mostSteps; at += s.step {
+		tick := s.mark("tick", at, clock(at))
+		tick.Last = at > s.length/10*9
 		ticks = append(ticks, tick)
 	}
 	return ticks

@@ -22,12 +22,12 @@ var ErrCutShort = errors.New("pods would be cut short")
 // fullNodes is how many nodes are shown in full where nothing else is asked for.
 const fullNodes = 3
 
-const long = `Shows what the shutdown of a node would do to its pods: when each is told to stop,
-how long it has, which are cut short and why, and what to change.
+const long = `Shows what the shutdown of a node would do to its pods: when each is told to
+stop, how long it has, which are cut short and why, and what to change.
 
-The pods come from files as kubectl gives them (-o json or -o yaml), from folders
-of manifests, or from standard input. The times come from the configuration of
-the kubelet, and from how long the host waits.
+The pods come from files as kubectl gives them (-o json or -o yaml), from
+folders of manifests, or from standard input. The times come from the
+configuration of the kubelet, and from how long the host waits.
 
 The exit status is 2 if a pod would be cut short, and 1 if something is wrong.`
 
@@ -63,6 +63,7 @@ func New(streams Streams) *cobra.Command {
 	c.SetErr(streams.Err)
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", usualWidth)))
 	return c
 }
 
@@ -124,7 +125,7 @@ func leftOut(w io.Writer, cluster *podlist.Cluster) {
 
 // kinds counts objects by kind.
 func kinds(counts map[string]int) string {
-	var parts []string
+	parts := make([]string, 0, len(counts))
 	for kind, n := range counts {
 		if kind == "" {
 			kind = "without a kind"

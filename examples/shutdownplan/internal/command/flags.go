@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,14 +37,12 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration (KubeletConfiguration, YAML or\nJSON)")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
-	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what\nsystemd-logind of this host says; empty means that it is not known")
-	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish,\nreadiness, unmount, statuses; none is what a kubelet asks time for")
+	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
+	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses; none is what a kubelet asks time for")
 	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as with a kubelet")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
 	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", fullNodes))
-	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a\ntimeline")
-	fs.Lookup("hooks").DefValue = "publish,readiness,statuses"
-	fs.Lookup("node").DefValue = ""
+	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
 }
 
 // settings are what the nodes have in common.
@@ -55,7 +54,7 @@ func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bo
 	source := "--shutdown-grace-period"
 	if f.config != "" {
 		if f.total != 0 || f.critical != 0 {
-			return nodeplan.Settings{}, fmt.Errorf("--shutdown-grace-period: is only for a configuration without --config")
+			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")
 		}
 		loaded, err := config.Load(f.config)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -97,7 +98,7 @@ func (w *world) drain(t *testing.T) shutdown.Report {
 	}
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // a log of thousands of lines says nothing
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	synctest.Wait() // until it runs

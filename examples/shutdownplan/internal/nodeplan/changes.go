@@ -24,16 +24,15 @@ func (t *Totals) changes() []Change {
 	var changes []Change
 	if t.worst.seconds > 0 {
 		schedule, changed := t.proposed()
-		if schedule == nil {
-			return []Change{t.podChange()}
-		}
 		if changed {
 			changes = append(changes, t.configChange(schedule))
 		}
-		if need := plan.NewBudget(schedule, t.settings.options).Total(); t.settings.options.Limit != 0 && need > t.settings.options.Limit {
+		if need := plan.NewBudget(schedule, t.settings.options).Total(); schedule != nil && t.settings.options.Limit != 0 && need > t.settings.options.Limit {
 			changes = append(changes, limitChange(need))
 		}
-		changes = append(changes, t.podChange())
+		if t.worst.pod.GrantedSeconds > 0 {
+			changes = append(changes, t.podChange(len(changes) > 0))
+		}
 	}
 	if t.hook.seconds > 0 {
 		changes = append(changes, t.hookChange())
@@ -89,13 +88,17 @@ func limitChange(need time.Duration) Change {
 	}
 }
 
-// podChange has the pod that loses most ask for what it gets.
-func (t *Totals) podChange() Change {
-	why := fmt.Sprintf("Or the pod asks for what it gets, %d s and not %d s.", t.worst.pod.GrantedSeconds, t.worst.pod.OwnSeconds)
+// podChange has the pod that loses most ask for what it gets, in place of other changes
+// where there are some.
+func (t *Totals) podChange(instead bool) Change {
+	why := fmt.Sprintf("The pod then asks for what it gets, %d s and not %d s.", t.worst.pod.GrantedSeconds, t.worst.pod.OwnSeconds)
+	if instead {
+		why = "In place of all that: " + strings.ToLower(why[:1]) + why[1:]
+	}
 	if others := t.summary.CutShort - 1; others > 0 {
 		why += fmt.Sprintf(" It loses most; pods that are cut short beside it: %d.", others)
 	}
-	return t.worst.change(why, max(t.worst.pod.GrantedSeconds, 1))
+	return t.worst.change(why, t.worst.pod.GrantedSeconds)
 }
 
 // hookChange gives the pod whose hook is too long for itself time for the hook.

@@ -22,7 +22,11 @@ func (s Settings) Plan(node *podlist.Node) Node {
 		pods[i] = node.Pods[i].Object()
 		read[pods[i]] = &node.Pods[i]
 	}
-	p := plan.New(s.schedule, pods, s.options)
+	options := s.options
+	if s.off {
+		options = plan.Options{PriorityOf: options.PriorityOf, Limit: -1} // nothing is done, and nobody waits
+	}
+	p := plan.New(s.schedule, pods, options)
 	n := Node{Name: node.Name, PodCount: len(pods), ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
 	for _, planned := range p.Buckets {
 		b := Bucket{
@@ -36,7 +40,6 @@ func (s Settings) Plan(node *podlist.Node) Node {
 		n.Buckets = append(n.Buckets, b)
 	}
 	if s.off {
-		n.ReleaseSeconds = 0
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
 		return n
 	}
@@ -94,7 +97,10 @@ func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, rel
 	}
 	switch {
 	case s.off:
-		p.LatestEndSeconds, p.Outlives, p.Why = 0, false, "The graceful node shutdown is off."
+		p.LatestEndSeconds, p.Outlives = 0, false
+		if planned.Truncated() {
+			p.Why = "The graceful node shutdown is off."
+		}
 	case planned.Truncated():
 		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucket).String()
 	}

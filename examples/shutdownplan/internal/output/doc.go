@@ -20,5 +20,6 @@
 //
 // # Testing
 //
-// Golden files in testdata; go test -update writes them anew.
+// The tests of package command compare what is written with golden files;
+// UPDATE_GOLDEN=1 go test writes them anew.
 package output

@@ -51,9 +51,10 @@ func bucketLine(b nodeplan.Bucket) string {
 
 // pods is a table of pods.
 func (p *people) pods(pods []nodeplan.Pod) string {
-	rows := []table.Row{{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}}
+	rows := make([]table.Row, 1, 1+len(pods))
+	rows[0] = table.Row{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
 	if p.screen.Width < narrow {
-		rows = []table.Row{{"POD", "ASKS", "GETS", "END"}}
+		rows[0] = table.Row{"POD", "ASKS", "GETS", "END"}
 	}
 	for i := range pods {
 		pod := &pods[i]
