@@ -22,7 +22,7 @@ func read(ctx context.Context, streams Streams, cluster *podlist.Cluster, args [
 			return nil, err // a PathError names the file
 		}
 		size := int64(-1)
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 			size = info.Size()
 		}
 		return p.reader(file, f, size), nil
@@ -80,7 +80,7 @@ type watched struct {
 	io.ReadCloser
 	progress progress
 	name     string
-	size     int64 // less than 0: not known
+	size     int64 // -1: not known
 
 	read    int64
 	started time.Time // of the first reading
@@ -97,7 +97,9 @@ func (w *watched) Read(to []byte) (int, error) {
 		w.started, w.said = now, now
 	}
 	if w.progress.terminal {
-		err = errors.Join(err, w.show(now.Sub(w.started), err != nil))
+		if shownErr := w.show(now.Sub(w.started), err != nil); err == nil {
+			err = shownErr // io.EOF stays what it is, for those who compare
+		}
 	} else if now.Sub(w.said) >= sayEvery {
 		w.said = now
 		fmt.Fprintf(w.progress.out, "shutdownplan: %s: %d MB read\n", w.name, w.read/1_000_000)
@@ -112,12 +114,17 @@ func (w *watched) show(since time.Duration, end bool) error {
 			return nil
 		}
 		w.bar = progressbar.NewOptions64(w.size,
-			progressbar.OptionSetWriter(w.progress.out), progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(10),
-			progressbar.OptionSetDescription("reading"), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetWriter(w.progress.out), progressbar.OptionSetDescription("read"),
+			progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
+			// It fits into 40 columns.
+			progressbar.OptionSetWidth(5), progressbar.OptionShowTotalBytes(false), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionClearOnFinish())
 	}
 	if end {
 		return w.bar.Finish()
+	}
+	if w.size > 0 {
+		return w.bar.Set64(min(w.read, w.size)) // a file may grow
 	}
 	return w.bar.Set64(w.read)
 }

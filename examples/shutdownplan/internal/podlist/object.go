@@ -35,7 +35,7 @@ type ownerReference struct{ kind, name string }
 
 // reader reads objects into a cluster.
 type reader struct {
-	scanner
+	values
 	cluster *Cluster
 	static  bool // pods are static ones
 }
@@ -44,7 +44,7 @@ type reader struct {
 // of a list that the API server itself has written does not say its kind.
 func (r reader) object(kind string) error {
 	o := object{kind: kind}
-	err := r.scanner.object(func(name []byte) (bool, error) {
+	err := r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "kind":
 			return true, r.shared(&o.kind)
@@ -110,7 +110,7 @@ func (r reader) classValue(o *object) error {
 }
 
 func (r reader) metadata(o *object) error {
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "name":
 			text, err := r.text()
@@ -121,7 +121,7 @@ func (r reader) metadata(o *object) error {
 		case "annotations":
 			return true, r.annotations(&o.pod)
 		case "labels":
-			return true, r.scanner.object(func(name []byte) (bool, error) {
+			return true, r.values.object(func(name []byte) (bool, error) {
 				if string(name) != "pod-template-hash" {
 					return false, nil
 				}
@@ -135,7 +135,7 @@ func (r reader) metadata(o *object) error {
 }
 
 func (r reader) annotations(pod *Pod) error {
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case v1.MirrorPodAnnotationKey:
 			pod.Static = true
@@ -152,14 +152,14 @@ func (r reader) annotations(pod *Pod) error {
 func (r reader) ownerReference(o *object) error {
 	var owner ownerReference
 	controller := false
-	err := r.scanner.object(func(name []byte) (bool, error) {
+	err := r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "kind":
 			return true, r.shared(&owner.kind)
 		case "name":
 			return true, r.shared(&owner.name)
 		case "controller":
-			controller = r.json.PeekKind() == 't'
+			controller = r.yes()
 		}
 		return false, nil
 	})
@@ -173,7 +173,7 @@ func (r reader) status(o *object) error {
 	if !o.mayBePod() {
 		return nil
 	}
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		if string(name) != "phase" {
 			return false, nil
 		}

@@ -1,10 +1,12 @@
 package podlist_test
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,10 +58,32 @@ func TestReadForms(t *testing.T) {
 		"YAML documents":                   "# pods\n---\n" + yamlA + "---\n" + yamlB + "...\n",
 		"YAML lists one after the other":   "items:\n" + item(yamlA, "") + "kind: List\n---\nitems:\n" + item(yamlB, "  "),
 		"YAML list in flow form":           "kind: List\nitems: [" + podA + ", " + podB + "]\n",
+		"YAML with anchors and merges":     "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
 		"YAML items in flow form":          "kind: List\nitems:\n- " + podA + "\n- " + podB + "\n",
 		"YAML list with a dash on its own": "kind: List\nitems:\n-\n  " + strings.ReplaceAll(yamlA, "\n", "\n  ") + "\n" + item(yamlB, ""),
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, both, names(read(t, text))) })
+	}
+}
+
+// PowerShell writes what kubectl gives with a byte order mark, or in UTF-16.
+func TestFilesOfWindows(t *testing.T) {
+	text := `{"kind": "List", "items": [` + podA + "]}\r\n"
+	wide := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		wide = binary.LittleEndian.AppendUint16(wide, unit)
+	}
+	for name, text := range map[string]string{"UTF-8 with a mark": "\ufeff" + text, "UTF-16": string(wide)} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, map[string][]string{"n1": {"shop/a"}}, names(read(t, text)))
+		})
+	}
+}
+
+func TestAnAliasInItselfEnds(t *testing.T) {
+	for _, text := range []string{"items: [&a {kind: List, items: [*a]}]\n", "&a {kind: Pod, <<: *a}\n"} {
+		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
+		require.ErrorContains(t, err, "mappings in each other")
 	}
 }
 

@@ -7,7 +7,7 @@ func (r reader) spec(o *object) error {
 		return nil
 	}
 	pod := &o.pod
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "nodeName":
 			return true, r.shared(&o.node)
@@ -35,7 +35,7 @@ func (r reader) spec(o *object) error {
 func (r reader) container(pod *Pod, index int, init bool) error {
 	hook := Hook{Index: index, Sidecar: init, Seconds: -1}
 	restarted := false
-	err := r.scanner.object(func(name []byte) (bool, error) {
+	err := r.values.object(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "name":
 			return true, r.shared(&hook.Container)
@@ -58,7 +58,7 @@ func (r reader) container(pod *Pod, index int, init bool) error {
 }
 
 func (r reader) lifecycle(hook *Hook) error {
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		if string(name) != "preStop" {
 			return false, nil
 		}
@@ -68,8 +68,8 @@ func (r reader) lifecycle(hook *Hook) error {
 
 // preStop reads a hook. One with several handlers is refused by the API server.
 func (r reader) preStop(hook *Hook) error {
-	return r.scanner.object(func(name []byte) (bool, error) {
-		if r.json.PeekKind() == 'n' {
+	return r.values.object(func(name []byte) (bool, error) {
+		if r.null() {
 			return false, nil
 		}
 		switch string(name) {
@@ -82,7 +82,7 @@ func (r reader) preStop(hook *Hook) error {
 			hook.Type = HookTCP
 		case "sleep":
 			hook.Type, hook.Seconds = HookSleep, 0
-			return true, r.scanner.object(func(name []byte) (bool, error) {
+			return true, r.values.object(func(name []byte) (bool, error) {
 				if string(name) != "seconds" {
 					return false, nil
 				}
@@ -96,7 +96,7 @@ func (r reader) preStop(hook *Hook) error {
 }
 
 func (r reader) exec(hook *Hook) error {
-	return r.scanner.object(func(name []byte) (bool, error) {
+	return r.values.object(func(name []byte) (bool, error) {
 		if string(name) != "command" {
 			return false, nil
 		}

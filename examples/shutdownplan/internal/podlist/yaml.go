@@ -1,28 +1,28 @@
 package podlist
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"runtime"
 
+	yaml "go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/yaml"
 )
 
-// batchSize is how many objects are converted at a time.
+// batchSize is how many objects are parsed at a time.
 const batchSize = 32
 
 // batch is a number of objects that follow each other.
 type batch struct {
 	first int // number of the first one, from 1
 	texts [][]byte
-	done  chan error // nil: texts are JSON now
+	nodes []yaml.Node // what is in the texts; zero: nothing
+	done  chan error  // nil: they are there
 }
 
-// readYAML splits a stream into its objects, converts them to JSON on all processors,
-// which is where the time goes, and takes them in in their order.
+// readYAML splits a stream into its objects, parses them on all processors, which is where
+// the time goes, and takes them in in their order.
 func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
@@ -35,7 +35,7 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 	for range workers {
 		group.Go(func() error {
 			for b := range work {
-				b.done <- b.convert()
+				b.done <- b.parse()
 			}
 			return nil
 		})
@@ -51,7 +51,7 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 	return group.Wait()
 }
 
-// splitBatches sends the objects of a stream to be converted and to be taken in.
+// splitBatches sends the objects of a stream to be parsed and to be taken in.
 func splitBatches(ctx context.Context, r io.Reader, to ...chan<- *batch) error {
 	next := &batch{first: 1}
 	send := func() error {
@@ -79,28 +79,29 @@ func splitBatches(ctx context.Context, r io.Reader, to ...chan<- *batch) error {
 	return send()
 }
 
-// convert makes JSON of the texts.
-func (b *batch) convert() error {
-	for i := range b.texts {
-		text, err := yaml.YAMLToJSON(b.texts[i])
-		if err != nil {
+// parse parses the texts.
+func (b *batch) parse() error {
+	b.nodes = make([]yaml.Node, len(b.texts))
+	for i, text := range b.texts {
+		if err := yaml.Unmarshal(text, &b.nodes[i]); err != nil {
 			return fmt.Errorf("object %d is not valid YAML: %w", b.first+i, err)
 		}
-		b.texts[i] = text
 	}
 	return nil
 }
 
-// take reads the objects of a batch as soon as they are JSON.
+// take reads the objects of a batch as soon as they are parsed.
 func (c *Cluster) take(b *batch, static bool) error {
 	if err := <-b.done; err != nil {
 		return err
 	}
-	for i, text := range b.texts {
-		if string(text) == "null" {
+	for i := range b.nodes {
+		document := &b.nodes[i]
+		if document.Kind == 0 || len(document.Content) == 1 && document.Content[0].ShortTag() == "!!null" {
 			continue
 		}
-		if err := c.readJSON(bytes.NewReader(text), static); err != nil {
+		object := reader{&tree{node: document.Content[0]}, c, static}
+		if err := object.object(""); err != nil {
 			return fmt.Errorf("object %d: %w", b.first+i, err)
 		}
 	}
