@@ -34,7 +34,7 @@ func shown(t *testing.T, terminal bool, seconds int, size int64) string {
 		for err == nil {
 			_, err = r.Read(buffer)
 		}
-		require.True(t, err == io.EOF, "it is not wrapped") //nolint:errorlint // readers compare
+		require.True(t, err == io.EOF, "it is not wrapped: readers compare")
 	})
 	return out.String()
 }
