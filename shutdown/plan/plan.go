@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // Plan is what a drain will do if every pod takes all the time it has; pods that
@@ -52,6 +55,12 @@ type PodPlan struct {
 	// GrantedSeconds is the grace period override that the pod will be killed
 	// with, 0 or more.
 	GrantedSeconds int64
+	// Start and End count from the announcement of the shutdown: when the pod is killed
+	// at the latest, and when its containers have then ended or been killed, if the
+	// runtime does what it is told. A container has 2 s to stop, however short the
+	// grace is and however much of it a hook has used (the kubelet's
+	// minimumGracePeriodInSeconds): End can be after that of the bucket.
+	Start, End time.Duration
 }
 
 // Truncated tells whether the pod gets less than it asks for.
@@ -85,7 +94,7 @@ func (t *Timetable) Plan(pods []*v1.Pod, opts Options) Plan {
 		b := &p.Buckets[i]
 		b.Priority, b.WantedSeconds, b.Seconds = p.Schedule[i].Priority, p.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
 		w := t.Window(i, start, left)
-		end := b.grant(w, start)
+		end := b.grant(w, start, t.announced)
 		b.Start, b.End = start.Sub(t.announced), end.Sub(t.announced)
 		switch {
 		case len(b.Pods) == 0:
@@ -129,9 +138,11 @@ func (p *Plan) sortIn(pods []*v1.Pod, opts Options) unknownClasses {
 
 // grant sets what the pods of a bucket get that starts at a time, and gives the
 // time when the next one does.
-func (b *BucketPlan) grant(w Window, start time.Time) (end time.Time) {
+func (b *BucketPlan) grant(w Window, start, announced time.Time) (end time.Time) {
 	for i := range b.Pods {
 		b.Pods[i].grant(w)
+		b.Pods[i].Start = w.Ready.Sub(announced)
+		b.Pods[i].End = saturatingAdd(b.Pods[i].Start, b.Pods[i].lasts())
 	}
 	if len(b.Pods) == 0 {
 		return start
@@ -146,4 +157,33 @@ func (p *PodPlan) grant(w Window) {
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)
 	}
+}
+
+// lasts is how long the pod takes at most to end. Only a preStop hook, or the wait of a
+// sidecar for its turn, uses up the grace before a container is stopped.
+func (p *PodPlan) lasts() time.Duration {
+	grace := time.Duration(math.MaxInt64)
+	if s := max(p.GrantedSeconds, graceperiod.MinimumPodSeconds); s < int64(grace/time.Second) {
+		grace = time.Duration(s) * time.Second
+	}
+	if stopsLate(p.Pod) {
+		return saturatingAdd(grace, containerFloor)
+	}
+	return max(grace, containerFloor)
+}
+
+// stopsLate tells whether a container of the pod may be stopped some time after the
+// termination has begun.
+func stopsLate(pod *v1.Pod) bool {
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			return true
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+			return true
+		}
+	}
+	return false
 }

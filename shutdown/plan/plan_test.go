@@ -122,13 +122,32 @@ func TestNewOfABucketWithoutTime(t *testing.T) {
 		"the last one ends when it would have ended without roll-over, at the latest")
 }
 
+func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
+	hooked := pod("hooked", withGrace(20))
+	hooked.Spec.Containers = []v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}}}
+	always := v1.ContainerRestartPolicyAlways
+	sidecar := pod("sidecar", withGrace(3))
+	sidecar.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
+	pods := list(pod("plain", withGrace(10)), pod("short", withGrace(1)), pod("eternal", withGrace(math.MaxInt64)), hooked, sidecar)
+	p := plan.New(plan.Schedule{{Seconds: math.MaxInt64}}, pods, plan.Options{Hooks: allHooks(), HoldTimeout: -1})
+	ends := map[string]time.Duration{}
+	for _, planned := range p.Buckets[0].Pods {
+		require.Equal(t, 3*time.Second, planned.Start, "after publishing and the readiness marks")
+		ends[planned.Pod.Name] = planned.End
+	}
+	require.Equal(t, map[string]time.Duration{
+		"plain": 13 * time.Second, "short": 5 * time.Second, "eternal": math.MaxInt64,
+		"hooked": 25 * time.Second, "sidecar": 8 * time.Second,
+	}, ends)
+}
+
 func TestNewOfOddInput(t *testing.T) {
 	p := plan.New(nil, list(pod("p")), plan.Options{})
 	require.Empty(t, p.Buckets)
 	require.Empty(t, p.Warnings)
 
 	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
-	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
+	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
 }
 
 // The longest time there is, wherever the sum overflows.

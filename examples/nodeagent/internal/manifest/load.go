@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/validation"
 )
 

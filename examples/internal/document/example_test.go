@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
 func ExampleDecode() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
+	"github.com/kubegrace/kubegrace/examples/internal/config"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 

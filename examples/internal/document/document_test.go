@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/document"
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
 func TestParseSplits(t *testing.T) {

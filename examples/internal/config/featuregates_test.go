@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/component-base/featuregate"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/config"
+	"github.com/kubegrace/kubegrace/examples/internal/config"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )

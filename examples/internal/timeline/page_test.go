@@ -1,0 +1,94 @@
+package timeline_test
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/internal/timeline/timelinetest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+func pod(namespace, name string, priority int32, grace int64) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+	}
+}
+
+// planned is a plan in which one pod is cut short.
+func planned() plan.Plan {
+	return plan.New(plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}, []*v1.Pod{
+		pod("shop", "web-7c9d6b5f4-x2x7k", 0, 60),
+		pod(strings.Repeat("a-very-long-namespace-", 3)[:63], strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253], 0, 5),
+		pod("data", "forever-0", 0, math.MaxInt64),
+		pod("kube-system", "network-abcde", 2_000_001_000, 10),
+	}, plan.Options{Limit: 34 * time.Second, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
+}
+
+// happened is a report in which a pod that was not planned ended, and one did not.
+func happened() shutdown.Report {
+	t0 := time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
+	at := func(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
+	return shutdown.Report{
+		Kind: shutdown.KindReboot, Origin: "logind", Started: t0, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
+		Pods: []shutdown.PodReport{
+			{Namespace: "shop", Name: "web-7c9d6b5f4-x2x7k", GrantedSeconds: 20, Started: at(5), Ended: at(14), Outcome: "Graceful"},
+			{Namespace: "shop", Name: "late-0", GrantedSeconds: 11, Started: at(9), Ended: at(20.5), Outcome: "GraceExceeded", Unflushed: true},
+			{Namespace: "kube-system", Name: "network-abcde", Bucket: plan.SystemCriticalPriority, GrantedSeconds: 10, Started: at(21), Error: "context deadline exceeded"},
+		},
+	}
+}
+
+func page(t *testing.T, nodes ...timeline.Node) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, timeline.Page{
+		Title: "A shutdown", Text: []string{"The host is asked for 37.5 s."}, Nodes: nodes,
+		Changes: []timeline.Change{{Text: "the host: wait for longer", Lines: []string{strings.Repeat("a line that is very long and is not broken in the terminal ", 4)}}},
+	}.Write(&b))
+	return b.Bytes()
+}
+
+func TestPageReadsInABrowser(t *testing.T) {
+	beside := timeline.FromPlan("worker-2", planned())
+	beside.Limit = 34 * time.Second
+	beside.Report(happened())
+	alone := timeline.Node{Name: "worker-3"}
+	alone.Report(happened())
+	text := page(t, timeline.FromPlan("worker-1", planned()), beside, alone)
+
+	browser := timelinetest.Start(t)
+	browser.Open(text)
+	for _, width := range []int64{1280, 400} {
+		for _, scheme := range []string{"light", "dark"} {
+			browser.RequireReadable(width, scheme)
+		}
+	}
+	var dark string
+	browser.Value(`getComputedStyle(document.body).backgroundColor`, &dark)
+	require.Equal(t, "rgb(18, 22, 27)", dark, "the last one was dark")
+
+	var bars []float64
+	browser.Value(`(() => { const r = (q) => document.querySelectorAll("section")[1].querySelector(q).getBoundingClientRect();
+		const t = r(".track"); return [".planned .bar", ".actual .bar"].map(q => (r(q).left - t.left) / t.width) })()`, &bars)
+	require.InDelta(t, 2*bars[0], bars[1], 0.001, "both bars have one scale: the plan starts at 2.5 s, the pod at 5 s")
+}
+
+func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
+	browser := timelinetest.Start(t)
+	browser.Open([]byte(`<!DOCTYPE html><body style="margin:0"><p style="width:500px;font-size:9px;color:#999">gray</p>
+		<div class="axis"><span style="position:absolute;left:10px">one</span><span style="position:absolute;left:15px">two</span></div>`))
+	all := strings.Join(browser.Inspect(400, "light"), "\n")
+	for _, want := range []string{"the page is 500 pixels wide", "cut off", "letters of 9px", "contrast of 2.8", "cover each other"} {
+		require.Contains(t, all, want)
+	}
+}

@@ -1,0 +1,193 @@
+package timeline
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// The types of this file are the page as the template needs it: every position is a
+// number of percent of the width of the bars.
+
+type pageView struct {
+	Title   string
+	Text    []string
+	Nodes   []nodeView
+	Changes []Change
+	// Planned, Lost and Actual say what of the legend is needed.
+	Planned, Lost, Actual bool
+}
+
+type nodeView struct {
+	Name    string
+	Text    []string
+	Ticks   []mark
+	Marks   []mark
+	Buckets []bucketView
+}
+
+// mark is a line across the bars.
+type mark struct {
+	Left string // percent
+	Text string
+	// Kind is tick, limit or release.
+	Kind string
+	// Last says that the label stands on the left of the line, so as to stay on the
+	// page.
+	Last bool
+}
+
+type bucketView struct {
+	Name string
+	Pods []podView
+}
+
+type podView struct {
+	Name, Facts, Text string
+	Bad               bool
+	Bars              []barView
+}
+
+type barView struct {
+	Kind                    string // planned or actual
+	Left, Width, Lost, Text string // in percent, but for the text
+	Open                    bool
+}
+
+func (p Page) view() pageView {
+	v := pageView{Title: p.Title, Text: p.Text, Changes: p.Changes}
+	for _, node := range p.Nodes {
+		n := node.view()
+		for _, b := range n.Buckets {
+			for _, pod := range b.Pods {
+				for _, bar := range pod.Bars {
+					v.Planned = v.Planned || bar.Kind == "planned"
+					v.Actual = v.Actual || bar.Kind == "actual"
+					v.Lost = v.Lost || bar.Lost != ""
+				}
+			}
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	return v
+}
+
+func (n Node) view() nodeView {
+	s := n.scale()
+	v := nodeView{Name: n.Name, Text: n.Text, Ticks: s.ticks()}
+	if n.Release > 0 {
+		v.Marks = append(v.Marks, s.mark("release", n.Release, "host let go at "+clock(n.Release)))
+	}
+	if n.Limit > 0 && n.Limit <= s.length {
+		v.Marks = append(v.Marks, s.mark("limit", n.Limit, "host's limit "+clock(n.Limit)))
+	}
+	for _, b := range n.Buckets {
+		bucket := bucketView{Name: b.Name}
+		for _, pod := range b.Pods {
+			bucket.Pods = append(bucket.Pods, pod.view(s))
+		}
+		v.Buckets = append(v.Buckets, bucket)
+	}
+	return v
+}
+
+func (p Pod) view(s scale) podView {
+	v := podView{Name: p.Name, Facts: p.Facts, Text: p.Text, Bad: p.Bad}
+	if p.Planned != nil {
+		v.Bars = append(v.Bars, s.bar("planned", *p.Planned))
+	}
+	if p.Actual != nil {
+		v.Bars = append(v.Bars, s.bar("actual", *p.Actual))
+	}
+	return v
+}
+
+// scale is the time that the width of the bars stands for.
+type scale struct{ length, step time.Duration }
+
+// scale covers all ends, and as much again of what pods would have wanted beyond them:
+// one that asks for a day must not make the others invisible.
+func (n Node) scale() scale {
+	last, wanted := max(n.Release, time.Second), time.Duration(0)
+	for _, b := range n.Buckets {
+		for _, p := range b.Pods {
+			for _, bar := range []*Bar{p.Planned, p.Actual} {
+				if bar != nil {
+					last, wanted = max(last, bar.End), max(wanted, bar.Wanted)
+				}
+			}
+		}
+	}
+	twice := last
+	if last < math.MaxInt64/2 {
+		twice = 2 * last
+	}
+	if n.Limit > 0 && n.Limit < twice {
+		last = max(last, n.Limit)
+	}
+	s := scale{length: max(last, min(wanted, twice))}
+	s.step = s.tickStep()
+	return s
+}
+
+// mostSteps is how many steps an axis has at most, so that labels have room on a narrow
+// page.
+const mostSteps = 4
+
+// tickStep is a round time.
+func (s scale) tickStep() time.Duration {
+	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
+		if step := time.Duration(seconds) * time.Second; step >= s.length/mostSteps {
+			return step
+		}
+	}
+	return s.length / mostSteps
+}
+
+func (s scale) ticks() []mark {
+	ticks := make([]mark, 0, mostSteps+1)
+	for at := time.Duration(0); at <= s.length && len(ticks) <= mostSteps; at += s.step {
+		tick := s.mark("tick", at, clock(at))
+		tick.Last = at > s.length/10*9
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+func (s scale) mark(kind string, at time.Duration, text string) mark {
+	return mark{Left: s.percent(at), Text: text, Kind: kind, Last: at > s.length/2}
+}
+
+func (s scale) bar(kind string, b Bar) barView {
+	start := min(max(b.Start, 0), s.length)
+	end := min(max(b.End, start), s.length)
+	v := barView{Kind: kind, Left: s.percent(start), Width: s.percent(end - start), Open: b.Open}
+	v.Text = fmt.Sprintf("%s %s to %s", kind, clock(b.Start), clock(b.End))
+	if b.Open {
+		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, clock(b.Start), clock(b.End))
+	}
+	if b.Wanted > b.End {
+		v.Lost = s.percent(min(b.Wanted, s.length) - end)
+		v.Text += ", asked for until " + clock(b.Wanted)
+	}
+	return v
+}
+
+func (s scale) percent(d time.Duration) string {
+	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.length))
+}
+
+// clock is a time since the announcement, as people write it.
+func clock(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return "for ever"
+	}
+	switch {
+	case d < time.Minute && d%time.Second != 0:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	default:
+		return d.Round(time.Second).String()
+	}
+}

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// limitLogind is the value of --limit that has logind asked.
+const limitLogind = "logind"
+
+// flags are the settings of the command line.
+type flags struct {
+	config          string
+	total, critical time.Duration
+	limit           string
+	hooks           []string
+	noRollOver      bool
+	nodes           []string
+	all             bool
+	output          string
+}
+
+func (f *flags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration (KubeletConfiguration, YAML or\nJSON)")
+	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
+	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
+	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
+	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses; none is what a kubelet asks time for")
+	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as with a kubelet")
+	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
+	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", fullNodes))
+	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
+}
+
+// settings are what the nodes have in common.
+func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
+	kubelet := config.Config{Shutdown: plan.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
+	}}
+	source := "--shutdown-grace-period"
+	if f.config != "" {
+		if f.total != 0 || f.critical != 0 {
+			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")
+		}
+		loaded, err := config.Load(f.config)
+		if err != nil {
+			return nodeplan.Settings{}, fmt.Errorf("--config: %w", err)
+		}
+		kubelet, source = loaded, "--config: "+f.config
+	}
+	options := plan.Options{PriorityOf: priorityOf, NoRollOver: f.noRollOver}
+	var err error
+	if options.Limit, err = f.hostLimit(ctx); err != nil {
+		return nodeplan.Settings{}, fmt.Errorf("--limit: %w", err)
+	}
+	if options.Hooks, err = f.hooksOf(); err != nil {
+		return nodeplan.Settings{}, fmt.Errorf("--hooks: %w", err)
+	}
+	settings, err := nodeplan.NewSettings(kubelet.Shutdown, kubelet.FeatureGates, options)
+	if err != nil {
+		return settings, fmt.Errorf("%s: %w", source, err)
+	}
+	return settings, nil
+}
+
+// hostLimit is how long the host waits; 0: not known.
+func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
+	switch f.limit {
+	case "":
+		return 0, nil
+	case limitLogind:
+		return logindLimit(ctx)
+	}
+	limit, err := time.ParseDuration(f.limit)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("%q is no time as 30s, and not %s", f.limit, limitLogind)
+	}
+	if limit == 0 {
+		limit = -1 // it does not wait at all
+	}
+	return limit, nil
+}
+
+func (f *flags) hooksOf() (hooks plan.Hooks, err error) {
+	for _, name := range f.hooks {
+		switch name {
+		case "publish":
+			hooks.Publish = true
+		case "readiness":
+			hooks.Readiness = true
+		case "unmount":
+			hooks.Unmount = true
+		case "statuses":
+			hooks.Statuses = true
+		case "none", "":
+		default:
+			return hooks, fmt.Errorf("%q is none of publish, readiness, unmount, statuses, none", name)
+		}
+	}
+	return hooks, nil
+}
+
+// choose picks the nodes that are shown in full: for programs all of them, for people
+// those that were asked for, and on a page the worst.
+func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.Node, error) {
+	if len(f.nodes) > 0 {
+		return named(nodes, f.nodes)
+	}
+	if f.all || !output.ForPeople(f.output) || len(nodes) <= fullNodes {
+		return nodes, nil
+	}
+	if f.output != output.HTML {
+		return nil, nil
+	}
+	var worst []string
+	for _, n := range s.WorstNodes {
+		worst = append(worst, n.Name)
+	}
+	return named(nodes, worst)
+}
+
+// named gives the nodes of these names, in this order.
+func named(nodes []*podlist.Node, names []string) ([]*podlist.Node, error) {
+	chosen := make([]*podlist.Node, 0, len(names))
+	for _, name := range names {
+		i := slices.IndexFunc(nodes, func(n *podlist.Node) bool { return n.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--node: %q has no pods here; there are %s", name, someNames(nodes))
+		}
+		chosen = append(chosen, nodes[i])
+	}
+	return chosen, nil
+}
+
+// someNames are the first few nodes.
+func someNames(nodes []*podlist.Node) string {
+	var names []string
+	for i, n := range nodes {
+		if i == 5 {
+			names = append(names, fmt.Sprintf("and %d more", len(nodes)-i))
+			break
+		}
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,75 @@
+package command_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
+)
+
+// result is what a run has given.
+type result struct {
+	out, log string
+	err      error
+}
+
+// run runs the program without a terminal.
+func run(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, log bytes.Buffer
+	err := execute(t, command.Streams{In: strings.NewReader(in), Out: &out, Err: &log, Getenv: func(string) string { return "" }}, args)
+	return result{out.String(), log.String(), err}
+}
+
+func execute(t *testing.T, streams command.Streams, args []string) error {
+	t.Helper()
+	c := command.New(streams)
+	c.SetArgs(args)
+	return c.ExecuteContext(t.Context())
+}
+
+// onTerminal runs the program on a terminal of so many columns, and gives what it shows.
+func onTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
+	t.Helper()
+	screen, terminal, err := pty.Open()
+	require.NoError(t, err)
+	defer screen.Close() //nolint:errcheck // nothing was written to it
+	require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: columns}))
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(screen) // it ends with EIO once the terminal is closed
+		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
+	}()
+	var log bytes.Buffer
+	runErr := execute(t, command.Streams{In: terminal, Out: terminal, Err: &log, Getenv: func(name string) string { return environment[name] }}, args)
+	require.NoError(t, terminal.Close())
+	return result{<-shown, log.String(), runErr}
+}
+
+// requireGolden compares a text with a file of testdata, which is written anew where
+// UPDATE_GOLDEN is set.
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// file writes a file and gives its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}

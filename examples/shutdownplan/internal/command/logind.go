@@ -1,0 +1,42 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// logindTimeout bounds the question: a bus that is silent for longer is as good as none.
+const logindTimeout = 5 * time.Second
+
+// logindLimit asks systemd-logind of this host how long it lets locks delay a shutdown
+// (InhibitDelayMaxSec). It changes nothing.
+func logindLimit(ctx context.Context) (limit time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, logindTimeout)
+	defer cancel()
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	if err != nil {
+		return 0, fmt.Errorf("failed to reach the system bus: %w", err)
+	}
+	defer bus.Close() //nolint:errcheck // nothing was written to it
+	var value dbus.Variant
+	err = bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec").
+		Store(&value)
+	if err != nil {
+		return 0, fmt.Errorf("failed to ask systemd-logind: %w", err)
+	}
+	microseconds, ok := value.Value().(uint64)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("systemd-logind answers with %s for a number", value)
+	case microseconds == 0:
+		return -1, nil // it does not wait at all
+	case microseconds > uint64(math.MaxInt64/time.Microsecond):
+		return math.MaxInt64, nil
+	}
+	return time.Duration(microseconds) * time.Microsecond, nil
+}

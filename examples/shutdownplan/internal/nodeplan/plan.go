@@ -1,0 +1,136 @@
+package nodeplan
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/validation"
+)
+
+// Plan works out the shutdown of a node.
+func (s Settings) Plan(node *podlist.Node) Node {
+	pods := make([]*v1.Pod, len(node.Pods))
+	read := make(map[*v1.Pod]*podlist.Pod, len(pods))
+	for i := range node.Pods {
+		pods[i] = node.Pods[i].Object()
+		read[pods[i]] = &node.Pods[i]
+	}
+	options := s.options
+	if s.off {
+		options = plan.Options{PriorityOf: options.PriorityOf, Limit: -1} // nothing is done, and nobody waits
+	}
+	p := plan.New(s.schedule, pods, options)
+	n := Node{Name: node.Name, PodCount: len(pods), ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
+	for _, planned := range p.Buckets {
+		b := Bucket{
+			Priority: planned.Priority, ConfiguredSeconds: planned.WantedSeconds, Seconds: planned.Seconds,
+			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
+		}
+		for _, pod := range planned.Pods {
+			b.Pods = append(b.Pods, s.pod(pod, read[pod.Pod], planned.Seconds, p.Release))
+		}
+		n.count(b.Pods)
+		n.Buckets = append(n.Buckets, b)
+	}
+	if s.off {
+		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
+		return n
+	}
+	n.Warnings = append(validation.WarnNodeShutdown(s.config, pods, s.options), n.outliving()...)
+	return n
+}
+
+// outliving says which pods may outlive the shutdown.
+func (n *Node) outliving() []string {
+	var last *Pod
+	count := 0
+	for _, bucket := range n.Buckets {
+		for i := range bucket.Pods {
+			pod := &bucket.Pods[i]
+			if !pod.Outlives {
+				continue
+			}
+			count++
+			if last == nil || pod.LatestEndSeconds > last.LatestEndSeconds {
+				last = pod
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("pods that may still run when the host is let go after %.1fs: %d, among them %s until %.1fs",
+		n.ReleaseSeconds, count, last.FullName(), last.LatestEndSeconds)}
+}
+
+// count adds up what the pods of a bucket lose.
+func (n *Node) count(pods []Pod) {
+	for i := range pods {
+		if pods[i].CutShort {
+			n.CutShort++
+		}
+		n.LostSeconds = add(n.LostSeconds, pods[i].lost())
+	}
+}
+
+// lost is what the pod asks for and does not get.
+func (p *Pod) lost() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
+
+// pod is what becomes of a pod of a bucket of so many seconds, on a host that is let go
+// at a time.
+func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, release time.Duration) Pod {
+	p := Pod{
+		Namespace: read.Namespace, Name: read.Name, Priority: planned.Priority,
+		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
+		LatestStartSeconds: planned.Start.Seconds(),
+		LatestEndSeconds:   planned.End.Seconds(),
+		Outlives:           planned.End > release,
+		CutShort:           planned.Truncated(),
+		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
+	}
+	switch {
+	case s.off:
+		p.LatestEndSeconds, p.Outlives = 0, false
+		if planned.Truncated() {
+			p.Why = "The graceful node shutdown is off."
+		}
+	case planned.Truncated():
+		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucket).String()
+	}
+	for _, hook := range read.Hooks {
+		h := Hook{Container: hook.Container, Type: string(hook.Type)}
+		if hook.Seconds >= 0 {
+			h.Seconds = &hook.Seconds
+			h.CutShort = hook.Seconds > max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)
+		}
+		p.CutShort = p.CutShort || h.CutShort
+		p.Hooks = append(p.Hooks, h)
+	}
+	return p
+}
+
+// add saturates; its summands are 0 or more.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// FullName names a pod as kubectl does.
+func (p *Pod) FullName() string { return p.Namespace + "/" + p.Name }
+
+// Text says what a hook does, in a few words.
+func (h Hook) Text() string {
+	if h.Seconds == nil {
+		return fmt.Sprintf("%s hook of container %s", h.Type, h.Container)
+	}
+	return fmt.Sprintf("%s hook of container %s, %d s", h.Type, h.Container, *h.Seconds)
+}

@@ -1,0 +1,86 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
+)
+
+// htmlWriter collects the nodes of a page.
+type htmlWriter struct {
+	out    io.Writer
+	header nodeplan.Header
+	page   timeline.Page
+}
+
+// Begin says what all nodes have in common.
+func (w *htmlWriter) Begin(h nodeplan.Header) error {
+	w.header = h
+	w.page = timeline.Page{Title: "What a shutdown would do", Text: []string{needs(h)}}
+	return nil
+}
+
+// Node draws a node.
+func (w *htmlWriter) Node(n nodeplan.Node) error {
+	row := timeline.Node{Name: n.Name, Text: n.Warnings, Release: span(n.ReleaseSeconds)}
+	if w.header.LimitSeconds != nil {
+		row.Limit = span(*w.header.LimitSeconds)
+	}
+	for _, bucket := range n.Buckets {
+		if len(bucket.Pods) == 0 {
+			continue
+		}
+		b := timeline.Bucket{Name: bucketLine(bucket)}
+		for i := range bucket.Pods {
+			b.Pods = append(b.Pods, timelinePod(&bucket.Pods[i]))
+		}
+		row.Buckets = append(row.Buckets, b)
+	}
+	w.page.Nodes = append(w.page.Nodes, row)
+	return nil
+}
+
+func timelinePod(pod *nodeplan.Pod) timeline.Pod {
+	row := timeline.Pod{
+		Name:  pod.FullName(),
+		Facts: fmt.Sprintf("priority %d, asks for %d s, gets %d s", pod.Priority, pod.OwnSeconds, pod.GrantedSeconds),
+		Bad:   pod.CutShort, Text: pod.Why,
+		Planned: &timeline.Bar{Start: span(pod.LatestStartSeconds), End: span(pod.LatestEndSeconds)},
+	}
+	if pod.GrantedSeconds < pod.OwnSeconds {
+		row.Planned.Wanted = span(pod.LatestStartSeconds + float64(pod.OwnSeconds))
+	}
+	for _, hook := range pod.Hooks {
+		if hook.CutShort {
+			row.Text += fmt.Sprintf(" Its preStop %s, does not fit.", hook.Text())
+		}
+	}
+	return row
+}
+
+// End writes the page.
+func (w *htmlWriter) End(s nodeplan.Summary) error {
+	switch {
+	case s.NodeCount == 0:
+		w.page.Text = append(w.page.Text, "There are no pods.")
+	case len(w.page.Nodes) < s.NodeCount:
+		w.page.Text = append(w.page.Text, fmt.Sprintf("%s with %s: %d cut short. Here are %d of them.",
+			count(s.NodeCount, "node"), count(s.PodCount, "pod"), s.CutShort, len(w.page.Nodes)))
+	}
+	for _, change := range s.Changes {
+		w.page.Changes = append(w.page.Changes, timeline.Change{Text: change.Where + ": " + change.Why, Lines: change.Lines})
+	}
+	return w.page.Write(w.out)
+}
+
+// span is a number of seconds; too many are the longest duration.
+func span(s float64) time.Duration {
+	if s >= float64(math.MaxInt64)/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
+}

@@ -1,0 +1,174 @@
+package podlist_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
+)
+
+// read reads a text.
+func read(t *testing.T, text string) *podlist.Cluster {
+	t.Helper()
+	cluster := podlist.New()
+	require.NoError(t, cluster.Read(t.Context(), "input", strings.NewReader(text)))
+	return cluster
+}
+
+// names gives the pods of each node.
+func names(c *podlist.Cluster) map[string][]string {
+	all := map[string][]string{}
+	for _, node := range c.Nodes() {
+		for _, pod := range node.Pods {
+			all[node.Name] = append(all[node.Name], pod.Namespace+"/"+pod.Name)
+		}
+	}
+	return all
+}
+
+const (
+	podA = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}`
+	podB = `{"status": {"phase": "Running"}, "spec": {"nodeName": "n2"}, "metadata": {"name": "b"}, "kind": "Pod"}`
+)
+
+func TestReadForms(t *testing.T) {
+	both := map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}
+	bare := strings.NewReplacer(`"apiVersion": "v1", "kind": "Pod", `, "", `, "kind": "Pod"`, "")
+	yamlA := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: shop\nspec:\n  nodeName: n1\nstatus:\n  phase: Running\n"
+	yamlB := "kind: Pod\nmetadata:\n  name: b\nspec:\n  nodeName: n2\n"
+	item := func(text, indent string) string {
+		return indent + "- " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", "\n"+indent+"  "), indent+"  ")
+	}
+	for name, text := range map[string]string{
+		"JSON list":                        `{"apiVersion": "v1", "items": [` + podA + "," + podB + `], "kind": "List"}`,
+		"JSON list of the API server":      `{"kind": "PodList", "items": [` + bare.Replace(podA) + "," + bare.Replace(podB) + `]}`,
+		"an object a line":                 podA + "\n" + podB + "\n",
+		"one line for all":                 podA + podB,
+		"lists one after the other":        `{"items": [` + podA + `]}` + "\n" + `{"kind": "List", "items": [` + podB + `]}`,
+		"a list in a list":                 `{"items": [{"kind": "List", "items": [` + podA + `]}, ` + podB + `]}`,
+		"YAML list":                        "apiVersion: v1\nitems:\n" + item(yamlA, "") + item(yamlB, "") + "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
+		"YAML list that is indented":       "kind: List\nitems:\n\n  # two pods\n" + item(yamlA, "    ") + "\n" + item(yamlB, "    "),
+		"YAML list with Windows lines":     strings.ReplaceAll("items:\n"+item(yamlA, "")+item(yamlB, "")+"kind: List\n", "\n", "\r\n"),
+		"YAML documents":                   "# pods\n---\n" + yamlA + "---\n" + yamlB + "...\n",
+		"YAML lists one after the other":   "items:\n" + item(yamlA, "") + "kind: List\n---\nitems:\n" + item(yamlB, "  "),
+		"YAML list in flow form":           "kind: List\nitems: [" + podA + ", " + podB + "]\n",
+		"YAML with anchors and merges":     "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
+		"YAML items in flow form":          "kind: List\nitems:\n- " + podA + "\n- " + podB + "\n",
+		"YAML list with a dash on its own": "kind: List\nitems:\n-\n  " + strings.ReplaceAll(yamlA, "\n", "\n  ") + "\n" + item(yamlB, ""),
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, both, names(read(t, text))) })
+	}
+}
+
+// PowerShell writes what kubectl gives with a byte order mark, or in UTF-16.
+func TestFilesOfWindows(t *testing.T) {
+	text := `{"kind": "List", "items": [` + podA + "]}\r\n"
+	wide := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		wide = binary.LittleEndian.AppendUint16(wide, unit)
+	}
+	for name, text := range map[string]string{"UTF-8 with a mark": "\ufeff" + text, "UTF-16": string(wide)} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, map[string][]string{"n1": {"shop/a"}}, names(read(t, text)))
+		})
+	}
+}
+
+func TestAnAliasInItselfEnds(t *testing.T) {
+	for _, text := range []string{"items: [&a {kind: List, items: [*a]}]\n", "&a {kind: Pod, <<: *a}\n"} {
+		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
+		require.ErrorContains(t, err, "mappings in each other")
+	}
+}
+
+func TestTextInAnItemIsNoItem(t *testing.T) {
+	cluster := read(t, `items:
+- kind: Pod
+  metadata:
+    name: a
+    annotations:
+      script: |
+        items:
+        - kind: Pod
+        ---
+      more: "text
+        - kind: Pod
+
+        that goes on"
+  spec:
+    containers:
+    - name: app
+    - name: other
+- kind: Pod
+  metadata: {name: b}
+`)
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/a", "default/b"}}, names(cluster))
+}
+
+func TestWhatDoesNotCount(t *testing.T) {
+	cluster := read(t, `{"kind": "List", "items": [
+		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
+		{"kind": "Pod", "metadata": {"name": "failed"}, "spec": {"nodeName": "n"}, "status": {"phase": "Failed"}},
+		{"kind": "Pod", "metadata": {"name": "pending"}, "status": {"phase": "Pending"}},
+		{"kind": "Deployment", "spec": {"priority": "of another kind", "containers": 3}},
+		{"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000},
+		{"kind": "Pod", "metadata": {"name": "manifest"}, "spec": {"priorityClassName": "high"}}
+	]} {"kind": "List", "items": null}`)
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/manifest"}}, names(cluster))
+	require.Equal(t, []int{1, 2, 1, 8}, []int{cluster.Pods, cluster.Ended, cluster.Unscheduled, cluster.Objects})
+	require.Equal(t, map[string]int{"Deployment": 1}, cluster.Others)
+	value, ok := cluster.PriorityOf("high")
+	require.True(t, ok)
+	require.Equal(t, int32(1000), value)
+}
+
+func TestErrorsNameThePlace(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"a table":           {"NAMESPACE NAME READY\nshop web 1/1\n", "input: object 1: "},
+		"no JSON":           {`{"items": [{"kind": "Pod",}]}`, "/items/0"},
+		"cut off":           {`{"items": [` + podA, "unexpected EOF"},
+		"grace is a word":   {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `/items/1/spec/terminationGracePeriodSeconds: "soon", must be a whole number`},
+		"grace is broken":   {`{"kind": "Pod", "spec": {"terminationGracePeriodSeconds": 1.5}}`, "1.5 is no whole number"},
+		"priority too high": {`{"kind": "Pod", "spec": {"priority": 3000000000}}`, "3000000000 is no whole number of 32 bits"},
+		"name is a number":  {`{"kind": "Pod", "metadata": {"name": 5}}`, "/metadata/name: 5, must be a string"},
+		"no list":           {`{"kind": "Pod", "spec": {"containers": {}}}`, "/spec/containers: {}, must be a list"},
+		"no mapping":        {`{"kind": "Pod", "spec": ["` + strings.Repeat("x", 100) + `"]}`, "…, must be a mapping of fields"},
+		"in YAML":           {"items:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\n", `object 2: /spec/priority: "high", must be a whole number`},
+		"no YAML":           {"items:\n- kind: Pod\n- kind: [\n", "object 2 is not valid YAML"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := podlist.New().Read(t.Context(), "input", strings.NewReader(test.text))
+			require.ErrorContains(t, err, "input: ")
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestNothing(t *testing.T) {
+	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
+		cluster := read(t, text)
+		require.Zero(t, cluster.Objects, "%q", text)
+	}
+	require.Equal(t, 1, read(t, `{"kind": "List", "items": []}`).Objects)
+	require.Equal(t, 1, read(t, "kind: List\nitems: []\n").Objects)
+}
+
+func TestFolderHasStaticPods(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "notes.txt": "no manifest"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	cluster := podlist.New()
+	require.NoError(t, cluster.ReadFolder(t.Context(), folder, openFile))
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, names(cluster))
+	require.True(t, cluster.Nodes()[0].Pods[0].Static)
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
+	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "3.yml")
+}
