@@ -1,7 +1,7 @@
 # Everything that a user or a developer runs. Nothing but Go is needed, except
 # for the tests against real parts, which say what they miss.
 
-MODULES   := . examples internal/apiservertest internal/tools
+MODULES   := . lifecycle/virtualkubelet examples internal/apiservertest internal/tools
 # The oldest Go that everything but internal/tools builds and passes with: the newest
 # patch of the version in go.mod. The go command downloads it when it is first needed.
 OLDEST_GO := go1.25.14

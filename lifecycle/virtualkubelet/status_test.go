@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/examples/virtualkubelet"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
