@@ -12,49 +12,37 @@ import (
 // that virtual-kubelet can delete a pod whose start takes its time. A pod that runs
 // already is kept as it is, with the metadata and spec of this call.
 //
-// A pod that is being deleted, or whose termination has begun here, is refused with a
-// [*RefusedError] that wraps [lifecycle.ErrTerminating]. One whose name a former pod
+// A pod that is being deleted, or whose termination has begun here, is refused, by an
+// error of the kind errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after
+// [Provider.Close] it wraps [lifecycle.AgentStopping]. A pod whose name a former one
 // still has, by another UID, is taken and starts when that one has ended: the API
 // server has it no more, so it is ended as DeletePod ends such a pod.
+//
+// Of ctx the values are kept, not the end.
 func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return refused(pod, lifecycle.ErrTerminating)
 	}
-	r, former, err := p.take(ctx, pod)
-	if err != nil || r == nil {
-		return err
+	if p.agent.workers.isClosed() {
+		return refused(pod, lifecycle.AgentStopping)
 	}
-	p.spawn(r.name, func() { p.tell(r) })
-	p.spawn(r.name, func() { p.start(r, former) })
+	r := newRecord(ctx, p.agent, pod)
+	r.ending.starting = true
+	known, former := p.agent.pods.enter(r)
+	if known != nil {
+		if !known.show(pod) {
+			return refused(pod, lifecycle.ErrTerminating)
+		}
+		return nil
+	}
+	r.teller.wake()
+	start := &starter{agent: p.agent, r: r, former: former}
+	p.agent.workers.spawn(r.name, r.teller.run)
+	p.agent.workers.spawn(r.name, start.run)
 	if former == nil {
 		return nil
 	}
-	return p.end(ctx, former, p.forced(former))
-}
-
-// take enters a pod. It gives its record, nil if the pod is known, and that of the
-// former pod of its name, nil if there is none.
-func (p *Provider) take(ctx context.Context, pod *v1.Pod) (r, former *record, err error) {
-	r = newRecord(ctx, pod)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch known := p.pods[r.key]; {
-	case p.closed:
-		return nil, nil, refused(pod, lifecycle.AgentStopping)
-	case known != nil && known.terminating:
-		return nil, nil, refused(pod, lifecycle.ErrTerminating)
-	case known != nil:
-		known.pod, known.adopted = r.pod, false
-		return nil, nil, nil
-	}
-	if former = p.names[r.name]; former != nil {
-		former.superseded, former.deleted = true, true
-		former.wakeLocked()
-	}
-	r.starting = true
-	p.pods[r.key], p.names[r.name] = r, r
-	r.wakeLocked()
-	return r, former, nil
+	return former.ender.end(ctx, former.supersede())
 }
 
 // UpdatePod keeps the metadata and spec of a pod; containers are not changed. A pod
@@ -65,18 +53,41 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return p.DeletePod(ctx, pod)
 	}
-	p.mu.Lock()
-	r, former := p.pods[keyOf(pod)], p.names[nameOf(pod)]
-	if r != nil {
-		r.pod, r.adopted = pod.DeepCopy(), false
-	}
-	p.mu.Unlock()
-	switch {
-	case r != nil:
+	if r := p.agent.pods.find(pod); r != nil {
+		r.update(pod)
 		return nil
-	case former != nil:
-		return p.CreatePod(ctx, pod)
-	default:
-		return notFound(pod.Namespace, pod.Name)
 	}
+	if p.agent.pods.named(nameOf(pod)) != nil {
+		return p.CreatePod(ctx, pod)
+	}
+	return notFound(pod.Namespace, pod.Name)
+}
+
+// update keeps the pod as it was given.
+func (r *record) update(pod *v1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orders.show(pod)
+}
+
+// show is update for a pod that is to run. It tells whether it may: its termination has
+// not begun.
+func (r *record) show(pod *v1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending.begun {
+		return false
+	}
+	r.orders.show(pod)
+	return true
+}
+
+// supersede notes that a newer pod has the name, and gives the grace in seconds that
+// overrides the pod's own; nil: none does.
+func (r *record) supersede() (override *int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orders.supersede()
+	r.teller.wake()
+	return r.orders.forced()
 }

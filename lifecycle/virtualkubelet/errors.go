@@ -7,28 +7,25 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RefusedError is why a pod is not taken. It is of virtual-kubelet's kind
-// errdefs.ErrInvalidInput and wraps its reason, which the errors of errdefs do not:
-// [lifecycle.ErrTerminating], or [lifecycle.AgentStopping] after [Provider.Close].
-type RefusedError struct {
-	// Pod is NAMESPACE/NAME.
-	Pod string
-	// Reason is never nil.
-	Reason error
+// refusedError is why a pod is not taken. It is of virtual-kubelet's kind
+// errdefs.ErrInvalidInput and wraps its reason, which the errors of errdefs do not.
+type refusedError struct {
+	pod    string // NAMESPACE/NAME
+	reason error
 }
 
 // Error names the pod and gives the reason.
-func (e *RefusedError) Error() string { return fmt.Sprintf("pod %s is refused: %v", e.Pod, e.Reason) }
+func (e *refusedError) Error() string { return fmt.Sprintf("pod %s is refused: %v", e.pod, e.reason) }
 
 // InvalidInput makes the error one of virtual-kubelet's kinds.
-func (*RefusedError) InvalidInput() bool { return true }
+func (*refusedError) InvalidInput() bool { return true }
 
 // Unwrap gives the reason.
-func (e *RefusedError) Unwrap() error { return e.Reason }
+func (e *refusedError) Unwrap() error { return e.reason }
 
 // refused is the error for a pod that is not taken.
 func refused(pod *v1.Pod, reason error) error {
-	return &RefusedError{Pod: nameOf(pod).String(), Reason: reason}
+	return &refusedError{pod: nameOf(pod).String(), reason: reason}
 }
 
 // notFound is the error for a pod that is not known.

@@ -1,10 +1,7 @@
 package virtualkubelet
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,27 +11,11 @@ import (
 // the kind errdefs.ErrNotFound. The copy of a pod that is being terminated has an
 // annotation more, by which DeletePod knows it again.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
-	p.mu.Lock()
-	r := p.names[types.NamespacedName{Namespace: namespace, Name: name}]
-	p.mu.Unlock()
+	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
 	if r == nil {
 		return nil, notFound(namespace, name)
 	}
-	return p.marked(r), nil
-}
-
-// marked is the view of a pod with the mark of one that is being terminated.
-func (p *Provider) marked(r *record) *v1.Pod {
-	pod := p.view(r)
-	select {
-	case <-r.deleting:
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		pod.Annotations[handedBack] = "true"
-	default:
-	}
-	return pod
+	return r.marked(), nil
 }
 
 // GetPodStatus gives a copy of a pod's status of now; that of an unknown pod is an
@@ -49,30 +30,36 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 
 // GetPods gives copies of all pods as GetPod does, by name. The error is nil.
 func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
-	return p.list(p.marked, func(*record) bool { return true }), nil
-}
-
-// Pods are copies of those pods that have not ended: what [shutdown.Options] asks for.
-func (p *Provider) Pods() []*v1.Pod {
-	return p.list(p.view, func(r *record) bool { return r.final == nil })
-}
-
-// list gives the pods that are meant, by name.
-func (p *Provider) list(copyOf func(*record) *v1.Pod, meantLocked func(*record) bool) []*v1.Pod {
-	p.mu.Lock()
-	var records []*record
-	for r := range maps.Values(p.names) {
-		if meantLocked(r) {
-			records = append(records, r)
-		}
-	}
-	p.mu.Unlock()
-	slices.SortFunc(records, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name))
-	})
+	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
-		pods = append(pods, copyOf(r))
+		pods = append(pods, r.marked())
+	}
+	return pods, nil
+}
+
+// Pods are copies of those pods that have not ended, by name: what shutdown.Options asks
+// for.
+func (p *Provider) Pods() []*v1.Pod {
+	records := p.agent.pods.newest()
+	pods := make([]*v1.Pod, 0, len(records))
+	for _, r := range records {
+		if r.final() == nil {
+			pods = append(pods, r.view())
+		}
 	}
 	return pods
+}
+
+// marked is the view of a pod with the mark of one that is being terminated.
+func (r *record) marked() *v1.Pod {
+	pod := r.view()
+	if !r.isDeleting() {
+		return pod
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[handedBack] = "true"
+	return pod
 }

@@ -20,64 +20,60 @@ import (
 // error of the kind errdefs.ErrNotFound; containers that cannot be stopped give that of
 // [lifecycle.Result.Err].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	r := p.mark(pod, req.SetStatus)
-	if r == nil {
+	r := p.agent.pods.find(pod)
+	if r == nil || !r.hold(req.SetStatus) {
 		return shutdown.KillResult{}, notFound(pod.Namespace, pod.Name)
 	}
-	defer p.unmark(r)
-	pod = p.view(r)
-	if err := p.terminate(ctx, r, pod, &req.GracePeriodSeconds); err != nil {
+	defer r.release()
+	pod = r.view()
+	if err := r.ender.terminate(ctx, pod, &req.GracePeriodSeconds); err != nil {
 		return shutdown.KillResult{}, err
 	}
 	return p.killer.KillPod(ctx, pod, req)
 }
 
-// newKiller makes what waits for the terminations of pods that are marked.
-func (p *Provider) newKiller() shutdown.PodKiller {
-	return podkiller.New(p.terminator, podkiller.Options{Containers: p.runningIn, Status: p.finalOf})
+// killer makes what waits for the terminations of pods that are held.
+func (a *agent) killer() shutdown.PodKiller {
+	return podkiller.New(a.terminator, podkiller.Options{
+		Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
+			return a.pods.find(pod).running()
+		},
+		Status: func(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
+			return a.pods.find(pod).awaitFinal(ctx)
+		},
+	})
 }
 
-// mark notes that somebody kills a pod, which keeps it known until unmark, and how the
-// final status is to be written.
-func (p *Provider) mark(pod *v1.Pod, set func(*v1.PodStatus)) *record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.pods[keyOf(pod)]
-	if r == nil {
-		return nil
+// hold notes that somebody kills the pod, which keeps it known until release, and how
+// the final status is to be written. It tells whether the pod is still known.
+func (r *record) hold(set func(*v1.PodStatus)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending.forgotten {
+		return false
 	}
-	r.kills++
+	r.ending.kills++
 	if set != nil {
-		r.setStatus = set
+		r.ending.setStatus = set
 	}
-	return r
+	return true
 }
 
-// unmark notes that a kill is over.
-func (p *Provider) unmark(r *record) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r.kills--
-	r.wakeLocked() // it may be that the pod is to be forgotten
+// release notes that a kill is over.
+func (r *record) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending.kills--
+	r.teller.wake() // it may be that the pod is to be forgotten
 }
 
-// runningIn are the containers of a marked pod that run.
-func (p *Provider) runningIn(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pods[keyOf(pod)].runningLocked()
-}
-
-// finalOf is the final status of a marked pod whose containers have been stopped. Its
+// awaitFinal gives the final status of a pod whose containers have been stopped. Its
 // start, or the news of an exit, may end a moment after that. It is nil if ctx ends
 // before.
-func (p *Provider) finalOf(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
-	p.mu.Lock()
-	r := p.pods[keyOf(pod)]
-	p.mu.Unlock()
+func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
 	select {
 	case <-r.ended:
-		return r.final
+		return r.final()
 	case <-ctx.Done():
 		return nil
 	}

@@ -9,77 +9,68 @@ import (
 // NotifyPods registers who is told of statuses; virtual-kubelet's PodController does
 // that when it begins. Until then nobody is told, and no pod forgotten. notify is
 // called for one status of a pod after the other, for several pods at once, and may
-// block.
+// block; nil changes nothing. The context is not used: [Provider.Close] ends the calls.
 func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.notify == nil {
-		close(p.registered)
-	}
-	p.notify = notify
+	p.agent.listener.register(notify)
 }
 
-// tell tells virtual-kubelet of a pod until that is forgotten. What has changed when
-// the agent stops is told before it does.
-func (p *Provider) tell(r *record) {
+// teller tells virtual-kubelet of one pod.
+type teller struct {
+	*record
+
+	changed chan struct{} // holds one: there is news
+}
+
+// wake says that there is news. It does not block.
+func (t *teller) wake() {
 	select {
-	case <-p.registered:
-	case <-p.closing:
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run tells virtual-kubelet of a pod until that is forgotten. What has changed when
+// the agent stops is told before it does.
+func (t *teller) run() {
+	select {
+	case <-t.agent.listener.registered:
+	case <-t.agent.workers.closing:
 		return
 	}
 	for closing := false; !closing; {
 		select {
-		case <-r.changed:
-		case <-p.closing:
+		case <-t.changed:
+		case <-t.agent.workers.closing:
 			closing = true
 		}
-		if p.tellNow(r) && p.forget(r) {
+		if t.tell() && t.ender.forget() {
 			return
 		}
 	}
 }
 
-// tellNow tells what is to be told, and tells whether the pod is to be forgotten.
-func (p *Provider) tellNow(r *record) (done bool) {
-	notify, news, final := p.news(r)
-	if notify != nil {
-		notify(p.complete(news, final))
+// tell tells what is to be told, and tells whether the pod is to be forgotten.
+func (t *teller) tell() (done bool) {
+	news, final := t.news()
+	if news != nil {
+		t.agent.listener.tell(t.agent.complete(news, final))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r.told = r.told || final
-	return r.told && r.deleted
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending.told = t.ending.told || final
+	return t.ending.told && t.orders.deleted
 }
 
-// news gives what is to be told of a pod and to whom, nil if nothing is, and whether
+// news gives what is to be told of a pod, nil if nothing is, and whether
 // it is final. While a pod is being terminated its last status stands: virtual-kubelet
 // removes a deleted pod at once when it has no running entry in ContainerStatuses,
 // though sidecars, and their hooks, may still run.
-func (p *Provider) news(r *record) (notify func(*v1.Pod), news *v1.Pod, final bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	final = r.final != nil
-	if r.superseded || r.told || r.terminating && !final {
-		return nil, nil, final
+func (t *teller) news() (news *v1.Pod, final bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	final = t.ending.final != nil
+	if t.orders.superseded || t.ending.told || t.ending.begun && !final {
+		return nil, final
 	}
-	return p.notify, r.copyLocked(), final
-}
-
-// forget lets go of a pod, unless somebody waits for its end.
-func (p *Provider) forget(r *record) (done bool) {
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
-	p.mu.Lock()
-	if r.kills > 0 {
-		p.mu.Unlock()
-		return false
-	}
-	r.forgotten = true
-	delete(p.pods, r.key)
-	if p.names[r.name] == r {
-		delete(p.names, r.name)
-	}
-	p.mu.Unlock()
-	p.terminator.Forget(r.key)
-	return true
+	return t.copyLocked(), final
 }

@@ -1,21 +1,20 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// DefaultExitSlack is how long the exit of a stopped container is awaited when
+// defaultExitSlack is how long the exit of a stopped container is awaited when
 // [Options.ExitSlack] is 0.
-const DefaultExitSlack = 2 * time.Second
+const defaultExitSlack = 2 * time.Second
 
 // Options says what a [Provider] works with. Only Runtime must be set.
 type Options struct {
@@ -32,27 +31,17 @@ type Options struct {
 	// no host fail for lack of a podIP.
 	Status func(pod *v1.Pod)
 	// ExitSlack is how long after a stop has succeeded the runtime may take to tell
-	// of the exit; after that the container's end is unknown. 0: [DefaultExitSlack];
-	// negative is an error.
+	// of the exit; after that the container's end is unknown. 0: 2 s; negative is an
+	// error.
 	ExitSlack time.Duration
 }
 
 // Provider is a provider of virtual-kubelet's, and a [shutdown.PodKiller]. Make one
-// with [New], and end it with [Provider.Close]. All methods may be called concurrently.
+// with [New], and end it with [Provider.Close]. All methods may be called concurrently;
+// the zero value is not usable.
 type Provider struct {
-	opts       Options
-	terminator *lifecycle.Terminator
-	killer     shutdown.PodKiller // for KillPod
-	registered chan struct{}      // closed once virtual-kubelet listens
-	closing    chan struct{}      // closed by Close
-
-	mu      sync.Mutex // never held while anything blocks, nor while others are called
-	closed  bool
-	notify  func(*v1.Pod)                    // nil: nobody listens yet
-	pods    map[types.UID]*record            // all that are known
-	names   map[types.NamespacedName]*record // the newest of each name
-	working map[string]int                   // goroutines, by the name of the pod
-	idle    chan struct{}                    // made by Close: closed once none works
+	agent  *agent
+	killer shutdown.PodKiller // for KillPod
 }
 
 // New makes a provider without pods. It starts nothing. All that is wrong with the
@@ -61,24 +50,16 @@ func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
-	if opts.ExitSlack == 0 {
-		opts.ExitSlack = DefaultExitSlack
-	}
+	opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack)
 	terminator, err := lifecycle.NewTerminator(opts.terminator())
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
-	p := &Provider{
-		opts:       opts,
-		terminator: terminator,
-		registered: make(chan struct{}),
-		closing:    make(chan struct{}),
-		pods:       map[types.UID]*record{},
-		names:      map[types.NamespacedName]*record{},
-		working:    map[string]int{},
+	shared := &agent{
+		opts: opts, terminator: terminator,
+		workers: newWorkers(), listener: newListener(), pods: newPodTable(),
 	}
-	p.killer = p.newKiller()
-	return p, nil
+	return &Provider{agent: shared, killer: shared.killer()}, nil
 }
 
 // validate tells all that is wrong; what is the terminator's, that tells itself.

@@ -1,8 +1,9 @@
 package virtualkubelet
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The kubelet's words for the end of a container.
@@ -35,75 +36,64 @@ func unknownEnd() v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitUnknown, Reason: reasonUnknown, Message: messageUnknown}
 }
 
-// view is a copy of a pod with its status of now.
-func (p *Provider) view(r *record) *v1.Pod {
-	p.mu.Lock()
-	pod, final := r.copyLocked(), r.final != nil
-	p.mu.Unlock()
-	return p.complete(pod, final)
-}
-
-// copyLocked is a copy of a pod with what is known of its status.
-func (r *record) copyLocked() *v1.Pod {
-	pod := r.pod.DeepCopy()
-	if r.final != nil {
-		r.final.DeepCopyInto(&pod.Status)
-	} else {
-		r.writeStatusLocked(&pod.Status)
-	}
-	return pod
-}
-
-// complete adds what only the author knows; a final status has it.
-func (p *Provider) complete(pod *v1.Pod, final bool) *v1.Pod {
-	if !final && p.opts.Status != nil {
-		p.opts.Status(pod)
-	}
-	return pod
-}
-
-// writeStatusLocked writes what is known into a status; the rest of it stays.
-func (r *record) writeStatusLocked(status *v1.PodStatus) {
-	status.Phase = r.phaseLocked()
-	status.ObservedGeneration = r.pod.Generation
-	if status.StartTime == nil {
-		status.StartTime = &r.created
-	}
-	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
-	for _, c := range r.containers {
-		if c.init {
-			status.InitContainerStatuses = append(status.InitContainerStatuses, c.statusLocked())
-		} else {
-			status.ContainerStatuses = append(status.ContainerStatuses, c.statusLocked())
-		}
-	}
-	r.writeConditionsLocked(status)
-}
-
-// statusLocked is the status of a container. One that has not started has the empty
-// state, which the API defines as waiting, and in which virtual-kubelet does not see
-// the end of the container: it would remove a deleted pod without asking its
-// provider while init containers run (virtual-kubelet#989).
-func (c *container) statusLocked() v1.ContainerStatus {
-	running := c.state.Running != nil
-	status := v1.ContainerStatus{
-		Name: c.spec.Name, Image: c.spec.Image,
-		State: *c.state.DeepCopy(), Started: &running,
-		Ready: running || c.init && c.state.Terminated != nil && c.state.Terminated.ExitCode == 0,
-	}
-	if c.id != "" {
-		status.ContainerID = statusID(c.id)
-	}
-	return status
-}
-
 // statusID is a container ID as statuses have it; [lifecycle.ContainersOf] reads it.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// unknownLocked gives those containers an unknown end that have none.
-func (r *record) unknownLocked() {
-	for _, c := range r.containers {
-		c.downLocked(unknownEnd())
+// write writes what is known into the status of a pod; the rest of it stays. ended
+// tells whether all containers have ended for good.
+func (cs *containers) write(pod *v1.Pod, ended bool) {
+	status := &pod.Status
+	status.Phase = cs.phase(ended)
+	status.ObservedGeneration = pod.Generation
+	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
+	for _, c := range cs.all {
+		if c.init {
+			status.InitContainerStatuses = append(status.InitContainerStatuses, c.status())
+		} else {
+			status.ContainerStatuses = append(status.ContainerStatuses, c.status())
+		}
 	}
-	r.ready, r.readySince = false, metav1.Now()
+	cs.writeConditions(pod)
+}
+
+// phase is the kubelet's getPhase. The final one is that of a pod whose containers
+// have all ended: Succeeded if the regular ones did so with 0.
+func (cs *containers) phase(ended bool) v1.PodPhase {
+	var waiting, failed bool
+	for _, c := range cs.all {
+		if c.init {
+			continue
+		}
+		waiting = waiting || c.state == v1.ContainerState{}
+		failed = failed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+	}
+	switch {
+	case ended && failed:
+		return v1.PodFailed
+	case ended:
+		return v1.PodSucceeded
+	case waiting:
+		return v1.PodPending
+	default:
+		return v1.PodRunning
+	}
+}
+
+// writeConditions writes the two conditions that services look at.
+func (cs *containers) writeConditions(pod *v1.Pod) {
+	value, reason := v1.ConditionFalse, "ContainersNotReady"
+	if cs.ready {
+		value, reason = v1.ConditionTrue, ""
+	}
+	conditions := slices.Clone(pod.Status.Conditions)
+	for _, kind := range []v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
+		condition := v1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: cs.readySince, ObservedGeneration: pod.Generation}
+		i := slices.IndexFunc(conditions, func(old v1.PodCondition) bool { return old.Type == kind })
+		if i < 0 {
+			conditions = append(conditions, condition)
+		} else {
+			conditions[i] = condition
+		}
+	}
+	pod.Status.Conditions = conditions
 }

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
 func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
@@ -118,7 +118,7 @@ func TestARuntimeThatTellsOfNoExit(t *testing.T) {
 		b.create(pod)
 		b.remove(pod, 30)
 		wait(time.Minute)
-		require.Equal(b, virtualkubelet.DefaultExitSlack, b.last().at)
+		require.Equal(b, 2*second, b.last().at)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)
 		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "two").Message)
 	})
