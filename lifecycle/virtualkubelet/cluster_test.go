@@ -53,41 +53,66 @@ type cluster struct {
 
 	provider *virtualkubelet.Provider
 	rt       *played
+	events   *record.FakeRecorder // of virtual-kubelet's
+	log      strings.Builder      // of the events that were taken out
+	clients  kubernetes.Interface
 }
 
+// newCluster is one whose containers end as [obedient] has it.
 func newCluster(t *testing.T, enough int64) *cluster {
+	t.Helper()
+	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = obedient{o.Runtime.(*played), enough} })
+	c.start()
+	return c
+}
+
+// prepareCluster is one without its controller.
+func prepareCluster(t *testing.T, change ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	rt := newPlayed()
-	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: obedient{rt, enough}})
+	opts := virtualkubelet.Options{Runtime: rt}
+	for _, change := range change {
+		change(&opts)
+	}
+	provider, err := virtualkubelet.New(opts)
 	require.NoError(t, err)
-	all := informers.NewSharedInformerFactory(clients, 0)
+	t.Cleanup(func() {
+		rt.Release()
+		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
+	})
+	return &cluster{
+		T: t, PodInterface: clients.CoreV1().Pods("ns"), clients: clients,
+		provider: provider, rt: rt, events: record.NewFakeRecorder(1000),
+	}
+}
+
+// start runs the controller until the end of the test.
+func (c *cluster) start() {
+	c.Helper()
+	all := informers.NewSharedInformerFactory(c.clients, 0)
 	core := all.Core().V1()
 	controller, err := node.NewPodController(node.PodControllerConfig{
-		PodClient: clients.CoreV1(), PodInformer: core.Pods(), Provider: provider,
+		PodClient: c.clients.CoreV1(), PodInformer: core.Pods(), Provider: c.provider,
 		ConfigMapInformer: core.ConfigMaps(), SecretInformer: core.Secrets(), ServiceInformer: core.Services(),
-		EventRecorder: record.NewFakeRecorder(1000),
+		EventRecorder: c.events,
 	})
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(c, err)
+	ctx, cancel := context.WithCancel(c.Context())
 	all.Start(ctx.Done())
 	var run sync.WaitGroup
 	run.Go(func() {
 		if err := controller.Run(ctx, 4); err != nil {
-			t.Errorf("the controller failed: %v", err)
+			c.Errorf("the controller failed: %v", err)
 		}
 	})
-	t.Cleanup(func() {
-		rt.Release()
+	c.Cleanup(func() {
 		cancel()
 		run.Wait()
 		all.Shutdown()
-		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
 	})
 	<-controller.Ready()
-	return &cluster{T: t, PodInterface: clients.CoreV1().Pods("ns"), provider: provider, rt: rt}
 }
 
 // create creates a pod and gives it as the API server has it.
