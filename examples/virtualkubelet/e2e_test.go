@@ -1,6 +1,6 @@
 //go:build linux
 
-package virtualkubelet_test
+package main
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -38,7 +39,7 @@ func TestEndToEnd(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	runNode(t, cluster.URL, mux)
 	e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
-		Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: 3 * soon,
+		Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
 	}).Run(t)
 }
 
@@ -77,7 +78,7 @@ func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiServer, QPS: -1})
 	require.NoError(t, err)
-	provider := newProcessNode(t)
+	provider := newMeasured(t)
 	running, err := nodeutil.NewNode(e2eNode, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return provider, nil, nil
 	}, nodeutil.WithClient(client), nodeutil.AttachProviderRoutes(mux))
@@ -92,7 +93,7 @@ func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
 		provider.kill(t)
 		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
 	})
-	require.NoError(t, running.WaitReady(t.Context(), soon))
+	require.NoError(t, running.WaitReady(t.Context(), time.Minute))
 }
 
 // kubeconfig writes one that leads to a server, and gives its path.

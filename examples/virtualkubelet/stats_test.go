@@ -1,18 +1,15 @@
 //go:build linux
 
-package virtualkubelet_test
+package main
 
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
-	nodeapi "github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,47 +20,43 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-var _ nodeutil.Provider = (*processNode)(nil)
-
-// errNoStreams is what a node of processes answers to logs, exec, attach and port-forward.
-var errNoStreams = errors.New("not supported by a node of processes")
+var _ nodeutil.Provider = (*measured)(nil)
 
 // images runs processes, too, for containers that have an image and no command.
-type images struct{ *machine }
+type images struct{ *processes }
 
 func (i images) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	c = c.DeepCopy()
 	if len(c.Command) == 0 {
 		c.Command = []string{"sleep", "3600"}
 	}
-	return i.machine.StartContainer(ctx, pod, c)
+	return i.processes.StartContainer(ctx, pod, c)
 }
 
-// processNode is a provider of processes, with what else virtual-kubelet's nodes want: the
-// use of CPU that the kernel tells of them.
-type processNode struct {
-	*virtualkubelet.Provider
+// measured is the provider of the program with stats and metrics: the CPU time that the
+// kernel tells of the processes.
+type measured struct {
+	withoutStreams
 
-	machine *machine
+	processes *processes
 }
 
-func newProcessNode(t *testing.T) *processNode {
+func newMeasured(t *testing.T) *measured {
 	t.Helper()
-	n := &processNode{machine: &machine{}}
-	var err error
-	n.Provider, err = virtualkubelet.New(virtualkubelet.Options{
-		Runtime: images{n.machine},
+	running := &processes{}
+	provider, err := virtualkubelet.New(virtualkubelet.Options{
+		Runtime: images{running},
 		Status:  func(pod *v1.Pod) { pod.Status.HostIP, pod.Status.PodIP = "127.0.0.1", "127.0.0.1" },
 	})
 	require.NoError(t, err)
-	return n
+	return &measured{withoutStreams{provider}, running}
 }
 
 // kill ends the processes that still run.
-func (n *processNode) kill(t *testing.T) {
+func (n *measured) kill(t *testing.T) {
 	t.Helper()
-	n.machine.processes.Range(func(id, _ any) bool {
-		require.NoError(t, n.machine.StopContainer(context.WithoutCancel(t.Context()), id.(string), 0))
+	n.processes.byID.Range(func(id, _ any) bool {
+		require.NoError(t, n.processes.StopContainer(context.WithoutCancel(t.Context()), id.(string), 0))
 		return true
 	})
 }
@@ -75,9 +68,13 @@ type usage struct {
 }
 
 // usages are those of the containers of a pod that run.
-func (n *processNode) usages(pod *v1.Pod) (used []usage, err error) {
+func (n *measured) usages(pod *v1.Pod) (used []usage, err error) {
 	for _, c := range lifecycle.ContainersOf(pod) {
-		process, err := procfs.NewProc(n.machine.process(c.ID).cmd.Process.Pid)
+		running, ok := n.processes.find(c.ID)
+		if !ok {
+			return nil, lifecycle.ErrContainerNotFound
+		}
+		process, err := procfs.NewProc(running.Process.Pid)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +87,7 @@ func (n *processNode) usages(pod *v1.Pod) (used []usage, err error) {
 	return used, nil
 }
 
-func (n *processNode) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
+func (n *measured) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
 	pods, err := n.GetPods(ctx)
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: e2eNode}}
 	for _, pod := range pods {
@@ -106,7 +103,7 @@ func (n *processNode) GetStatsSummary(ctx context.Context) (*stats.Summary, erro
 	return summary, err
 }
 
-func (n *processNode) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
+func (n *measured) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
 	pods, err := n.GetPods(ctx)
 	kind := dto.MetricType_COUNTER
 	containers := &dto.MetricFamily{Name: ptr.To("container_cpu_usage_seconds_total"), Type: &kind}
@@ -132,20 +129,4 @@ func counter(value float64, pairs ...string) *dto.Metric {
 		metric.Label = append(metric.Label, &dto.LabelPair{Name: &pairs[i], Value: &pairs[i+1]})
 	}
 	return metric
-}
-
-func (*processNode) GetContainerLogs(context.Context, string, string, string, nodeapi.ContainerLogOpts) (io.ReadCloser, error) {
-	return nil, errNoStreams
-}
-
-func (*processNode) RunInContainer(context.Context, string, string, string, []string, nodeapi.AttachIO) error {
-	return errNoStreams
-}
-
-func (*processNode) AttachToContainer(context.Context, string, string, string, nodeapi.AttachIO) error {
-	return errNoStreams
-}
-
-func (*processNode) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
-	return errNoStreams
 }
