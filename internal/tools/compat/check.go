@@ -116,6 +116,9 @@ func (c *checker) test(ctx context.Context, minor int, r *row) error {
 		return c.buildFork(ctx, minor, version)
 	}
 	for _, m := range c.modules {
+		if minor < floorOf()[m.name] {
+			continue
+		}
 		if err := c.testModule(ctx, minor, version, m); err != nil {
 			return fmt.Errorf("module %s: %w", m.name, err)
 		}
