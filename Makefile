@@ -66,5 +66,6 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@cd internal/containerd && go mod tidy -diff
-	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do GOOS=$$os go build ./...; GOOS=$$os go vet ./...; done
+	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test ./internal/deptest
+	@cd lifecycle/virtualkubelet && go test -run TestImports .

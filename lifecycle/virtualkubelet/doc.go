@@ -17,6 +17,10 @@
 //	}
 //	return controller.Run(ctx, 10)
 //
+// A whole program to start from, with virtual-kubelet's nodeutil in the place of the
+// controller, is examples/virtualkubelet of the repository. The package is a module of its
+// own, so that nobody else inherits what virtual-kubelet requires.
+//
 // # What you write
 //
 // A [Runtime]: how one container is started and stopped, when it has exited, and with
@@ -24,7 +28,7 @@
 // example below they are some 40 lines, and run processes:
 //
 //	StartContainer  start it, and say what its ID is
-//	StopContainer   send TERM, wait for the timeout, kill; 0 kills at once
+//	StopContainer   send TERM, wait for the timeout in seconds, kill; 0 kills at once
 //	Exited          a channel that is closed once it has exited
 //	ExitCode        of one that has
 //	RunInContainer  run a command in it; only where exec hooks are to work
@@ -96,10 +100,16 @@
 // its status be final. A pod of which nobody is running when it is deleted it removes at
 // once, and asks for it without any deletionGracePeriodSeconds.
 //
+// Errors are of virtual-kubelet's kinds: errdefs.IsNotFound tells a pod that is not
+// known, errdefs.IsInvalidInput one that is refused; errors.Is finds
+// [lifecycle.ErrTerminating] and [lifecycle.AgentStopping] behind the latter.
+//
 // # Testing
 //
 // Package lifecycletest has a runtime that lacks only StartContainer and ExitCode; the
 // tests here add them, and pass an hour of grace in no time in testing/synctest
-// bubbles. Some have virtual-kubelet's own PodController between a provider and a real
-// API server.
+// bubbles: a Provider uses no clock but that of package time, and leaves no goroutine
+// behind its Close. Some tests have virtual-kubelet's own PodController between a
+// provider and a real API server; the scenarios of virtual-kubelet's own tests are among
+// them, and its end-to-end tests run beside the example program.
 package virtualkubelet
