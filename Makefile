@@ -1,7 +1,7 @@
 # Everything that a user or a developer runs. Nothing but Go is needed, except
 # for the tests against real parts, which say what they miss.
 
-MODULES   := . examples internal/apiservertest internal/fork internal/tools
+MODULES   := . lifecycle/virtualkubelet examples internal/apiservertest internal/fork internal/tools
 # The oldest Go that everything but internal/tools builds and passes with: the newest
 # patch of the version in go.mod. The go command downloads it when it is first needed.
 OLDEST_GO := go1.25.14
@@ -66,5 +66,6 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@cd internal/containerd && go mod tidy -diff
-	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do GOOS=$$os go build ./...; GOOS=$$os go vet ./...; done
+	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test ./internal/deptest
+	@cd lifecycle/virtualkubelet && go test -run TestImports .

@@ -116,6 +116,9 @@ func (c *checker) test(ctx context.Context, minor int, r *row) error {
 		return c.testFork(ctx, minor, version)
 	}
 	for _, m := range c.modules {
+		if minor < floorOf()[m.name] {
+			continue
+		}
 		goMod, err := setKubernetes(m.goMod, version)
 		if err != nil {
 			return err

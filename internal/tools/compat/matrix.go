@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -11,7 +13,8 @@ import (
 const (
 	// oldest is what forkModule builds and passes with. It is KubeEdge's.
 	oldest = 32
-	// floor is what go.mod requires: from here on everything is tested.
+	// floor is what go.mod requires: from here on everything is tested, but for modules
+	// that have a later floor of their own.
 	floor = 34
 	// newest is the latest minor that everything is tested with.
 	newest = 37
@@ -20,9 +23,19 @@ const (
 	lastOfOldestGo = 35
 )
 
-// testedModules are the folders of the modules that are tested from the floor on:
-// those that depend on no Kubernetes minor of their own.
-func testedModules() []string { return []string{".", "internal/apiservertest", forkModule} }
+// floorOf has the modules that are tested, by their folders, with the first minor that each
+// is tested with. Those that depend on a minor of their own are not among them.
+func floorOf() map[string]int {
+	return map[string]int{
+		".":                        floor,
+		"internal/apiservertest":   floor,
+		forkModule:                 floor,
+		"lifecycle/virtualkubelet": floor + 1, // what virtual-kubelet v1.12.0 requires
+	}
+}
+
+// testedModules are the folders of floorOf, kubegrace's own first.
+func testedModules() []string { return slices.Sorted(maps.Keys(floorOf())) }
 
 // forkModule is tested below the floor too. It imports what a fork of the kubelet vendors,
 // which therefore builds and works down to the oldest minor. The rest of kubegrace may use
@@ -34,6 +47,11 @@ const forkModule = "internal/fork"
 func whatIsTested(minor int) string {
 	if minor < floor {
 		return "tests of " + forkModule
+	}
+	for name, first := range floorOf() {
+		if minor < first { // there is one such module
+			return "vet, all tests but " + path.Base(name) + "'s"
+		}
 	}
 	return "vet, all tests"
 }

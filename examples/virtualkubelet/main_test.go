@@ -1,0 +1,164 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
+)
+
+const (
+	soon = 20 * time.Second
+	tick = 10 * time.Millisecond
+)
+
+// program is the example as it runs, and the cluster that it is a node of.
+type program struct {
+	*testing.T
+
+	cmd    *exec.Cmd
+	client kubernetes.Interface
+}
+
+// start builds the program and runs it at an API server.
+func start(t *testing.T) program {
+	t.Helper()
+	server := apiserverprocess.Start(t)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server, QPS: -1})
+	require.NoError(t, err)
+	folder := t.TempDir()
+	config := api.NewConfig()
+	config.Clusters["cluster"] = &api.Cluster{Server: server}
+	config.Contexts["context"] = &api.Context{Cluster: "cluster"}
+	config.CurrentContext = "context"
+	require.NoError(t, clientcmd.WriteToFile(*config, filepath.Join(folder, "kubeconfig")))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "virtualkubelet"), ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	p := program{T: t, client: client}
+	p.cmd = exec.Command(filepath.Join(folder, "virtualkubelet"), "--kubeconfig", filepath.Join(folder, "kubeconfig"))
+	var logged bytes.Buffer
+	p.cmd.Stderr = &logged
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+		if t.Failed() {
+			t.Logf("the program's log:\n%s", logged.String())
+		}
+	})
+	p.until(func() bool {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "processes", metav1.GetOptions{})
+		return err == nil && isReady(node)
+	})
+	return p
+}
+
+func isReady(node *v1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (p program) until(so func() bool) {
+	p.Helper()
+	require.Eventually(p, so, soon, tick)
+}
+
+// pod gives a pod as it is now, nil if there is none.
+func (p program) pod(name string) *v1.Pod {
+	pod, err := p.client.CoreV1().Pods("default").Get(p.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(p, err)
+	return pod
+}
+
+// run creates a pod that ends with the exit code 3 when it is told to, and waits until it
+// can be told.
+func (p program) run(name string) {
+	ready := filepath.Join(p.TempDir(), "ready")
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.PodSpec{
+			NodeName: "processes", TerminationGracePeriodSeconds: ptr.To(int64(30)),
+			Containers: []v1.Container{{
+				Name: "app", Image: "none",
+				Command:   []string{"sh", "-c", `trap "exit 3" TERM; touch ` + ready + `; while :; do sleep 0.1; done`},
+				Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}}},
+			}},
+		},
+	}
+	_, err := p.client.CoreV1().Pods("default").Create(p.Context(), pod, metav1.CreateOptions{})
+	require.NoError(p, err)
+	p.until(func() bool {
+		_, err := os.Stat(ready)
+		return err == nil && p.pod(name).Status.Phase == v1.PodRunning
+	})
+}
+
+func requireExited(t require.TestingT, pod *v1.Pod) {
+	require.NotNil(t, pod)
+	require.Equal(t, v1.PodFailed, pod.Status.Phase)
+	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Terminated)
+	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+}
+
+func TestANodeOfProcesses(t *testing.T) {
+	p := start(t)
+	p.run("deleted")
+	require.NoError(t, p.client.CoreV1().Pods("default").Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(4))}))
+	var deleted *v1.Pod
+	p.until(func() bool {
+		deleted = p.pod("deleted")
+		return deleted == nil || deleted.Status.Phase == v1.PodFailed
+	})
+	requireExited(t, deleted)
+	p.until(func() bool { return p.pod("deleted") == nil })
+
+	p.run("drained")
+	began := time.Now()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.cmd.Wait())
+	require.GreaterOrEqual(t, time.Since(began), time.Second, "its hook has run")
+	requireExited(t, p.pod("drained"))
+}
+
+// What a provider author starts from is to be read at one glance.
+func TestTheProgramIsShort(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	_, code, found := strings.Cut(string(source), "\n)\n")
+	require.True(t, found, "the end of the imports")
+	lines := 0
+	for line := range strings.Lines(code) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			lines++
+		}
+	}
+	require.Less(t, lines, 40)
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// errNoCommand is of a container whose image would have to say what to run.
+var errNoCommand = errors.New("a process needs a command")
+
+// processes runs containers as processes, each in a process group of its own.
+type processes struct{ byID sync.Map } // *process
+
+type process struct {
+	*exec.Cmd
+
+	exited chan struct{}
+}
+
+func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	if len(c.Command) == 0 {
+		return "", errNoCommand
+	}
+	args := append(c.Command[1:len(c.Command):len(c.Command)], c.Args...)
+	p := &process{exec.Command(c.Command[0], args...), make(chan struct{})}
+	p.Dir, p.SysProcAttr = c.WorkingDir, &syscall.SysProcAttr{Setpgid: true}
+	if err := p.Start(); err != nil {
+		return "", err
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.Wait() // what it says is in the ProcessState
+	}()
+	id := string(pod.UID) + "/" + c.Name
+	ps.byID.Store(id, p)
+	return id, nil
+}
+
+func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	p, ok := ps.find(id)
+	if !ok {
+		return lifecycle.ErrContainerNotFound
+	}
+	if timeoutSeconds > 0 {
+		_ = syscall.Kill(-p.Process.Pid, syscall.SIGTERM) // one that has exited needs none
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(graceperiod.Duration(timeoutSeconds)):
+	}
+	_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
+	<-p.exited
+	return nil
+}
+
+func (ps *processes) Exited(id string) <-chan struct{} {
+	if p, ok := ps.find(id); ok {
+		return p.exited
+	}
+	return nil
+}
+
+func (ps *processes) ExitCode(id string) int32 {
+	p, _ := ps.find(id)
+	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int32(status.Signal()) // as container runtimes have it
+	}
+	return int32(p.ProcessState.ExitCode())
+}
+
+func (ps *processes) find(id string) (*process, bool) {
+	found, _ := ps.byID.Load(id)
+	p, ok := found.(*process)
+	return p, ok
+}

@@ -1,0 +1,126 @@
+package virtualkubelet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// restart closes the provider and makes another, which adopts a pod.
+func (b *bed) restart(adopted virtualkubelet.Adopted) {
+	require.NoError(b, b.Close(b.Context()))
+	b.Provider = b.provider()
+	require.NoError(b, b.Adopt(b.Context(), adopted))
+	synctest.Wait()
+}
+
+// now is the pod as its provider has it.
+func (b *bed) now() *v1.Pod {
+	pod, err := b.GetPod(b.Context(), "ns", "pod")
+	require.NoError(b, err)
+	return pod
+}
+
+func TestARestartInTheMiddleOfADeletionHasWhatIsLeft(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(sleeping("app", 20))
+		b.create(pod)
+		going := deleted(pod, 30, time.Now())
+		require.NoError(b, b.DeletePod(b.Context(), going))
+		wait(12 * second)
+		adopted := virtualkubelet.Adopted{Pod: b.now()}
+		wait(5 * second)
+		b.restart(adopted)
+		require.Empty(b, b.rt.Stops(), "nobody is stopped by the restart")
+
+		for range 3 {
+			require.NoError(b, b.DeletePod(b.Context(), going))
+			wait(second)
+		}
+		wait(time.Minute)
+		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops(), "the hook had the 13 s that were left")
+		require.Equal(b, 32*second, b.last().at)
+	})
+}
+
+func TestAHookThatHasRunIsNotRunByTheNextLife(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(running("app"))
+		b.create(pod)
+		going := deleted(pod, 30, time.Now())
+		require.NoError(b, b.DeletePod(b.Context(), going))
+		wait(10 * second)
+		b.restart(virtualkubelet.Adopted{Pod: b.now(), Containers: []lifecycle.Container{{Name: "app", ID: "uid/app", PreStopDone: true}}})
+		require.NoError(b, b.DeletePod(b.Context(), going))
+		wait(time.Minute)
+		require.Len(b, b.rt.Execs(), 1)
+		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 20, 10 * second}}, b.stops())
+	})
+}
+
+func TestWhenTheDeletionOfAnAdoptedPodIsNew(t *testing.T) {
+	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
+	for name, test := range map[string]struct {
+		alive   bool
+		show    func(*bed, *v1.Pod) error
+		timeout int64
+	}{
+		"nobody knows": {timeout: 10},
+		"it was alive": {alive: true, timeout: 30},
+		"updated since": {timeout: 30, show: func(b *bed, pod *v1.Pod) error {
+			return b.UpdatePod(b.Context(), pod)
+		}},
+		"created since": {timeout: 30, show: func(b *bed, pod *v1.Pod) error {
+			return b.CreatePod(b.Context(), pod)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+				pod := podOf(plain("app"))
+				b.create(pod)
+				b.restart(virtualkubelet.Adopted{Pod: b.now(), Alive: test.alive})
+				if test.show != nil {
+					require.NoError(b, test.show(b, pod))
+				}
+				require.NoError(b, b.DeletePod(b.Context(), skewed(pod)))
+				wait(time.Minute)
+				require.Equal(b, []stop{{"uid/app", test.timeout, 0}}, b.stops())
+			})
+		})
+	}
+}
+
+func TestAnAdoptedPodThatHasEnded(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
+		pod := podOf(plain("one"), plain("two"))
+		b.create(pod)
+		wait(second)
+		b.restart(virtualkubelet.Adopted{Pod: b.now(), Containers: []lifecycle.Container{}})
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodFailed, status.Phase)
+		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "two").Reason)
+		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "it is known")
+	})
+}
+
+func TestAdoptionAfterClose(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		require.NoError(b, b.Close(b.Context()))
+		err := b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.True(b, errdefs.IsInvalidInput(err))
+	})
+}

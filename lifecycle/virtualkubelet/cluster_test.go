@@ -1,0 +1,166 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+const (
+	soon = 10 * second
+	tick = 5 * time.Millisecond
+)
+
+// obedient is a runtime whose containers end once they are given as little time as
+// they ask for, so that nothing here lasts as long as a grace.
+type obedient struct {
+	*played
+
+	enough int64
+}
+
+func (o obedient) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	if timeoutSeconds <= o.enough {
+		o.Exit(id)
+	}
+	return o.Runtime.StopContainer(ctx, id, timeoutSeconds)
+}
+
+// cluster is virtual-kubelet's own PodController, in real time, between a real API
+// server and a provider.
+type cluster struct {
+	*testing.T
+	corev1.PodInterface
+
+	provider *virtualkubelet.Provider
+	rt       *played
+	events   *record.FakeRecorder // of virtual-kubelet's
+	log      strings.Builder      // of the events that were taken out
+	clients  kubernetes.Interface
+}
+
+// newCluster is one whose containers end as [obedient] has it.
+func newCluster(t *testing.T, enough int64) *cluster {
+	t.Helper()
+	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = obedient{o.Runtime.(*played), enough} })
+	c.start()
+	return c
+}
+
+// prepareCluster is one without its controller.
+func prepareCluster(t *testing.T, change ...func(*virtualkubelet.Options)) *cluster {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
+	require.NoError(t, err)
+	rt := newPlayed()
+	opts := virtualkubelet.Options{Runtime: rt}
+	for _, change := range change {
+		change(&opts)
+	}
+	provider, err := virtualkubelet.New(opts)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		rt.Release()
+		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
+	})
+	return &cluster{
+		T: t, PodInterface: clients.CoreV1().Pods("ns"), clients: clients,
+		provider: provider, rt: rt, events: record.NewFakeRecorder(1000),
+	}
+}
+
+// start runs the controller until the end of the test.
+func (c *cluster) start() {
+	c.Helper()
+	all := informers.NewSharedInformerFactory(c.clients, 0)
+	core := all.Core().V1()
+	controller, err := node.NewPodController(node.PodControllerConfig{
+		PodClient: c.clients.CoreV1(), PodInformer: core.Pods(), Provider: c.provider,
+		ConfigMapInformer: core.ConfigMaps(), SecretInformer: core.Secrets(), ServiceInformer: core.Services(),
+		EventRecorder: c.events,
+	})
+	require.NoError(c, err)
+	ctx, cancel := context.WithCancel(c.Context())
+	all.Start(ctx.Done())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := controller.Run(ctx, 4); err != nil {
+			c.Errorf("the controller failed: %v", err)
+		}
+	})
+	c.Cleanup(func() {
+		cancel()
+		run.Wait()
+		all.Shutdown()
+	})
+	<-controller.Ready()
+}
+
+// create creates a pod and gives it as the API server has it.
+func (c *cluster) create(pod *v1.Pod) *v1.Pod {
+	c.Helper()
+	created, err := c.Create(c.Context(), pod, metav1.CreateOptions{})
+	require.NoError(c, err)
+	return created
+}
+
+// run creates a pod and waits until the API server has it as running.
+func (c *cluster) run(pod *v1.Pod) {
+	c.Helper()
+	created := c.create(pod)
+	c.until(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
+}
+
+// kubectlDelete deletes the pod with a grace in seconds.
+func (c *cluster) kubectlDelete(seconds int64) {
+	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
+}
+
+// until waits until the API server's pod is as it should be.
+func (c *cluster) until(so func(*v1.Pod) bool) {
+	c.Helper()
+	require.Eventually(c, func() bool {
+		pod, err := c.Get(c.Context(), "pod", metav1.GetOptions{})
+		return err == nil && so(pod)
+	}, soon, tick)
+}
+
+// stopped waits until a container of a name has been asked to stop with a timeout, less
+// the seconds that this machine may have needed.
+func (c *cluster) stopped(name string, timeout int64) {
+	c.Helper()
+	require.Eventually(c, func() bool {
+		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {
+			return strings.HasSuffix(s.ID, "/"+name) && s.TimeoutSeconds <= timeout && s.TimeoutSeconds > timeout-8
+		})
+	}, soon, tick)
+}
+
+// gone waits until nobody knows the pod any more.
+func (c *cluster) gone() {
+	c.Helper()
+	require.Eventually(c, func() bool {
+		_, apiErr := c.Get(c.Context(), "pod", metav1.GetOptions{})
+		_, err := c.provider.GetPod(c.Context(), "ns", "pod")
+		return apierrors.IsNotFound(apiErr) && errdefs.IsNotFound(err)
+	}, soon, tick)
+}

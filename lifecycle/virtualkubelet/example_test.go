@@ -1,0 +1,125 @@
+//go:build unix
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// machine runs containers as processes: all that the author of a provider writes.
+type machine struct{ processes sync.Map } // *process by ID
+
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	p := &process{cmd: exec.Command(c.Command[0], c.Command[1:]...), exited: make(chan struct{})}
+	if err := p.cmd.Start(); err != nil {
+		return "", err
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // what it says is in the ProcessState
+	}()
+	id := string(pod.UID) + "/" + c.Name
+	m.processes.Store(id, p)
+	return id, nil
+}
+
+func (m *machine) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	p := m.process(id)
+	if p == nil {
+		return lifecycle.ErrContainerNotFound
+	}
+	if timeoutSeconds > 0 {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // one that has exited needs none
+	}
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(graceperiod.Duration(timeoutSeconds)):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+	return nil
+}
+
+func (m *machine) Exited(id string) <-chan struct{} { return m.process(id).exited }
+
+func (m *machine) ExitCode(id string) int32 {
+	return int32(m.process(id).cmd.ProcessState.ExitCode())
+}
+
+func (m *machine) process(id string) *process {
+	p, _ := m.processes.Load(id)
+	found, _ := p.(*process)
+	return found
+}
+
+// A provider that runs processes. Its pod is deleted with a grace of an hour, of which
+// the hook uses all, and then once more with a second.
+func Example() {
+	ctx := context.Background()
+	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	statuses := make(chan v1.PodStatus, 10)
+	provider.NotifyPods(ctx, func(pod *v1.Pod) { statuses <- pod.Status })
+
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "a"},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name: "nginx", Command: []string{"sleep", "600"},
+			Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 7200}}},
+		}}},
+	}
+	if err := provider.CreatePod(ctx, pod); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(await(statuses, v1.PodRunning).Phase)
+
+	for _, seconds := range []int64{3600, 1, 30} {
+		deletion := pod.DeepCopy()
+		deletion.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now().Add(graceperiod.Duration(seconds))))
+		deletion.DeletionGracePeriodSeconds = &seconds
+		if err := provider.DeletePod(ctx, deletion); err != nil {
+			fmt.Println(err)
+		}
+	}
+	final := await(statuses, v1.PodFailed)
+	fmt.Println(final.Phase, final.ContainerStatuses[0].State.Terminated.Reason)
+	if err := provider.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// Running
+	// Failed Error
+}
+
+// await gives the first status of a phase.
+func await(statuses <-chan v1.PodStatus, phase v1.PodPhase) v1.PodStatus {
+	for status := range statuses {
+		if status.Phase == phase {
+			return status
+		}
+	}
+	return v1.PodStatus{}
+}

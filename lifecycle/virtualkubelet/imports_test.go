@@ -1,0 +1,28 @@
+package virtualkubelet_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/deptest"
+)
+
+// The module imports of kubegrace what is public, since its own version of it comes from
+// the importer, and brings little beside what virtual-kubelet's node package does.
+func TestImports(t *testing.T) {
+	const (
+		kubegrace = "github.com/kubegrace/kubegrace"
+		here      = kubegrace + "/lifecycle/virtualkubelet"
+		virtual   = "github.com/virtual-kubelet/virtual-kubelet"
+	)
+	graph, err := deptest.Load(t.Context(), "", "./...", virtual+"/node")
+	require.NoError(t, err)
+	require.Contains(t, graph, here)
+	require.Empty(t, graph.Stray(here,
+		virtual+"/node", virtual+"/errdefs", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/utils/ptr",
+		kubegrace+"/graceperiod", kubegrace+"/lifecycle", kubegrace+"/shutdown", kubegrace+"/shutdown/podkiller"))
+	require.Empty(t, graph.Reaches(here, "k8s.io/kubernetes", virtual+"/node/api", "github.com/godbus/dbus/v5", kubegrace+"/shutdown/apistatus"))
+	added := len(graph.Inherited(kubegrace, here)) - len(graph.Inherited(kubegrace, virtual+"/node"))
+	require.LessOrEqual(t, added, 40, "beside virtual-kubelet's own")
+}

@@ -1,0 +1,95 @@
+package virtualkubelet_test
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// virtual-kubelet polls for up to 3 s in the callback.
+func TestACallbackThatBlocks(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		var mu sync.Mutex
+		var phases []v1.PodPhase
+		release := make(chan struct{})
+		b.NotifyPods(b.Context(), func(pod *v1.Pod) {
+			if pod.Name == "pod" {
+				<-release
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			phases = append(phases, pod.Status.Phase)
+		})
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
+		pod, other := podOf(plain("app")), podOf(plain("app"))
+		other.Name, other.UID = "other", "uid2"
+		b.create(pod)
+		b.create(other)
+		b.remove(pod, 30)
+		wait(9 * second)
+		require.Equal(b, v1.PodRunning, phases[len(phases)-1], "the other pod is not held up")
+		require.Equal(b, v1.PodSucceeded, b.now().Status.Phase)
+		require.NoError(b, b.DeletePod(b.Context(), pod), "it is known until virtual-kubelet knows of its end")
+		close(release)
+		wait(0)
+		require.Equal(b, v1.PodSucceeded, phases[len(phases)-1])
+		_, err := b.GetPod(b.Context(), "ns", "pod")
+		require.True(b, errdefs.IsNotFound(err))
+	})
+}
+
+func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		var mu sync.Mutex
+		last := map[types.UID]v1.PodPhase{}
+		release := make(chan struct{})
+		b.NotifyPods(b.Context(), func(pod *v1.Pod) {
+			<-release
+			mu.Lock()
+			defer mu.Unlock()
+			last[pod.UID] = pod.Status.Phase
+		})
+		for i := range 20 {
+			pod := podOf(plain("app"))
+			pod.Name = strconv.Itoa(i)
+			pod.UID = types.UID(pod.Name)
+			b.create(pod)
+			b.remove(pod, 30)
+		}
+		synctest.Wait()
+		var closing sync.WaitGroup
+		closing.Go(func() { require.NoError(b, b.Close(b.Context())) })
+		synctest.Wait()
+		close(release)
+		closing.Wait()
+		require.Len(b, last, 20)
+		for uid, phase := range last {
+			require.Equal(b, v1.PodSucceeded, phase, uid)
+		}
+	})
+}
+
+func TestOptionsThatAreWrong(t *testing.T) {
+	rt := newPlayed()
+	opts := virtualkubelet.Options{ExitSlack: -1}
+	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
+	_, err := virtualkubelet.New(opts)
+	require.ErrorContains(t, err, "Runtime: must be set")
+	require.ErrorContains(t, err, "Terminator.Runtime: must not be set")
+	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
+	require.ErrorContains(t, err, "ExitSlack: must not be negative, is -1ns")
+
+	opts = virtualkubelet.Options{Runtime: rt}
+	opts.Terminator.StopSlack = -1
+	_, err = virtualkubelet.New(opts)
+	require.ErrorContains(t, err, "StopSlack: must not be negative")
+}

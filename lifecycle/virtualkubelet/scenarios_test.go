@@ -1,0 +1,207 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// The scenarios of virtual-kubelet's node/lifecycle_test.go, by their names there, with a
+// real API server and with what makes a real provider answer as its mock does. Its second
+// round, with a provider that tells nothing and is polled, has no counterpart: a Provider
+// always is a PodNotifier.
+func TestVirtualKubeletsScenarios(t *testing.T) {
+	for name, scenario := range map[string]func(*testing.T){
+		"createStartDeleteScenario":                          createStartDelete,
+		"createStartDeleteScenarioWithDeletionErrorNotFound": deletionErrorNotFound,
+		"createStartDeleteScenarioWithDeletionRandomError":   deletionRandomError,
+		"danglingPodScenario":                                danglingPod,
+		"testDanglingPodScenarioWithDeletionTimestamp":       danglingPodWithDeletionTimestamp,
+		"failedPodScenario":                                  func(t *testing.T) { terminalPod(t, v1.PodFailed) },
+		"succeededPodScenario":                               func(t *testing.T) { terminalPod(t, v1.PodSucceeded) },
+		"updatePodWhileRunningScenario":                      updatePodWhileRunning,
+	} {
+		t.Run(name, scenario)
+	}
+}
+
+// A pod that is deleted is seen with its final status, and then is gone.
+func createStartDelete(t *testing.T) {
+	c := prepareCluster(t)
+	created := c.create(podOf(plain("app")))
+	c.start()
+	c.until(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
+	seen := c.watch(created)
+	c.kubectlDelete(3)
+	final := c.await(seen, func(event watch.Event) bool { return event.Object.(*v1.Pod).Status.Phase == v1.PodSucceeded })
+	require.Equal(t, "Completed", terminated(t, final.Status, "app").Reason)
+	require.NotNil(t, final.DeletionTimestamp)
+	c.await(seen, func(event watch.Event) bool { return event.Type == watch.Deleted })
+	c.gone()
+}
+
+// A pod that the agent does not know after its restart, since nobody has adopted it, does
+// not stay in the API server for ever.
+func deletionErrorNotFound(t *testing.T) {
+	c := prepareCluster(t)
+	created := c.create(podOf(plain("app")))
+	created.Status = v1.PodStatus{
+		Phase:             v1.PodRunning,
+		ContainerStatuses: []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}},
+	}
+	_, err := c.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.kubectlDelete(1)
+	deleted, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, errdefs.IsNotFound(c.provider.DeletePod(t.Context(), deleted)))
+	c.start()
+	c.gone()
+	require.Contains(t, c.recorded(), "ProviderDeleteFailed")
+	require.Empty(t, c.rt.Stops())
+}
+
+// breaking is a runtime that fails while it is broken.
+type breaking struct {
+	*played
+
+	broken *atomic.Bool
+}
+
+var errBroken = errors.New("the runtime is broken")
+
+func (b breaking) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	if b.broken.Load() {
+		return errBroken
+	}
+	return b.Runtime.StopContainer(ctx, id, timeoutSeconds)
+}
+
+// A pod that a drain could not stop is not removed from the API server when it is
+// deleted: virtual-kubelet asks again and again, until the runtime has recovered.
+func deletionRandomError(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	c := prepareCluster(t, func(o *virtualkubelet.Options) {
+		o.Runtime = breaking{o.Runtime.(*played), &broken}
+		o.Terminator.GiveUp = time.Millisecond
+	})
+	pod := c.create(podOf(plain("app")))
+	c.start()
+	c.until(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
+	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 1})
+	require.ErrorIs(t, err, errBroken)
+	c.kubectlDelete(1)
+	require.Eventually(t, func() bool { return strings.Count(c.recorded(), "ProviderDeleteFailed") >= 2 }, soon, tick)
+	c.until(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
+	broken.Store(false)
+	c.gone()
+}
+
+// A pod that has vanished from the API server while the agent was away is ended.
+func danglingPod(t *testing.T) {
+	c := prepareCluster(t)
+	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
+	c.start()
+	c.stopped("app", 30)
+	c.gone()
+}
+
+// One that was deleted meanwhile is ended, and removed from the API server.
+func danglingPodWithDeletionTimestamp(t *testing.T) {
+	c := prepareCluster(t)
+	created := c.create(podOf(plain("app")))
+	require.NoError(t, c.provider.CreatePod(t.Context(), created))
+	c.kubectlDelete(3)
+	c.start()
+	c.gone()
+	require.Len(t, c.rt.Exits(), 1)
+}
+
+// A pod that had ended before the agent began is left as it is.
+func terminalPod(t *testing.T, phase v1.PodPhase) {
+	c := prepareCluster(t)
+	created := c.create(podOf(plain("app")))
+	created.Status.Phase = phase
+	ended, err := c.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.start()
+	other := podOf(plain("app"))
+	other.Name = "other" // when this runs, the controller has looked at both
+	c.create(other)
+	require.Eventually(t, func() bool {
+		now, err := c.Get(t.Context(), "other", metav1.GetOptions{})
+		return err == nil && now.Status.Phase == v1.PodRunning
+	}, soon, tick)
+	now, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, ended, now)
+	_, err = c.provider.GetPod(t.Context(), "ns", "pod")
+	require.True(t, errdefs.IsNotFound(err))
+}
+
+// A change of the spec comes to the provider, and the container runs on.
+func updatePodWhileRunning(t *testing.T) {
+	c := newCluster(t, 30)
+	c.run(podOf(plain("app")))
+	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod.Spec.ActiveDeadlineSeconds = ptr.To(int64(300))
+	_, err = c.Update(t.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		pod, err := c.provider.GetPod(t.Context(), "ns", "pod")
+		return err == nil && pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == 300
+	}, soon, tick)
+	require.Empty(t, c.rt.Exits())
+}
+
+// watch watches a pod from a version on.
+func (c *cluster) watch(pod *v1.Pod) watch.Interface {
+	c.Helper()
+	watching, err := c.Watch(c.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + pod.Name, ResourceVersion: pod.ResourceVersion})
+	require.NoError(c, err)
+	c.Cleanup(watching.Stop)
+	return watching
+}
+
+// await gives the pod of the first event that is as it should be.
+func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod {
+	c.Helper()
+	late := time.After(soon)
+	for {
+		select {
+		case event := <-seen.ResultChan():
+			if so(event) {
+				return event.Object.(*v1.Pod)
+			}
+		case <-late:
+			require.Fail(c, "it was not seen")
+		}
+	}
+}
+
+// recorded are the events that virtual-kubelet has recorded so far.
+func (c *cluster) recorded() string {
+	for {
+		select {
+		case event := <-c.events.Events:
+			c.log.WriteString(event + "\n")
+		default:
+			return c.log.String()
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package virtualkubelet
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// The kubelet's words for the end of a container.
+const (
+	reasonCompleted  = "Completed"
+	reasonError      = "Error"
+	reasonStartError = "StartError"
+	reasonUnknown    = "ContainerStatusUnknown"
+	messageUnknown   = "The container could not be located when the pod was terminated"
+
+	exitStartError int32 = 128
+	exitUnknown    int32 = 137
+)
+
+// exitedWith is the end of a container whose exit code is known.
+func exitedWith(code int32) v1.ContainerStateTerminated {
+	if code == 0 {
+		return v1.ContainerStateTerminated{Reason: reasonCompleted}
+	}
+	return v1.ContainerStateTerminated{ExitCode: code, Reason: reasonError}
+}
+
+// notStarted is the end of a container that could not be started.
+func notStarted(err error) v1.ContainerStateTerminated {
+	return v1.ContainerStateTerminated{ExitCode: exitStartError, Reason: reasonStartError, Message: err.Error()}
+}
+
+// unknownEnd is the end of a container of which nobody can tell it.
+func unknownEnd() v1.ContainerStateTerminated {
+	return v1.ContainerStateTerminated{ExitCode: exitUnknown, Reason: reasonUnknown, Message: messageUnknown}
+}
+
+// statusID is a container ID as statuses have it; [lifecycle.ContainersOf] reads it.
+func statusID(id string) string { return "virtual-kubelet://" + id }
+
+// write writes what is known into the status of a pod; the rest of it stays. ended
+// tells whether all containers have ended for good.
+func (cs *containers) write(pod *v1.Pod, ended bool) {
+	status := &pod.Status
+	status.Phase = cs.phase(ended)
+	status.ObservedGeneration = pod.Generation
+	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
+	for _, c := range cs.all {
+		if c.init {
+			status.InitContainerStatuses = append(status.InitContainerStatuses, c.status())
+		} else {
+			status.ContainerStatuses = append(status.ContainerStatuses, c.status())
+		}
+	}
+	cs.writeConditions(pod)
+}
+
+// phase is the kubelet's getPhase. The final one is that of a pod whose containers
+// have all ended: Succeeded if the regular ones did so with 0.
+func (cs *containers) phase(ended bool) v1.PodPhase {
+	var waiting, failed bool
+	for _, c := range cs.all {
+		if c.init {
+			continue
+		}
+		waiting = waiting || c.state == v1.ContainerState{}
+		failed = failed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+	}
+	switch {
+	case ended && failed:
+		return v1.PodFailed
+	case ended:
+		return v1.PodSucceeded
+	case waiting:
+		return v1.PodPending
+	default:
+		return v1.PodRunning
+	}
+}
+
+// writeConditions writes the two conditions that services look at.
+func (cs *containers) writeConditions(pod *v1.Pod) {
+	value, reason := v1.ConditionFalse, "ContainersNotReady"
+	if cs.ready {
+		value, reason = v1.ConditionTrue, ""
+	}
+	conditions := slices.Clone(pod.Status.Conditions)
+	for _, kind := range []v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
+		condition := v1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: cs.readySince, ObservedGeneration: pod.Generation}
+		i := slices.IndexFunc(conditions, func(old v1.PodCondition) bool { return old.Type == kind })
+		if i < 0 {
+			conditions = append(conditions, condition)
+		} else {
+			conditions[i] = condition
+		}
+	}
+	pod.Status.Conditions = conditions
+}

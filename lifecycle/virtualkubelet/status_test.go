@@ -1,0 +1,149 @@
+package virtualkubelet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
+		b.rt.scripts["log"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{sidecar("net"), sidecar("log")}
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(4 * second)
+		require.Zero(b, b.last().at, "nothing is told while the sidecars run")
+		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
+		wait(time.Minute)
+		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 27, 3 * second}, {"uid/net", 25, 5 * second}}, b.stops())
+		status := b.last().pod.Status
+		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
+			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
+		}
+	})
+}
+
+// slow is a recorder of events that takes a while, and holds up the termination.
+type slow time.Duration
+
+func (s slow) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
+
+func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
+		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+		b.create(pod)
+		wait(5 * second)
+		b.remove(pod, 30)
+		wait(second)
+		require.Zero(b, b.last().at)
+	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slow(2 * second) })
+}
+
+func TestTheFinalStatus(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["deaf"] = lifecycletest.Script{IgnoreTerm: true}
+		b.rt.codes["bad"] = 7
+		pod := podOf(plain("good"), plain("bad"), plain("deaf"))
+		pod.Generation = 4
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
+		b.create(pod)
+		b.remove(pod, 5)
+		wait(5 * second)
+		status := b.last().pod.Status
+		start, end := metav1.NewTime(b.began), metav1.NewTime(b.began.Add(5*second))
+		require.Equal(b, v1.PodFailed, status.Phase)
+		require.Equal(b, int64(4), status.ObservedGeneration)
+		require.Equal(b, start, *status.StartTime)
+		require.Equal(b, v1.ContainerStateTerminated{
+			Reason: "Completed", StartedAt: start, FinishedAt: start, ContainerID: "virtual-kubelet://uid/good",
+		}, terminated(b, status, "good"))
+		require.Equal(b, v1.ContainerStateTerminated{
+			ExitCode: 7, Reason: "Error", StartedAt: start, FinishedAt: start, ContainerID: "virtual-kubelet://uid/bad",
+		}, terminated(b, status, "bad"))
+		require.Equal(b, v1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/deaf",
+		}, terminated(b, status, "deaf"))
+		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
+		require.Equal(b, v1.PodCondition{
+			Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "ContainersNotReady", LastTransitionTime: end, ObservedGeneration: 4,
+		}, status.Conditions[2])
+	})
+}
+
+func TestAPodThatEndsByItself(t *testing.T) {
+	for name, test := range map[string]struct {
+		code  int32
+		phase v1.PodPhase
+	}{
+		"well":  {0, v1.PodSucceeded},
+		"badly": {1, v1.PodFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 9 * second}
+				b.rt.scripts["short"] = lifecycletest.Script{ExitAfter: second}
+				b.rt.codes["app"], b.rt.codes["proxy"] = test.code, 99
+				pod := podOf(plain("app"), plain("short"))
+				pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+				b.create(pod)
+				wait(2 * second)
+				require.Equal(b, second, b.last().at)
+				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				wait(7 * second)
+				require.Equal(b, []stop{{"uid/proxy", 30, 9 * second}}, b.stops())
+				require.Equal(b, test.phase, b.last().pod.Status.Phase)
+				require.Empty(b, b.Pods())
+			})
+		})
+	}
+}
+
+func TestARuntimeThatTellsOfNoExit(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.deaf = true
+		pod := podOf(plain("one"), plain("two"))
+		b.create(pod)
+		b.remove(pod, 30)
+		wait(time.Minute)
+		require.Equal(b, 2*second, b.last().at)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)
+		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "two").Message)
+	})
+}
+
+func TestWhatIsGivenIsACopy(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		pod := podOf(plain("app"))
+		pod.Labels = map[string]string{"a": "b"}
+		b.create(pod)
+		pod.Labels["a"] = "changed"
+		got, err := b.GetPod(b.Context(), "ns", "pod")
+		require.NoError(b, err)
+		require.Equal(b, "b", got.Labels["a"])
+		require.Equal(b, "10.0.0.1", got.Status.PodIP)
+		got.Labels["a"], got.Status.ContainerStatuses[0].State.Running = "changed", nil
+		pods, err := b.GetPods(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, "b", pods[0].Labels["a"])
+		require.NotNil(b, pods[0].Status.ContainerStatuses[0].State.Running)
+
+		pod.Labels["a"] = "c"
+		require.NoError(b, b.UpdatePod(b.Context(), pod))
+		require.Equal(b, "c", b.Pods()[0].Labels["a"])
+	}, func(o *virtualkubelet.Options) {
+		o.Status = func(pod *v1.Pod) { pod.Status.PodIP = "10.0.0.1" }
+	})
+}

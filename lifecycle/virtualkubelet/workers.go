@@ -1,0 +1,96 @@
+package virtualkubelet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// workers counts the goroutines of a provider, so that its end can wait for them.
+type workers struct {
+	closing chan struct{} // closed by close
+
+	mu      sync.Mutex
+	closed  bool
+	working map[string]int // goroutines, by the name of the pod
+	idle    chan struct{}  // made by awaitIdle: closed once none works
+}
+
+func newWorkers() *workers {
+	return &workers{closing: make(chan struct{}), working: map[string]int{}}
+}
+
+// spawn runs work in a goroutine, unless close was called.
+func (w *workers) spawn(name types.NamespacedName, work func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.working[name.String()]++
+	go func() {
+		defer w.rest(name.String())
+		work()
+	}()
+}
+
+// rest ends a goroutine.
+func (w *workers) rest(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.working[name]--; w.working[name] == 0 {
+		delete(w.working, name)
+	}
+	if len(w.working) == 0 && w.idle != nil {
+		close(w.idle)
+		w.idle = nil
+	}
+}
+
+// close has all goroutines end that look at closing, and begins none any more.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.closing)
+	}
+}
+
+// isClosed tells whether close was called.
+func (w *workers) isClosed() bool {
+	select {
+	case <-w.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitIdle waits until no goroutine works. The error names the pods of those that do.
+func (w *workers) awaitIdle(ctx context.Context) error {
+	w.mu.Lock()
+	if len(w.working) == 0 {
+		w.mu.Unlock()
+		return nil
+	}
+	if w.idle == nil {
+		w.idle = make(chan struct{})
+	}
+	idle := w.idle
+	w.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		pods := strings.Join(slices.Sorted(maps.Keys(w.working)), ", ")
+		return fmt.Errorf("stopped waiting for calls that have not returned, of pods %s: %w", pods, context.Cause(ctx))
+	}
+}
