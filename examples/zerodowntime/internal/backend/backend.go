@@ -90,7 +90,7 @@ func handler(sockets *sockets) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /ws", sockets.serve)
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		takes, err := time.ParseDuration(r.URL.Query().Get("takes"))
 		if err != nil {
 			http.Error(w, "how long the request takes is no duration: "+err.Error(), http.StatusBadRequest)

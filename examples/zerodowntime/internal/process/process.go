@@ -17,8 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -157,33 +159,19 @@ func (r *Runtime) State(id string) string {
 	}
 }
 
-// PIDs are those of all processes that were started, ended or not.
-func (r *Runtime) PIDs() []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var pids []int
-	for _, p := range r.processes {
-		pids = append(pids, p.cmd.Process.Pid)
-	}
-	return pids
-}
-
 // Close kills what still runs, and returns when nothing does.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
-	var all []*running
-	for _, p := range r.processes {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Values(r.processes))
 	r.mu.Unlock()
-	var errs []error
+	var err error
 	for _, p := range all {
-		errs = append(errs, notDone(p.cmd.Process.Kill()))
+		err = errors.Join(err, notDone(p.cmd.Process.Kill()))
 	}
 	for _, p := range all {
 		<-p.exited
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 func (r *Runtime) find(id string) *running {

@@ -33,15 +33,15 @@ type Result struct {
 
 // Pod is the end of one pod.
 type Pod struct {
-	Name            string  `json:"name"`
-	DeletedSeconds  float64 `json:"deletedSeconds"`
-	SignalSeconds   float64 `json:"signalSeconds"` // SIGTERM; 0: none came
-	ExitedSeconds   float64 `json:"exitedSeconds"`
-	Outcome         string  `json:"outcome"`     // kubegrace's, of the container
-	PreStop         string  `json:"preStop"`     // kubegrace's, of the hook; "": it has none
-	Exit            string  `json:"exit"`        // "exit status 0", "signal: killed"
-	Killed          bool    `json:"killed"`      // SIGKILL was sent
-	StoppingSeconds float64 `json:"tookSeconds"` // from the delete to the exit
+	Name           string  `json:"name"`
+	DeletedSeconds float64 `json:"deletedSeconds"`
+	SignalSeconds  float64 `json:"signalSeconds"` // SIGTERM; 0: none came
+	ExitedSeconds  float64 `json:"exitedSeconds"`
+	Outcome        string  `json:"outcome"`     // kubegrace's, of the container
+	PreStop        string  `json:"preStop"`     // kubegrace's, of the hook; "": it has none
+	Exit           string  `json:"exit"`        // "exit status 0", "signal: killed"
+	Killed         bool    `json:"killed"`      // SIGKILL was sent
+	TookSeconds    float64 `json:"tookSeconds"` // from the delete to the exit
 }
 
 // Bin is a stretch of time.
@@ -55,8 +55,7 @@ type Bin struct {
 func (b Bin) PerSecond(o traffic.Outcome) float64 { return float64(b.Of(o)) / b.Seconds }
 
 // Killed is how many pods had to be killed.
-func (r Result) Killed() int {
-	n := 0
+func (r Result) Killed() (n int) {
 	for _, p := range r.Pods {
 		if p.Killed {
 			n++
@@ -66,17 +65,15 @@ func (r Result) Killed() int {
 }
 
 // LongestStopSeconds is the longest time from a pod's delete to its exit.
-func (r Result) LongestStopSeconds() float64 {
-	longest := 0.0
+func (r Result) LongestStopSeconds() (longest float64) {
 	for _, p := range r.Pods {
-		longest = max(longest, p.StoppingSeconds)
+		longest = max(longest, p.TookSeconds)
 	}
 	return longest
 }
 
 // LongestDrainSeconds is the longest time from a pod's stop signal to its exit.
-func (r Result) LongestDrainSeconds() float64 {
-	longest := 0.0
+func (r Result) LongestDrainSeconds() (longest float64) {
 	for _, p := range r.Pods {
 		longest = max(longest, p.ExitedSeconds-p.SignalSeconds)
 	}

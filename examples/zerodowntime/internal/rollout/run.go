@@ -24,7 +24,7 @@ const (
 	// short is how long a short request takes.
 	short = 20 * time.Millisecond
 	// messages is the time between two messages of a websocket.
-	messages = 200 * time.Millisecond
+	messages = 250 * time.Millisecond
 )
 
 // Progress is told of what happens to the pods of a scenario: who, what, and when since
@@ -176,7 +176,7 @@ func (c *cluster) result(old []*pod, events []traffic.Event) Result {
 		row := Pod{
 			Name: p.name, DeletedSeconds: seconds(p.deleted.Sub(c.began)), ExitedSeconds: seconds(p.exited.Sub(c.began)),
 			Outcome: string(ended.Outcome), PreStop: string(ended.Hook.Outcome), Exit: c.runtime.State(p.name), Killed: p.killed,
-			StoppingSeconds: seconds(p.exited.Sub(p.deleted)),
+			TookSeconds: seconds(p.exited.Sub(p.deleted)),
 		}
 		if !p.signalled.IsZero() {
 			signalled[p.name] = p.signalled

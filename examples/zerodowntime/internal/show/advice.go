@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +73,9 @@ func forTasks(long, cut rollout.Result) Advice {
 		long.LongestAnswerSeconds, long.LongestStopSeconds(), long.PreStopSleepSeconds)
 	fmt.Fprintf(&why, " With the grace cut to %d s %d of %d pods were killed and %s of %s failed.",
 		cut.DeleteGracePeriodSeconds, cut.Killed(), len(cut.Pods), none(cut.Requests.Failed()), requests(cut))
+	if cut.Requests.Failed() == 0 {
+		why.WriteString(" The tasks were short enough even for that: measure with your own (--task, --short-grace).")
+	}
 	if long.Requests.Failed() > 0 {
 		why.WriteString(" The grace must be longer than the sleep and the longest task together.")
 		return Advice{Why: why.String()}
@@ -111,7 +115,7 @@ func none(n int) string {
 	if n == 0 {
 		return "none"
 	}
-	return fmt.Sprint(n)
+	return strconv.Itoa(n)
 }
 
 // manifest is what to write into a pod; "" where the runs do not say.

@@ -1,9 +1,13 @@
 package show
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
+	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -53,20 +57,31 @@ func Picture(w io.Writer, results []rollout.Result, format string) error {
 	if err != nil {
 		return err
 	}
+	all := draw.New(canvas)
+	all.SetColor(color.White) // also between the panels, for readers who have a dark page
+	all.Fill(all.Path())
 	tiles := draw.Tiles{Rows: rows, Cols: columns, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: margin, PadX: margin, PadY: margin}
-	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
+	for i, row := range plot.Align(panels, tiles, all) {
 		for j, c := range row {
 			if panels[i][j] != nil {
 				panels[i][j].Draw(c)
 			}
 		}
 	}
-	_, err = canvas.WriteTo(w)
+	var drawn bytes.Buffer
+	if _, err := canvas.WriteTo(&drawn); err != nil {
+		return err
+	}
+	if format == "svg" {
+		// Fonts of the same widths, for readers who do not have Liberation.
+		drawn = *bytes.NewBuffer(bytes.ReplaceAll(drawn.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	}
+	_, err = drawn.WriteTo(w)
 	return err
 }
 
-// panel draws one result: its requests over time, and when its pods were deleted (dotted)
-// and got SIGTERM (dashed).
+// panel draws one result: its requests over time, and when its pods were deleted and got
+// SIGTERM.
 func panel(r rollout.Result) (*plot.Plot, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(10)}
@@ -77,46 +92,65 @@ func panel(r rollout.Result) (*plot.Plot, error) {
 		*f = sans
 	}
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Title, "seconds since the rolling update began", "per second"
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
+	p.Legend.Padding, p.Legend.ThumbnailWidth = vg.Points(2), vg.Points(16)
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, margin
 	p.X.Padding, p.Y.Padding, p.Y.Min = 0, 0, 0
-	most := 1.0
+	most, entries := 1.0, 2
 	for _, l := range lines() {
 		if r.Requests.Of(l.outcome) == 0 {
 			continue
 		}
-		var xys plotter.XYs
-		for _, b := range r.Bins {
-			rate := b.PerSecond(l.outcome)
-			xys = append(xys, plotter.XY{X: b.AtSeconds + b.Seconds/2, Y: rate})
-			most = max(most, rate)
+		xys := make(plotter.XYs, len(r.Bins))
+		for i, b := range r.Bins {
+			xys[i] = plotter.XY{X: b.AtSeconds + b.Seconds/2, Y: b.PerSecond(l.outcome)}
+			most = max(most, xys[i].Y)
 		}
 		drawn, err := plotter.NewLine(xys)
 		if err != nil {
 			return nil, err
 		}
 		drawn.Color, drawn.Width = ink(l.outcome), vg.Points(1.5)
+		entries++
 		p.Add(drawn)
 		p.Legend.Add(fmt.Sprintf("%s: %d", l.outcome, r.Requests.Of(l.outcome)), drawn)
 	}
-	p.Y.Max = most * 1.45 // room for the legend
+	p.Y.Max = most * (1.25 + 0.13*float64(entries)) // room for the legend
+	var deleted, signalled []float64
 	for _, pod := range r.Pods {
-		if err := upright(p, pod.DeletedSeconds, most, vg.Points(1), vg.Points(2)); err != nil {
-			return nil, err
-		}
-		if err := upright(p, pod.SignalSeconds, most, vg.Points(4), vg.Points(2)); err != nil {
-			return nil, err
-		}
+		deleted, signalled = append(deleted, pod.DeletedSeconds), append(signalled, pod.SignalSeconds)
 	}
-	return p, nil
+	err := mark(p, "pod deleted", most, deleted, vg.Points(1), vg.Points(2))
+	return p, errors.Join(err, mark(p, "SIGTERM", most, signalled, vg.Points(4), vg.Points(2)))
 }
 
-// upright marks a time.
-func upright(p *plot.Plot, at, height float64, dashes ...vg.Length) error {
-	mark, err := plotter.NewLine(plotter.XYs{{X: at, Y: 0}, {X: at, Y: height}})
-	if err != nil {
-		return err
+// ticks are the marks of an axis, at ten whole numbers at most.
+func ticks(from, to float64) []plot.Tick {
+	step := 1
+	for _, next := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000} {
+		if (to-from)/float64(step) > 10 {
+			step = next
+		}
 	}
-	mark.Color, mark.Width, mark.Dashes = color.Gray{Y: 0x70}, vg.Points(0.7), dashes
-	p.Add(mark)
+	var ticks []plot.Tick
+	for at := int(math.Ceil(from/float64(step))) * step; float64(at) <= to; at += step {
+		ticks = append(ticks, plot.Tick{Value: float64(at), Label: strconv.Itoa(at)})
+	}
+	return ticks
+}
+
+// mark is an upright line at each of some times.
+func mark(p *plot.Plot, name string, height float64, at []float64, dashes ...vg.Length) error {
+	for i, x := range at {
+		line, err := plotter.NewLine(plotter.XYs{{X: x, Y: 0}, {X: x, Y: height}})
+		if err != nil {
+			return err
+		}
+		line.Color, line.Width, line.Dashes = color.Gray{Y: 0x70}, vg.Points(0.7), dashes
+		p.Add(line)
+		if i == 0 {
+			p.Legend.Add(name, line)
+		}
+	}
 	return nil
 }

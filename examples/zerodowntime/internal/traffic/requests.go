@@ -10,14 +10,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/proxy"
 )
 
-// Requests sends so many GET requests a second to url, evenly, whether those before were
-// answered or not. It ends when until is closed and all were answered, and at once when
+// Requests sends so many POST requests a second to url, evenly, whether those before were
+// answered or not. They are POSTs because no proxy may send one again by itself: each
+// failure reaches the client. It ends when until is closed and all were answered, and at once when
 // ctx ends; what that breaks off is not counted.
 func Requests(ctx context.Context, until <-chan struct{}, url string, perSecond int, to *Recorder) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
 	attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: bounded{ctx, transport}}))
-	targets := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: url})
+	targets := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodPost, URL: url})
 	results := attacker.Attack(targets, vegeta.Rate{Freq: perSecond, Per: time.Second}, 0, "")
 	go func() {
 		select {

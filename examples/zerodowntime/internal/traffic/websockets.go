@@ -20,8 +20,8 @@ const again = 100 * time.Millisecond
 func Websockets(ctx context.Context, until <-chan struct{}, url string, clients int, interval time.Duration, to *Recorder) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client := &websocketClient{url: url, interval: interval, to: to, until: until,
-		dial: &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}}
+	dial := &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}
+	client := &websocketClient{url: url, interval: interval, dial: dial, to: to, until: until}
 	var all sync.WaitGroup
 	for i := range clients {
 		all.Go(func() {
