@@ -22,11 +22,11 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/show"
 )
 
-const long = `zerodowntime shows what a preStop sleep is for. It runs a small service, web servers
-as processes behind a reverse proxy, uses it, and replaces all its pods as a
-Deployment does. The proxy learns late which pods end, as kube-proxy and every load
-balancer do; --delay says how late. Pods are ended by kubegrace: preStop sleep,
-SIGTERM, and SIGKILL when the grace is over.
+const long = `zerodowntime shows what a preStop sleep is for. It runs a small service, web
+servers as processes behind a reverse proxy, uses it, and replaces all its pods
+as a Deployment does. The proxy learns late which pods end, as kube-proxy and
+every load balancer do; --delay says how late. Pods are ended by kubegrace:
+preStop sleep, SIGTERM, and SIGKILL when the grace is over.
 
 It does so in several ways, at the same time, and counts the requests that fail:
 

@@ -20,7 +20,7 @@ import (
 
 // Style is what a terminal can show.
 type Style struct {
-	// Width is how many columns there are; fewer than 30 are taken for 30.
+	// Width is how many columns there are; fewer than 40 are taken for 40.
 	Width int
 	// Color: lines are told apart by colours, and else by their characters.
 	Color bool
@@ -50,7 +50,7 @@ const height = 8
 
 // Text writes charts, a table and advice.
 func Text(w io.Writer, results []rollout.Result, delay time.Duration, style Style) error {
-	style.Width = max(style.Width, 30)
+	style.Width = max(style.Width, 40)
 	var out bytes.Buffer
 	for _, r := range results {
 		fmt.Fprintf(&out, "%s\n%s\n\n", text.WrapSoft(r.Scenario+": "+r.Title+"; requests per second", style.Width), chart(r, style))
