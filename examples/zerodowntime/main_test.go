@@ -150,6 +150,7 @@ func TestBadFlags(t *testing.T) {
 		"no scenario":      {[]string{"--scenario="}, "name one at least"},
 		"output":           {[]string{"-o", "yaml"}, `"yaml" is neither text nor json`},
 		"picture":          {[]string{"--picture=a.gif"}, `"a.gif" is neither a .svg nor a .png`},
+		"picture's folder": {[]string{"--picture=no/such/folder/a.svg"}, "no such file or directory"},
 		"parallel":         {[]string{"--parallel=0"}, "--parallel must be 1 at least"},
 		"settings":         {[]string{"--backends=0", "--sleep=40"}, "the number of backends must be 1 at least, not 0; the sleep (40 s)"},
 		"argument":         {[]string{"now"}, `unknown command "now"`},

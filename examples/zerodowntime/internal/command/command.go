@@ -2,6 +2,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,8 @@ It does so in several ways, at the same time, and counts the requests that fail:
   sleep             short requests, pods with one
   long-requests     long-running requests, pods with a sleep and enough grace
   short-grace       the same, where the pods are deleted with less grace
-  websockets-cut    websockets, pods with a sleep, servers that do not close them
-  websockets-drain  websockets, pods with a sleep, servers that do
+  websockets-cut    websockets, a sleep, and servers that do not close them
+  websockets-drain  websockets, a sleep, and servers that close them with notice
 
 In the end it says what to set, and why, by the figures that it has measured.
 Ctrl-C ends everything that it has started.`
@@ -141,35 +142,33 @@ func (o *options) check() error {
 	if o.picture != "" && !slices.Contains([]string{".svg", ".png"}, filepath.Ext(o.picture)) {
 		errs = append(errs, fmt.Errorf("--picture: %q is neither a .svg nor a .png", o.picture))
 	}
+	if info, err := os.Stat(filepath.Dir(o.picture)); err != nil {
+		errs = append(errs, fmt.Errorf("--picture: %w", err)) // before half a minute is spent
+	} else if !info.IsDir() {
+		errs = append(errs, fmt.Errorf("--picture: %s is no folder", filepath.Dir(o.picture)))
+	}
 	if o.parallel < 1 {
 		errs = append(errs, fmt.Errorf("--parallel must be 1 at least, not %d", o.parallel))
 	}
 	return errors.Join(errs...)
 }
 
-// write writes what was measured.
+// write writes what was measured, as far as there is anything.
 func (o *options) write(out io.Writer, results []rollout.Result, interrupted bool) error {
-	if o.picture != "" && len(results) > 0 {
-		if err := o.draw(results); err != nil {
-			return err
-		}
-	}
+	var err error
 	if o.output == "json" {
-		return show.JSON(out, results, o.settings.Delay, interrupted)
+		err = show.JSON(out, results, o.settings.Delay, interrupted)
+	} else if len(results) > 0 {
+		err = show.Text(out, results, o.settings.Delay, styleOf(out))
 	}
-	if len(results) == 0 {
-		return nil
-	}
-	return show.Text(out, results, o.settings.Delay, styleOf(out))
-}
-
-func (o *options) draw(results []rollout.Result) (err error) {
-	file, err := os.Create(o.picture)
-	if err != nil {
+	if o.picture == "" || len(results) == 0 {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return show.Picture(file, results, strings.TrimPrefix(filepath.Ext(o.picture), "."))
+	var picture bytes.Buffer
+	if drawing := show.Picture(&picture, results, strings.TrimPrefix(filepath.Ext(o.picture), ".")); drawing != nil {
+		return errors.Join(err, drawing)
+	}
+	return errors.Join(err, os.WriteFile(o.picture, picture.Bytes(), 0o644))
 }
 
 // styleOf is what out can show: colours on a terminal that has not asked for none.
