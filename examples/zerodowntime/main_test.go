@@ -62,7 +62,7 @@ func processes(t *testing.T, run string) []string {
 // brief are flags that make everything short.
 func brief(more ...string) []string {
 	return append([]string{
-		"--delay=700ms", "--sleep=3", "--short-grace=1", "--task=5s", "--min-ready=200ms", "--backends=2", "--rate=50", "--websockets=6",
+		"--delay=700ms", "--sleep=4", "--short-grace=1", "--task=5s", "--min-ready=200ms", "--backends=2", "--rate=50", "--websockets=6",
 	}, more...)
 }
 

@@ -22,8 +22,8 @@ type Result struct {
 	Requests                      traffic.Counts `json:"requests"`
 	// LongestAnswerSeconds is how long the slowest answered request took.
 	LongestAnswerSeconds float64 `json:"longestAnswerSeconds"`
-	// LastRefusalSeconds is how long after the stop signal of its pod the last refused
-	// request was sent there; 0 if none was.
+	// LastRefusalSeconds is how long after the stop signal of its pod the last request was
+	// refused there; 0 if none was.
 	LastRefusalSeconds float64 `json:"lastRefusalAfterSignalSeconds"`
 	// Pods are those that were replaced, in that order.
 	Pods []Pod `json:"pods"`
@@ -89,7 +89,7 @@ func (r *Result) measure(events []traffic.Event, began time.Time, signalled map[
 			r.LongestAnswerSeconds = max(r.LongestAnswerSeconds, seconds(e.Took))
 		case traffic.Refused:
 			if signal, ok := signalled[e.Pod]; ok {
-				r.LastRefusalSeconds = max(r.LastRefusalSeconds, seconds(e.At.Add(-e.Took).Sub(signal)))
+				r.LastRefusalSeconds = max(r.LastRefusalSeconds, seconds(e.At.Sub(signal)))
 			}
 		case traffic.Cut, traffic.Moved:
 		}

@@ -26,7 +26,7 @@ func TestMeasure(t *testing.T) {
 	r.measure(events, began, map[string]time.Time{"old-1": at(1), "old-2": at(1.75)})
 	require.Equal(t, traffic.Counts{Answered: 3, Refused: 3, Cut: 1}, r.Requests)
 	require.InDelta(t, 0.03, r.LongestAnswerSeconds, 1e-9, "what was cut is no answer")
-	require.InDelta(t, 0.5, r.LastRefusalSeconds, 1e-9, "from the signal to the beginning of the request")
+	require.InDelta(t, 0.7, r.LastRefusalSeconds, 1e-9, "since the signal of the same pod")
 
 	require.Len(t, r.Bins, 6)
 	sum, covered := 0, 0.0

@@ -50,7 +50,7 @@ func forWeb(none, slept rollout.Result, delay time.Duration) Advice {
 			"Measure with the delay of your own load balancer (--delay).", requests(none), delay)}
 	}
 	why := fmt.Sprintf("Without a sleep %d of %s failed. On SIGTERM a server stops listening, and the proxy, which learns of it %s late, "+
-		"sent requests there until %.1f s after SIGTERM.", none.Requests.Failed(), requests(none), delay, none.LastRefusalSeconds)
+		"sent requests there until %.1f s after it.", none.Requests.Failed(), requests(none), delay, none.LastRefusalSeconds)
 	if slept.Requests.Failed() > 0 {
 		return Advice{Why: why + fmt.Sprintf(" With sleep: %d still %d of %s failed: the sleep must be longer than the proxy is late.",
 			slept.PreStopSleepSeconds, slept.Requests.Failed(), requests(slept))}
