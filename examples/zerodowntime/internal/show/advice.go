@@ -20,27 +20,31 @@ type Advice struct {
 	Why                           string `json:"why"`
 }
 
-// Advise draws what a user should set from what was measured.
+// Advise draws what a user should set from what was measured. A kind of service of which
+// nothing was is left out.
 func Advise(results []rollout.Result, delay time.Duration) []Advice {
 	byName := map[string]rollout.Result{}
 	for _, r := range results {
 		byName[r.Scenario] = r
 	}
-	both := func(kind, a, b string, advise func(a, b rollout.Result) Advice) Advice {
+	advice := []Advice{}
+	both := func(kind, a, b string, advise func(a, b rollout.Result) Advice) {
 		first, haveFirst := byName[a]
 		second, haveSecond := byName[b]
-		if !haveFirst || !haveSecond {
-			return Advice{For: kind, Why: fmt.Sprintf("Not measured: that needs the scenarios %s and %s.", a, b)}
+		if !haveFirst && !haveSecond {
+			return
 		}
-		advice := advise(first, second)
-		advice.For = kind
-		return advice
+		drawn := Advice{Why: fmt.Sprintf("Not measured: that needs the scenarios %s and %s.", a, b)}
+		if haveFirst && haveSecond {
+			drawn = advise(first, second)
+		}
+		drawn.For = kind
+		advice = append(advice, drawn)
 	}
-	return []Advice{
-		both("web servers", rollout.NoSleep, rollout.Sleep, func(none, slept rollout.Result) Advice { return forWeb(none, slept, delay) }),
-		both("workers with long tasks", rollout.LongRequests, rollout.ShortGrace, forTasks),
-		both("websockets", rollout.WebsocketsCut, rollout.WebsocketsDrain, forWebsockets),
-	}
+	both("web servers", rollout.NoSleep, rollout.Sleep, func(none, slept rollout.Result) Advice { return forWeb(none, slept, delay) })
+	both("workers with long tasks", rollout.LongRequests, rollout.ShortGrace, forTasks)
+	both("websockets", rollout.WebsocketsCut, rollout.WebsocketsDrain, forWebsockets)
+	return advice
 }
 
 // forWeb compares short requests without and with a sleep.

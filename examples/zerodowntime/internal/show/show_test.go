@@ -70,8 +70,7 @@ func TestAdviceSaysNoMoreThanTheFigures(t *testing.T) {
 		kind   int
 		want   string
 	}{
-		"nothing measured": {func([]rollout.Result) []rollout.Result { return nil }, 0, "Not measured: that needs the scenarios no-sleep and sleep."},
-		"half measured":    {func(r []rollout.Result) []rollout.Result { return r[:3] }, 1, "Not measured: that needs the scenarios long-requests and short-grace."},
+		"half measured": {func(r []rollout.Result) []rollout.Result { return r[:3] }, 1, "Not measured: that needs the scenarios long-requests and short-grace."},
 		"nothing failed without a sleep": {func(r []rollout.Result) []rollout.Result {
 			r[0].Requests.Refused = 0
 			return r
@@ -95,6 +94,8 @@ func TestAdviceSaysNoMoreThanTheFigures(t *testing.T) {
 			require.Zero(t, advice.TerminationGracePeriodSeconds, "it gives no figure that it has not measured")
 		})
 	}
+	require.Empty(t, show.Advise(nil, late))
+	require.Len(t, show.Advise(all()[:2], late), 1)
 	short := all()
 	short[3].Requests.Cut = 0
 	require.Contains(t, show.Advise(short, late)[1].Why, "The tasks were short enough even for that")
