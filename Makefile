@@ -14,7 +14,7 @@ BENCHTIME ?= 1s
 # A second containerd for the tests of the container runtime; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-.PHONY: help demo test apiserver containerd compat e2e bench lint
+.PHONY: help demo pictures test apiserver containerd compat e2e bench lint
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ help: ## show this help
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
 	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
+
+# One line for each program that draws; what it draws is kept beside it.
+pictures: ## draw the pictures of the examples anew, from real runs (about a minute)
+	@cd examples && go run ./zerodowntime --quiet --picture zerodowntime/pictures/rolling-update.svg
 
 test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
