@@ -105,14 +105,11 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 
 // rest ends a goroutine that works for a container, and lets go of the table.
 func (c *container) rest() {
-	p, key := c.table, podKey(c.pod)
+	p := c.table
 	c.calls--
 	p.tidyLocked()
-	empty := p.current == nil && len(p.containers) == 0
+	p.releaseLocked(podKey(c.pod))
 	p.unlock()
-	if empty {
-		p.terminator.release(key)
-	}
 }
 
 // spawnLocked calls code of the embedder's for a container in a goroutine of its own,

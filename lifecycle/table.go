@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ type podTable struct {
 	changed    chan struct{} // closed when something has changed; nil: nobody waits
 	failing    int32         // containers whose StopContainer fails
 	closed     bool          // the agent stops
+	released   bool          // the terminator does not know it any more
 }
 
 // wakeLocked has everybody who waits look again.
@@ -90,32 +92,64 @@ func podKey(pod *v1.Pod) types.UID {
 	return types.UID(pod.Namespace + "/" + pod.Name)
 }
 
+// shard is a part of the pods that a terminator knows. One mutex for all of them would
+// have the pods of a node, when they are killed at once, queue for it longer than all
+// else takes.
+type shard struct {
+	mu   sync.Mutex // never held while anything blocks; may be taken with a table's held
+	pods map[types.UID]*podTable
+}
+
+// shardOf finds the part that a pod belongs to.
+func (tr *Terminator) shardOf(key types.UID) *shard {
+	return &tr.shards[maphash.String(tr.seed, string(key))%uint64(len(tr.shards))]
+}
+
 // lock gives the table of a pod, locked. It is nil for a pod of which nothing is known,
-// unless there is something to be entered.
+// unless there is something to be entered. A terminator that is closed keeps no table of
+// a pod that is new to it.
 func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	p := tr.pods[key]
-	if p == nil && enter {
-		p = &podTable{terminator: tr, closed: tr.closed}
-		tr.pods[key] = p
-	}
-	if p != nil {
+	for {
+		p := tr.find(key, enter)
+		if p == nil {
+			return nil
+		}
 		p.mu.Lock()
+		if !p.released {
+			return p
+		}
+		p.mu.Unlock()
+	}
+}
+
+// find gives the table of a pod as lock does, which may have been released when it is
+// locked.
+func (tr *Terminator) find(key types.UID, enter bool) *podTable {
+	s := tr.shardOf(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pods[key]
+	if p != nil || !enter {
+		return p
+	}
+	p = &podTable{terminator: tr, closed: tr.closed.Load()}
+	if !p.closed {
+		s.pods[key] = p
 	}
 	return p
 }
 
-// release lets go of a table that has nothing in it any more.
-func (tr *Terminator) release(key types.UID) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	if p := tr.pods[key]; p != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.current == nil && len(p.containers) == 0 {
-			delete(tr.pods, key)
-		}
+// releaseLocked lets go of a table that has nothing in it any more.
+func (p *podTable) releaseLocked(key types.UID) {
+	if p.current != nil || len(p.containers) > 0 || p.released {
+		return
+	}
+	p.released = true
+	s := p.terminator.shardOf(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pods[key] == p { // else the terminator was closed before it could know it
+		delete(s.pods, key)
 	}
 }
 
