@@ -55,9 +55,16 @@ func (c *container) mayRun(pod *v1.Pod) bool {
 	case c.result.Outcome != "":
 		return c.isToStop()
 	default:
-		return c.started && !hasExited(pod, c.result.ID, c.startBegan) || c.calls > 0 // by its postStart hook
+		return c.isOfStart() && !hasExited(pod, &c.result, c.startBegan) || c.calls > 0 // by its postStart hook
 	}
 }
+
+// isOfStart tells whether [Terminator.Start] has started a container, is about to, or may
+// have.
+func (c *container) isOfStart() bool { return c.started || c.cancelStart != nil || c.startErr != nil }
+
+// isLost tells whether a start has perhaps started a container whose ID nobody knows.
+func (c *container) isLost() bool { return c.startErr != nil && c.cancelStart == nil }
 
 // isPartOf tells whether a container is one of a termination's that is under way.
 func (c *container) isPartOf(t *Termination) bool {

@@ -156,13 +156,22 @@ func (p *podTable) releaseLocked(key types.UID) {
 // addLocked puts a container into the table. Those of the same name that have ended
 // before leave it.
 func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
-	for _, c := range p.containers {
-		isOver := c.run == nil && (c.result.Outcome != "" || c.hooked && !c.started) // the hook was run on its exit
-		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && isOver && !c.isPartOf(p.current)
-	}
 	c := &container{table: p, pod: pod, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)
+	p.dropLocked(c, func(other *container) bool {
+		return other.result.ID != id && (other.result.Outcome != "" || other.hooked && !other.started) // the hook was run on its exit
+	})
 	return c
+}
+
+// dropLocked has containers leave the table that were entered before another one of their
+// name, unless they are being stopped, or a part of the termination that is under way.
+func (p *podTable) dropLocked(since *container, which func(*container) bool) {
+	for _, c := range p.containers[:slices.Index(p.containers, since)] {
+		if c.result.Name == since.result.Name && c.run == nil && !c.isPartOf(p.current) && which(c) {
+			c.obsolete, c.startErr = true, nil
+		}
+	}
 }
 
 // nameLocked finds what is known of a container that a request names, or adds it. An
@@ -178,6 +187,7 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 	}
 	if c == nil || c.hasEnded() && !began.Equal(c.began) && !isBefore(began, c.endedAt) {
 		c = p.addLocked(pod, named.Name, named.ID)
+		p.dropLocked(c, (*container).isLost) // this is what it has started
 	}
 	if c.run == nil {
 		c.pod, c.began, c.unseen = pod, began, false
@@ -208,7 +218,7 @@ func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) [
 	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
 		isKnown := func(c *container) bool { // by Start
-			return c.result.Name == n.Name && (c.started || c.cancelStart != nil) && c.mayRun(pod)
+			return c.result.Name == n.Name && c.isOfStart() && c.mayRun(pod)
 		}
 		if n.ID == "" && !slices.ContainsFunc(p.containers, isKnown) {
 			chosen = append(chosen, unknownContainer(p, n.Name))
@@ -237,7 +247,7 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown
 	for spec, role := range specsOf(pod) {
 		runs := func(c Container) bool { return c.Name == spec.Name }
 		known := func(c *container) bool {
-			return c.started || c.cancelStart != nil || // where the pod goes on, one that has ended is started again
+			return c.isOfStart() || // where the pod goes on, one that has ended is started again
 				c.result.Name == spec.Name && c.result.ID != "" && (p.current != nil || c.mayRun(pod))
 		}
 		if role >= roleMain && !slices.ContainsFunc(running, runs) && !slices.ContainsFunc(p.containers, known) && !hasState(pod, spec.Name) {
