@@ -183,7 +183,7 @@ func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) 
 	return exited
 }
 
-// answerWithin is how long an [ExitWatcher] or an [EventRecorder] is waited for. One that
+// answerWithin is how long an [ExitWatcher] is waited for. One that
 // hangs must not cost a container its grace.
 const answerWithin = 2 * time.Second
 

@@ -26,6 +26,7 @@ type run struct {
 	inOrder  bool   // it stops in the order of its pod
 	hookOnly bool   // it has exited: only its hook is run
 	hook     preStop
+	events   []event // that are not recorded yet
 }
 
 // walk ends a container.
@@ -34,6 +35,7 @@ func (r *run) walk() {
 	if r.hookOnly {
 		r.preStopLocked()
 		r.awaitHookLocked()
+		r.awaitEventsLocked()
 	}
 	if r.hookOnly {
 		r.closeLocked()
@@ -41,6 +43,7 @@ func (r *run) walk() {
 	} else { // also where it was found running meanwhile, and its stop was asked for
 		r.endLocked(r.stopInTurnLocked())
 		r.awaitHookLocked()
+		r.awaitEventsLocked()
 		r.finishLocked()
 		r.settleLocked()
 	}
@@ -154,36 +157,54 @@ func (r *run) closeLocked() {
 // announceLocked records, once, the event that a container is about to be stopped. Container
 // IDs have no place in events, and become the name, as in the kubelet.
 func (r *run) announceLocked() {
-	told := r.told
-	r.told = true
-	if told || r.table.terminator.opts.Events == nil {
+	if r.told {
 		return
 	}
+	r.told = true
 	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
-	r.recordLocked(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
+	r.recordLocked(r.eventOf(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name)))
 }
 
-// recordLocked records an event on a container and waits for the recorder, which may be
-// slow, for a while, and for a moment at least where the grace is over.
-func (r *run) recordLocked(eventtype, reason, message string) {
-	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
-	moment, patience := time.Now().Add(abandonAfter), r.patience()
-	until := func() time.Time { return later(moment, patience()) }
-	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, until, nil)
+// event is one that is to be recorded.
+type event struct {
+	object                     runtime.Object
+	eventtype, reason, message string
 }
 
-// eventLocked calls the recorder, if there is one, and tells in recorded when that has
-// returned. What goes wrong is an error of the container's.
-func (r *run) eventLocked(object runtime.Object, eventtype, reason, message string) (recorded *bool) {
-	events := r.table.terminator.opts.Events
-	if events == nil {
-		none := true
-		return &none
+// eventOf is an event on the container.
+func (r *run) eventOf(eventtype, reason, message string) event {
+	return event{containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message}
+}
+
+// recordLocked has an event recorded, after those before it. The container goes on its way
+// meanwhile: a recorder that is slow, or hangs, costs it no grace.
+func (r *run) recordLocked(e event) {
+	if r.table.terminator.opts.Events == nil {
+		return
 	}
-	return r.spawnLocked(r.ctx, "event recorder", func() error {
-		events.Event(object, eventtype, reason, message)
+	if r.events = append(r.events, e); len(r.events) == 1 {
+		r.recordNextLocked()
+	}
+}
+
+func (r *run) recordNextLocked() {
+	e, events := r.events[0], r.table.terminator.opts.Events
+	r.spawnLocked(r.ctx, "event recorder", func() error {
+		events.Event(e.object, e.eventtype, e.reason, e.message)
 		return nil
-	}, r.noteLocked)
+	}, func(err error) {
+		r.noteLocked(err)
+		if r.events = r.events[1:]; len(r.events) > 0 {
+			r.recordNextLocked()
+		}
+	})
+}
+
+// awaitEventsLocked gives the recorder of a container that has ended a moment, so that its
+// events are there, as a rule, when its termination has ended.
+func (r *run) awaitEventsLocked() {
+	until := time.Now().Add(abandonAfter)
+	r.table.waitLocked(func() bool { return len(r.events) == 0 || r.table.closed }, func() time.Time { return until }, nil)
 }
 
 // logLocked logs about a container, without its table: a logger may block.

@@ -170,12 +170,12 @@ func (s *stop) giveUpAt() time.Time {
 }
 
 // tellLocked makes the first failure known: one log line for each container, one
-// event for all of a pod that fail at the same time, whose recorder is not waited for.
+// event for all of a pod that fail at the same time.
 func (s *stop) tellLocked() {
 	err := s.err
 	s.told = true
 	if s.table.failing++; s.table.failing == 1 {
-		s.eventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
+		s.recordLocked(event{s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err)})
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
 }

@@ -22,7 +22,8 @@ type Starter interface {
 	// has, once it runs. Plain init containers, sidecars and regular containers are
 	// started alike, one at a time for a pod and in the order of its spec. Neither
 	// argument may be changed or kept. When the pod is deleted meanwhile, ctx ends;
-	// a container that comes up all the same is stopped. An error fails the pod.
+	// a container that comes up all the same is stopped. An error fails the pod; after the end
+	// of ctx, one that wraps lifecycle.ErrContainerNotFound says that no container runs.
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
 }
 
