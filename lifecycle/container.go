@@ -166,7 +166,7 @@ func (c *container) noteLocked(err error) {
 
 // askExitLocked asks the [ExitWatcher] for what is closed when a container exits, and
 // waits a while for the answer. It is nil if nobody can tell.
-func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) {
+func (c *container) askExitLocked(ctx context.Context) <-chan struct{} {
 	exits, id := c.table.terminator.opts.Exits, c.result.ID
 	if exits == nil {
 		return nil
@@ -177,26 +177,21 @@ func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) 
 		return nil
 	}, c.noteLocked)
 	c.table.waitLocked(func() bool { return *answered || c.table.closed }, c.patience(), nil)
-	if *answered {
-		exited = watched
+	if !*answered {
+		return nil
 	}
-	return exited
+	return watched
 }
 
-// answerWithin is how long an [ExitWatcher] is waited for. One that
-// hangs must not cost a container its grace.
+// answerWithin is how long an [ExitWatcher] is waited for. One that hangs must not cost a
+// container its grace.
 const answerWithin = 2 * time.Second
 
-// patience is until when the answer to a call that begins now is waited for, and no longer
-// than the grace of the container.
+// patience is until when an answer to what is asked now is waited for, and no longer than
+// the grace of the container.
 func (c *container) patience() func() time.Time {
 	until := time.Now().Add(answerWithin)
-	return func() time.Time {
-		if c.deadline.since.IsZero() {
-			return until
-		}
-		return earlier(until, c.endOfGrace())
-	}
+	return func() time.Time { return earlier(until, c.endOfGrace()) }
 }
 
 // isClosed tells whether a channel is closed.

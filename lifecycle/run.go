@@ -26,7 +26,7 @@ type run struct {
 	inOrder  bool   // it stops in the order of its pod
 	hookOnly bool   // it has exited: only its hook is run
 	hook     preStop
-	events   []event // that are not recorded yet
+	events   []func() error // that record an event, and have not yet
 }
 
 // walk ends a container.
@@ -157,42 +157,33 @@ func (r *run) closeLocked() {
 // announceLocked records, once, the event that a container is about to be stopped. Container
 // IDs have no place in events, and become the name, as in the kubelet.
 func (r *run) announceLocked() {
-	if r.told {
+	told := r.told
+	r.told = true
+	if told || r.table.terminator.opts.Events == nil {
 		return
 	}
-	r.told = true
 	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
-	r.recordLocked(r.eventOf(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name)))
-}
-
-// event is one that is to be recorded.
-type event struct {
-	object                     runtime.Object
-	eventtype, reason, message string
-}
-
-// eventOf is an event on the container.
-func (r *run) eventOf(eventtype, reason, message string) event {
-	return event{containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message}
+	r.recordLocked(r.reference(), v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
 }
 
 // recordLocked has an event recorded, after those before it. The container goes on its way
 // meanwhile: a recorder that is slow, or hangs, costs it no grace.
-func (r *run) recordLocked(e event) {
-	if r.table.terminator.opts.Events == nil {
+func (r *run) recordLocked(object runtime.Object, eventtype, reason, message string) {
+	recorder := r.table.terminator.opts.Events
+	if recorder == nil {
 		return
 	}
-	if r.events = append(r.events, e); len(r.events) == 1 {
+	r.events = append(r.events, func() error {
+		recorder.Event(object, eventtype, reason, message)
+		return nil
+	})
+	if len(r.events) == 1 {
 		r.recordNextLocked()
 	}
 }
 
 func (r *run) recordNextLocked() {
-	e, events := r.events[0], r.table.terminator.opts.Events
-	r.spawnLocked(r.ctx, "event recorder", func() error {
-		events.Event(e.object, e.eventtype, e.reason, e.message)
-		return nil
-	}, func(err error) {
+	r.spawnLocked(r.ctx, "event recorder", r.events[0], func(err error) {
 		r.noteLocked(err)
 		if r.events = r.events[1:]; len(r.events) > 0 {
 			r.recordNextLocked()
@@ -223,6 +214,11 @@ func (tr *Terminator) record(ctx context.Context, object runtime.Object, pod *v1
 			return nil
 		}, func(error) {})
 	}
+}
+
+// reference refers to the container.
+func (r *run) reference() *v1.ObjectReference {
+	return containerReference(r.pod, r.role, r.result.Name)
 }
 
 // containerReference refers to a container within its pod, which an event on it is

@@ -33,7 +33,8 @@ func (h *signalHost) Connect(context.Context) (shutdown.Session, error) { return
 func (h *signalHost) Events() <-chan shutdown.Event                     { return h.events }
 func (h *signalHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
 func (h *signalHost) Inhibit(context.Context) (io.Closer, error)        { return closer(h.released), nil }
-func (h *signalHost) Close() error                                      { close(h.events); return nil }
+
+func (h *signalHost) Close() error { close(h.events); return nil }
 
 func (h *signalHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
 	return wish, nil
