@@ -151,7 +151,11 @@ func (s *stop) answeredLocked(number int, seconds int64, killAt time.Time, err e
 // giveUpAt is when the container cannot be helped. One that is asked for again long
 // after its deadline has as much time.
 func (s *stop) giveUpAt() time.Time {
-	return later(s.deadline.at(), s.began).Add(s.table.terminator.opts.GiveUp)
+	since := s.deadline.at()
+	if since.Before(s.began) {
+		since = s.began
+	}
+	return since.Add(s.table.terminator.opts.GiveUp)
 }
 
 // tellLocked makes the first failure known: one log line for each container, one
@@ -189,14 +193,6 @@ func (s *stop) settleLocked() {
 // earlier gives the earlier of two moments. A zero b is none.
 func earlier(a, b time.Time) time.Time {
 	if !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// later gives the later of two moments.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
 		return b
 	}
 	return a

@@ -77,7 +77,8 @@ func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-ch
 	}
 }
 
-// wake has everybody who waits look again, as time has gone by.
+// wake has everybody who waits look again, as time has gone by. A timer that calls it takes
+// less memory than one with a channel.
 func (p *podTable) wake() {
 	p.mu.Lock()
 	p.unlock()
