@@ -124,20 +124,22 @@ func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
 }
 
 // find gives the table of a pod as lock does, which may have been released when it is
-// locked.
+// locked. The new one is made before the mutex is taken, whether it is needed or not: who
+// allocates memory may have to help the garbage collector, while others wait.
 func (tr *Terminator) find(key types.UID, enter bool) *podTable {
-	s := tr.shardOf(key)
+	s, fresh := tr.shardOf(key), (*podTable)(nil)
+	if enter {
+		fresh = &podTable{terminator: tr}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pods[key]
-	if p != nil || !enter {
+	if p := s.pods[key]; p != nil || !enter {
 		return p
 	}
-	p = &podTable{terminator: tr, closed: tr.closed.Load()}
-	if !p.closed {
-		s.pods[key] = p
+	if fresh.closed = tr.closed.Load(); !fresh.closed {
+		s.pods[key] = fresh
 	}
-	return p
+	return fresh
 }
 
 // releaseLocked lets go of a table that has nothing in it any more.
