@@ -106,3 +106,20 @@ func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
 	})
 }
+
+// A terminator that is closed answers for pods that are new to it, and keeps nothing of
+// them: an agent that ends may be asked for pods without end.
+func TestNothingIsKeptOfAPodAfterClose(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		require.NoError(b, b.Close(b.Context()))
+		started := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "app", nil })
+		require.ErrorIs(b, started, lifecycle.AgentStopping)
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.Equal(b, lifecycle.LeftRunning, result.Outcome())
+		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.Zero(b, b.Tables())
+	})
+}

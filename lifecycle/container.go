@@ -55,9 +55,16 @@ func (c *container) mayRun(pod *v1.Pod) bool {
 	case c.result.Outcome != "":
 		return c.isToStop()
 	default:
-		return c.started && !hasExited(pod, c.result.ID, c.startBegan) || c.calls > 0 // by its postStart hook
+		return c.isOfStart() && !hasExited(pod, &c.result, c.startBegan) || c.calls > 0 // by its postStart hook
 	}
 }
+
+// isOfStart tells whether [Terminator.Start] has started a container, is about to, or may
+// have.
+func (c *container) isOfStart() bool { return c.started || c.cancelStart != nil || c.startErr != nil }
+
+// isLost tells whether a start has perhaps started a container whose ID nobody knows.
+func (c *container) isLost() bool { return c.startErr != nil && c.cancelStart == nil }
 
 // isPartOf tells whether a container is one of a termination's that is under way.
 func (c *container) isPartOf(t *Termination) bool {
@@ -105,14 +112,11 @@ func (c *container) beginLocked(ctx context.Context, pod *v1.Pod, until deadline
 
 // rest ends a goroutine that works for a container, and lets go of the table.
 func (c *container) rest() {
-	p, key := c.table, podKey(c.pod)
+	p := c.table
 	c.calls--
 	p.tidyLocked()
-	empty := p.current == nil && len(p.containers) == 0
+	p.releaseLocked(podKey(c.pod))
 	p.unlock()
-	if empty {
-		p.terminator.release(key)
-	}
 }
 
 // spawnLocked calls code of the embedder's for a container in a goroutine of its own,
@@ -162,7 +166,7 @@ func (c *container) noteLocked(err error) {
 
 // askExitLocked asks the [ExitWatcher] for what is closed when a container exits, and
 // waits a while for the answer. It is nil if nobody can tell.
-func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) {
+func (c *container) askExitLocked(ctx context.Context) <-chan struct{} {
 	exits, id := c.table.terminator.opts.Exits, c.result.ID
 	if exits == nil {
 		return nil
@@ -173,26 +177,21 @@ func (c *container) askExitLocked(ctx context.Context) (exited <-chan struct{}) 
 		return nil
 	}, c.noteLocked)
 	c.table.waitLocked(func() bool { return *answered || c.table.closed }, c.patience(), nil)
-	if *answered {
-		exited = watched
+	if !*answered {
+		return nil
 	}
-	return exited
+	return watched
 }
 
-// answerWithin is how long an [ExitWatcher] or an [EventRecorder] is waited for. One that
-// hangs must not cost a container its grace.
+// answerWithin is how long an [ExitWatcher] is waited for. One that hangs must not cost a
+// container its grace.
 const answerWithin = 2 * time.Second
 
-// patience is until when the answer to a call that begins now is waited for, and no longer
-// than the grace of the container.
+// patience is until when an answer to what is asked now is waited for, and no longer than
+// the grace of the container.
 func (c *container) patience() func() time.Time {
 	until := time.Now().Add(answerWithin)
-	return func() time.Time {
-		if c.deadline.since.IsZero() {
-			return until
-		}
-		return earlier(until, c.endOfGrace())
-	}
+	return func() time.Time { return earlier(until, c.endOfGrace()) }
 }
 
 // isClosed tells whether a channel is closed.

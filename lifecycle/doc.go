@@ -62,7 +62,8 @@
 //	a StopContainer with timeout 0 ends it         Forced
 //	GiveUp is over, and none has succeeded         RuntimeStuck (2)
 //	it was starting, and still is at the deadline  RuntimeStuck (2, 3)
-//	it was starting, and its start panics          RuntimeStuck
+//	its start panicked, or was cancelled and gave  RuntimeStuck (4)
+//	  neither the ID nor ErrContainerNotFound
 //	it was starting, and does not come up          NotFound
 //	nobody knows its ID, or whether it runs        RuntimeStuck
 //	Close                                          LeftRunning
@@ -90,6 +91,8 @@
 //
 // (3) If it comes up later, [Terminator.Start] stops it before it returns.
 //
+// (4) It may have started the container all the same.
+//
 // # Concurrency properties
 //
 // All methods may be called concurrently, by any number of callers for the same pod:
@@ -108,8 +111,10 @@
 //
 // A hook that hangs is cancelled at the deadline, and the stop does not wait until it
 // has returned; if it ignores its cancellation it is abandoned, counted, and named by
-// Close. An event recorder, or an [ExitWatcher], that hangs is waited for until a moment
-// after the deadline.
+// Close. An event recorder that hangs costs no grace: the events of a container are
+// recorded beside its way, one after the other, and waited for when it has ended, for a
+// second at most. An [ExitWatcher] that hangs is waited for 2 s, of which those of a sleep count
+// as slept.
 //
 // A runtime that fails or is silent costs a container no grace. One whose turn comes
 // after such a container is stopped at the deadline; its pod ends at the latest GiveUp

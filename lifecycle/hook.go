@@ -79,7 +79,7 @@ func (r *run) runHookLocked(handler *v1.LifecycleHandler, exited <-chan struct{}
 		r.logLocked(func(l klog.Logger) { l.V(1).Info("PreStop hook failed", "err", err) })
 		// What it said stays out of the event, which may be read by more people than a
 		// hook's output is meant for.
-		r.recordLocked(v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
+		r.recordLocked(r.reference(), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
 }
 

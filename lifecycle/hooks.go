@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
@@ -83,7 +84,7 @@ type handlerRunner struct {
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
 	if opts.HTTP == nil {
-		opts.HTTP = newHTTPClient(nil)
+		opts.HTTP = hookhttp.NewClient(nil)
 	}
 	if opts.PodIP == nil {
 		opts.PodIP = statusIP

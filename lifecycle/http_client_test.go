@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -19,12 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
 // clientHook runs an httpGet hook, with the package's client over dial, against
 // a host that only dial knows.
 func clientHook(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), scheme v1.URIScheme) error {
-	runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: newHTTPClient(dial)})
+	runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: hookhttp.NewClient(dial)})
 	action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80), Path: "/bye", Scheme: scheme}
 	_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action})
 	return err
@@ -115,7 +116,7 @@ func TestHookThatFailsTakesNoOtherWithIt(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}
 		}
-		runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: newHTTPClient(slow)})
+		runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: hookhttp.NewClient(slow)})
 		run := func(ctx context.Context) error {
 			action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80)}
 			_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action})
@@ -205,7 +206,7 @@ func TestRedirects(t *testing.T) {
 			asked = nil
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
 			require.NoError(t, err)
-			resp, err := newHTTPClient(nil).Do(req)
+			resp, err := hookhttp.NewClient(nil).Do(req)
 			require.Equal(t, tt.asked, asked)
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
@@ -216,19 +217,6 @@ func TestRedirects(t *testing.T) {
 			require.NoError(t, resp.Body.Close())
 		})
 	}
-}
-
-func TestRedirectToAnotherPortIsOnTheSameHost(t *testing.T) {
-	from, to := "http://pod.example:80/", "https://pod.example:443/bye"
-	require.NoError(t, onSameHost(requestOf(t, to), []*http.Request{requestOf(t, from)}))
-	require.ErrorIs(t, onSameHost(requestOf(t, "http://pod.example.org/"), []*http.Request{requestOf(t, from)}), http.ErrUseLastResponse)
-}
-
-func requestOf(t *testing.T, address string) *http.Request {
-	t.Helper()
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	return &http.Request{URL: u}
 }
 
 func TestErrorOfAClientNamesTheRequest(t *testing.T) {

@@ -145,15 +145,21 @@ func startOf(pod *v1.Pod, id string) time.Time {
 
 // hasExited tells whether a container whose start has begun at some time has exited by the
 // status of its pod. An end that the status dates earlier is that of another one which had
-// its ID: runtimes of processes use their names again.
-func hasExited(pod *v1.Pod, id string, began time.Time) bool {
+// its ID: runtimes of processes use their names again. One without an ID is known by its
+// name.
+func hasExited(pod *v1.Pod, c *ContainerResult, began time.Time) bool {
 	isSince := func(t *v1.ContainerStateTerminated) bool {
 		return t != nil && (t.FinishedAt.IsZero() || t.FinishedAt.After(began))
 	}
 	for s := range statusesOf(pod) {
 		now, before := s.State.Terminated, s.LastTerminationState.Terminated
-		if isSince(now) && (bareID(s.ContainerID) == id || bareID(now.ContainerID) == id) ||
-			isSince(before) && bareID(before.ContainerID) == id {
+		isIt := func(id string) bool {
+			if c.ID == "" {
+				return s.Name == c.Name
+			}
+			return bareID(id) == c.ID
+		}
+		if isSince(now) && (isIt(s.ContainerID) || isIt(now.ContainerID)) || isSince(before) && isIt(before.ContainerID) {
 			return true
 		}
 	}

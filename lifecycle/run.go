@@ -26,6 +26,7 @@ type run struct {
 	inOrder  bool   // it stops in the order of its pod
 	hookOnly bool   // it has exited: only its hook is run
 	hook     preStop
+	events   []func() error // that record an event, and have not yet
 }
 
 // walk ends a container.
@@ -34,6 +35,7 @@ func (r *run) walk() {
 	if r.hookOnly {
 		r.preStopLocked()
 		r.awaitHookLocked()
+		r.awaitEventsLocked()
 	}
 	if r.hookOnly {
 		r.closeLocked()
@@ -41,6 +43,7 @@ func (r *run) walk() {
 	} else { // also where it was found running meanwhile, and its stop was asked for
 		r.endLocked(r.stopInTurnLocked())
 		r.awaitHookLocked()
+		r.awaitEventsLocked()
 		r.finishLocked()
 		r.settleLocked()
 	}
@@ -160,30 +163,39 @@ func (r *run) announceLocked() {
 		return
 	}
 	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
-	r.recordLocked(v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
+	r.recordLocked(r.reference(), v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
 }
 
-// recordLocked records an event on a container and waits for the recorder, which may be
-// slow, for a while, and for a moment at least where the grace is over.
-func (r *run) recordLocked(eventtype, reason, message string) {
-	recorded := r.eventLocked(containerReference(r.pod, r.role, r.result.Name), eventtype, reason, message)
-	moment, patience := time.Now().Add(abandonAfter), r.patience()
-	until := func() time.Time { return later(moment, patience()) }
-	r.table.waitLocked(func() bool { return *recorded || r.table.closed }, until, nil)
-}
-
-// eventLocked calls the recorder, if there is one, and tells in recorded when that has
-// returned. What goes wrong is an error of the container's.
-func (r *run) eventLocked(object runtime.Object, eventtype, reason, message string) (recorded *bool) {
-	events := r.table.terminator.opts.Events
-	if events == nil {
-		none := true
-		return &none
+// recordLocked has an event recorded, after those before it. The container goes on its way
+// meanwhile: a recorder that is slow, or hangs, costs it no grace.
+func (r *run) recordLocked(object runtime.Object, eventtype, reason, message string) {
+	recorder := r.table.terminator.opts.Events
+	if recorder == nil {
+		return
 	}
-	return r.spawnLocked(r.ctx, "event recorder", func() error {
-		events.Event(object, eventtype, reason, message)
+	r.events = append(r.events, func() error {
+		recorder.Event(object, eventtype, reason, message)
 		return nil
-	}, r.noteLocked)
+	})
+	if len(r.events) == 1 {
+		r.recordNextLocked()
+	}
+}
+
+func (r *run) recordNextLocked() {
+	r.spawnLocked(r.ctx, "event recorder", r.events[0], func(err error) {
+		r.noteLocked(err)
+		if r.events = r.events[1:]; len(r.events) > 0 {
+			r.recordNextLocked()
+		}
+	})
+}
+
+// awaitEventsLocked gives the recorder of a container that has ended a moment, so that its
+// events are there, as a rule, when its termination has ended.
+func (r *run) awaitEventsLocked() {
+	until := time.Now().Add(abandonAfter)
+	r.table.waitLocked(func() bool { return len(r.events) == 0 || r.table.closed }, func() time.Time { return until }, nil)
 }
 
 // logLocked logs about a container, without its table: a logger may block.
@@ -202,6 +214,11 @@ func (tr *Terminator) record(ctx context.Context, object runtime.Object, pod *v1
 			return nil
 		}, func(error) {})
 	}
+}
+
+// reference refers to the container.
+func (r *run) reference() *v1.ObjectReference {
+	return containerReference(r.pod, r.role, r.result.Name)
 }
 
 // containerReference refers to a container within its pod, which an event on it is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,7 +26,13 @@ var (
 // Start runs start, the agent's own start of one container, in the caller's
 // goroutine, and closes the gap between asking whether a pod is being terminated
 // and starting (k/k#125050): start gives the ID of the container that it has started,
-// which must not be "".
+// which must not be "". A start that fails after its context has ended may have started
+// its container all the same, as a request that is cancelled does: it gives the ID with its
+// error, so that the container is stopped with its pod, or an error that wraps
+// [ErrContainerNotFound] if it knows that none runs. With neither, and if it panics, it is
+// not known whether the container runs, and the pod is [RuntimeStuck] when it is
+// terminated, unless Start has started the container since, or the request or the pod's
+// status then says what became of it. A start that fails otherwise has started nothing.
 //
 // Once the termination of the pod has begun, Start gives an error that wraps
 // [ErrTerminating] and start is not run, or, if it runs, its context ends with that
@@ -37,8 +42,7 @@ var (
 // place of the old one, and the context ends when its turn to stop has come.
 //
 // After [Terminator.Close] nothing is started, and the error wraps [AgentStopping].
-// An error of start is wrapped; one that panics has an error, too, and whether its
-// container runs is then not known.
+// An error of start is wrapped; one that panics has an error, too.
 func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) (id string, err error)) error {
 	if pod == nil {
 		return fmt.Errorf("failed to start container %q: %w", name, errNoPod)
@@ -53,7 +57,7 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 			if id, err = start(ctx); err == nil && id == "" {
 				return errNoID
 			}
-			unknown = false
+			unknown = err != nil && ctx.Err() != nil && !errors.Is(err, ErrContainerNotFound)
 			return err
 		}, func(failed error) { err = c.startReturned(ctx, id, failed, unknown) })
 	}
@@ -95,23 +99,22 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	late := c.hasEnded()
 	restarted := c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)
 	stopping := c.run != nil && !restarted || late
+	mayRun := err == nil || unknown && id != ""
 	switch {
-	case err == nil:
+	case mayRun:
 		c.result.ID, c.started, c.obsolete, c.startErr = id, true, false, nil
-		for _, other := range p.containers[:slices.Index(p.containers, c)] { // of the same name, from before
-			superseded := other.result.Name == c.result.Name && other.run == nil && other.cancelStart == nil && !other.isPartOf(p.current)
-			other.obsolete = other.obsolete || superseded
-		}
-	case c.run == nil:
-		c.obsolete = true
+		p.dropLocked(c, func(other *container) bool { return other.cancelStart == nil })
 	case unknown:
 		c.startErr = err
+		p.dropLocked(c, (*container).isLost)
+	case c.run == nil:
+		c.obsolete = true
 	}
-	if late && err == nil {
+	if late && mayRun {
 		c.hooked, c.deadline = true, deadline{}
 		c.beginLocked(context.WithoutCancel(ctx), c.pod, grant(0), &run{})
 		p.waitLocked(func() bool { return c.run == nil }, nil, nil)
-		err = resultOf(c.result).Err()
+		err = errors.Join(err, resultOf(c.result).Err())
 	}
 	if stopping {
 		return errors.Join(ErrTerminating, err)

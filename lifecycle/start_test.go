@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,27 +75,42 @@ func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 }
 
 func TestAStartHearsOfTheTermination(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("late")
-		var cause error
-		var wg sync.WaitGroup
-		var err error
-		wg.Go(func() {
-			err = b.Start(b.Context(), b.pod, "late", func(ctx context.Context) (string, error) {
-				<-ctx.Done()
-				cause = context.Cause(ctx)
-				return "", errors.New("pull cancelled")
+	cancelled := errors.New("pull cancelled")
+	for name, test := range map[string]struct {
+		id   string
+		err  error
+		want lifecycle.Outcome
+	}{
+		"and knows that nothing runs":    {"", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, cancelled), lifecycle.NotFound},
+		"and does not know whether":      {"", cancelled, lifecycle.RuntimeStuck},
+		"and knows what it may have run": {"late", cancelled, lifecycle.Graceful},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.declare("late")
+				var cause error
+				var wg sync.WaitGroup
+				var err error
+				wg.Go(func() {
+					err = b.Start(b.Context(), b.pod, "late", func(ctx context.Context) (string, error) {
+						<-ctx.Done()
+						cause = context.Cause(ctx)
+						b.rt.Start("late", lifecycletest.Script{})
+						return test.id, test.err
+					})
+				})
+				synctest.Wait()
+				result, _ := b.KillPod(b.Context(), b.pod, lifecycle.Request{}) // its error is in the outcome
+				wg.Wait()
+				require.Equal(b, lifecycle.ErrTerminating, cause)
+				require.ErrorIs(b, err, lifecycle.ErrTerminating)
+				require.ErrorIs(b, err, cancelled)
+				require.Equal(b, test.want, result.Outcome())
+				require.Len(b, b.rt.Exits(), len(test.id)/len("late"))
+				require.Zero(b, b.at())
 			})
 		})
-		synctest.Wait()
-		result := b.kill()
-		wg.Wait()
-		require.Equal(b, lifecycle.ErrTerminating, cause)
-		require.ErrorIs(b, err, lifecycle.ErrTerminating)
-		require.ErrorContains(b, err, "pull cancelled")
-		require.Equal(b, lifecycle.NotFound, result.Outcome())
-		require.Zero(b, b.at())
-	})
+	}
 }
 
 func TestAContainerThatComesUpTooLateIsStoppedByItsStart(t *testing.T) {

@@ -18,32 +18,22 @@ const (
 	slowestRetry = time.Second
 )
 
-// stop asks the runtime to end one container, until it has, or is given up.
+// stop asks the runtime to end one container, until it has, or is given up. Each
+// StopContainer kills the container earlier than those before it, which stay in flight and
+// may still succeed.
 type stop struct {
 	*run
 
 	began    time.Time
-	last     stopCall      // the last call
-	counted  bool          // it is counted on: it has neither failed nor is it silent
-	seen     deadline      // for which it was enough
-	due      time.Time     // when the next one may be made after a failure
-	retry    time.Duration // how long after the next failure
-	patience time.Duration // how long past its timeout the next call may be silent
-	silent   bool          // one was silent
-	forced   bool          // one had a timeout of 0
+	asked    int       // calls so far
+	failed   bool      // the last one is counted on no longer: it has failed, or is silent
+	killAt   time.Time // when the runtime is to have killed the container, by the last one
+	silent   bool      // one was silent
+	forced   bool      // one had a timeout of 0
 	failures int
 	told     bool  // of the first one
 	err      error // the last one
 	outcome  Outcome
-}
-
-// stopCall is one StopContainer. Each kills the container earlier than those before it,
-// which stay in flight and may still succeed.
-type stopCall struct {
-	number   int
-	timeout  int64
-	killAt   time.Time // when the runtime is to have killed the container
-	silentAt time.Time // when it is counted on no longer
 }
 
 // stopError is why a container did not end as it should. It is put into words only
@@ -63,16 +53,25 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // stopLocked stops a container.
 func (r *run) stopLocked() (Outcome, error) {
-	s := &stop{run: r, began: time.Now(), retry: firstRetry, patience: r.table.terminator.opts.StopSlack}
+	s := &stop{run: r, began: time.Now(), failed: true}
+	retry, patience := firstRetry, r.table.terminator.opts.StopSlack
 	r.result.Phase = PhaseStopping
-	for s.proceedLocked(); s.outcome == ""; s.proceedLocked() {
-		failures := s.failures
-		if failures > 0 && !s.told {
+	for s.outcome == "" {
+		s.askLocked()
+		seen := r.deadline
+		s.awaitLocked(func() bool { return s.failed || seen != r.deadline }, s.killAt.Add(patience))
+		switch {
+		case s.outcome != "":
+		case s.failed:
 			s.tellLocked()
+			s.awaitLocked(func() bool { return false }, time.Now().Add(retry))
+			retry = min(2*retry, slowestRetry)
+		case seen == r.deadline:
+			s.failed, s.silent = true, true
+			s.noteSilenceLocked()
+			s.tellLocked()
+			patience = 2 * min(patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
 		}
-		r.table.waitLocked(func() bool {
-			return s.outcome != "" || s.failures != failures || s.seen != r.deadline || r.table.closed
-		}, s.next, nil)
 	}
 	r.result.Stopping = time.Since(s.began)
 	if s.failures > 0 {
@@ -81,58 +80,55 @@ func (r *run) stopLocked() (Outcome, error) {
 	return s.outcome, s.err
 }
 
-// proceedLocked asks the runtime if what was asked of it is not enough, and gives up.
-func (s *stop) proceedLocked() {
-	now := time.Now()
-	isStuck := !now.Before(s.giveUpAt())
+// awaitLocked waits until ready, or some time. The container may end meanwhile; it is left
+// when the agent stops, and given up when it is time for that.
+func (s *stop) awaitLocked(ready func() bool, until time.Time) {
+	s.table.waitLocked(func() bool { return s.outcome != "" || s.table.closed || ready() },
+		func() time.Time { return earlier(until, s.giveUpAt()) }, nil)
 	switch {
 	case s.outcome != "":
-		return
 	case s.table.closed:
 		s.outcome = LeftRunning
-		return
-	case s.counted && !now.Before(s.last.silentAt), isStuck && s.err == nil:
-		s.silent, s.counted = true, false
-		s.patience = 2 * min(s.patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
-		s.failures++
-		s.err = fmt.Errorf("StopContainer was silent for %v", now.Sub(s.began))
-	}
-	switch {
-	case isStuck:
+	case !time.Now().Before(s.giveUpAt()):
+		if s.err == nil {
+			s.noteSilenceLocked()
+		}
 		s.outcome = RuntimeStuck
-	case !s.counted && !now.Before(s.due), s.counted && s.seen != s.deadline:
-		s.askLocked(now)
 	}
-	s.seen = s.deadline
+}
+
+// noteSilenceLocked takes the silence of a call for a failure.
+func (s *stop) noteSilenceLocked() {
+	s.failures++
+	s.err = fmt.Errorf("StopContainer was silent for %v", time.Since(s.began))
 }
 
 // askLocked calls StopContainer, beside calls that have not been answered, unless the
 // last of those kills the container in time.
-func (s *stop) askLocked(now time.Time) {
+func (s *stop) askLocked() {
 	seconds := s.deadline.left()
 	if s.silent {
 		seconds = 0
 	}
-	killAt := now.Add(graceperiod.Duration(seconds))
-	if s.counted && !killAt.Before(s.last.killAt) {
+	killAt := time.Now().Add(graceperiod.Duration(seconds))
+	if s.table.closed || !s.failed && !killAt.Before(s.killAt) {
 		return
 	}
-	s.last = stopCall{number: s.last.number + 1, timeout: seconds, killAt: killAt, silentAt: killAt.Add(s.patience)}
-	s.counted, s.forced = true, s.forced || seconds == 0
-	call, ctx, id, runtime := s.last, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
+	s.asked++
+	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
+	number, ctx, id, runtime := s.asked, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
 	s.spawnLocked(ctx, "runtime", func() error {
 		return runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) { s.answeredLocked(call, err) })
+	}, func(err error) { s.answeredLocked(number, seconds, killAt, err) })
 }
 
 // answeredLocked takes the answer of a call: the first success ends all of them, a
 // failure of the last one is followed by another call. The runtime does not say whether
 // it had to kill, but it does so when its timeout is over: a stop that lasted that long
 // is taken for a kill.
-func (s *stop) answeredLocked(call stopCall, err error) {
-	killAt := call.killAt
-	if s.counted {
-		killAt = earlier(killAt, s.last.killAt)
+func (s *stop) answeredLocked(number int, seconds int64, killAt time.Time, err error) {
+	if !s.failed {
+		killAt = earlier(killAt, s.killAt)
 	}
 	switch {
 	case s.outcome != "" || s.table.closed:
@@ -147,35 +143,31 @@ func (s *stop) answeredLocked(call stopCall, err error) {
 		s.outcome = NotFound
 	default:
 		s.failures++
-		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", call.timeout, err)
-		if s.counted && call.number == s.last.number {
-			s.counted, s.due = false, time.Now().Add(s.retry)
-			s.retry = min(2*s.retry, slowestRetry)
-		}
+		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", seconds, err)
+		s.failed = s.failed || number == s.asked
 	}
-}
-
-// next is when there is something to do if nothing is heard until then.
-func (s *stop) next() time.Time {
-	if s.counted {
-		return earlier(s.last.silentAt, s.giveUpAt())
-	}
-	return earlier(s.due, s.giveUpAt())
 }
 
 // giveUpAt is when the container cannot be helped. One that is asked for again long
 // after its deadline has as much time.
 func (s *stop) giveUpAt() time.Time {
-	return later(s.deadline.at(), s.began).Add(s.table.terminator.opts.GiveUp)
+	since := s.deadline.at()
+	if since.Before(s.began) {
+		since = s.began
+	}
+	return since.Add(s.table.terminator.opts.GiveUp)
 }
 
 // tellLocked makes the first failure known: one log line for each container, one
-// event for all of a pod that fail at the same time, whose recorder is not waited for.
+// event for all of a pod that fail at the same time.
 func (s *stop) tellLocked() {
+	if s.told {
+		return
+	}
 	err := s.err
 	s.told = true
 	if s.table.failing++; s.table.failing == 1 {
-		s.eventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
+		s.recordLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
 }
@@ -185,11 +177,10 @@ func (s *stop) settleLocked() {
 	if s.told {
 		s.table.failing--
 	}
-	switch err := s.err; s.outcome {
-	case LeftRunning:
-	case RuntimeStuck:
+	switch err := s.err; {
+	case s.outcome == RuntimeStuck:
 		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
-	default:
+	case s.told && s.outcome != LeftRunning:
 		s.logLocked(func(l klog.Logger) {
 			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
 		})
@@ -199,17 +190,9 @@ func (s *stop) settleLocked() {
 	}
 }
 
-// earlier gives the earlier of two moments.
+// earlier gives the earlier of two moments. A zero b is none.
 func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// later gives the later of two moments.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
+	if !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

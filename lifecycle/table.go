@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ type podTable struct {
 	changed    chan struct{} // closed when something has changed; nil: nobody waits
 	failing    int32         // containers whose StopContainer fails
 	closed     bool          // the agent stops
+	released   bool          // the terminator does not know it any more
 }
 
 // wakeLocked has everybody who waits look again.
@@ -75,7 +77,8 @@ func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-ch
 	}
 }
 
-// wake has everybody who waits look again, as time has gone by.
+// wake has everybody who waits look again, as time has gone by. A timer that calls it takes
+// less memory than one with a channel.
 func (p *podTable) wake() {
 	p.mu.Lock()
 	p.unlock()
@@ -90,45 +93,88 @@ func podKey(pod *v1.Pod) types.UID {
 	return types.UID(pod.Namespace + "/" + pod.Name)
 }
 
-// lock gives the table of a pod, locked. It is nil for a pod of which nothing is known,
-// unless there is something to be entered.
-func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	p := tr.pods[key]
-	if p == nil && enter {
-		p = &podTable{terminator: tr, closed: tr.closed}
-		tr.pods[key] = p
-	}
-	if p != nil {
-		p.mu.Lock()
-	}
-	return p
+// shard is a part of the pods that a terminator knows. One mutex for all of them would
+// have the pods of a node, when they are killed at once, queue for it longer than all
+// else takes.
+type shard struct {
+	mu   sync.Mutex // never held while anything blocks; may be taken with a table's held
+	pods map[types.UID]*podTable
 }
 
-// release lets go of a table that has nothing in it any more.
-func (tr *Terminator) release(key types.UID) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	if p := tr.pods[key]; p != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.current == nil && len(p.containers) == 0 {
-			delete(tr.pods, key)
+// shardOf finds the part that a pod belongs to.
+func (tr *Terminator) shardOf(key types.UID) *shard {
+	return &tr.shards[maphash.String(tr.seed, string(key))%uint64(len(tr.shards))]
+}
+
+// lock gives the table of a pod, locked. It is nil for a pod of which nothing is known,
+// unless there is something to be entered. A terminator that is closed keeps no table of
+// a pod that is new to it.
+func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
+	for {
+		p := tr.find(key, enter)
+		if p == nil {
+			return nil
 		}
+		p.mu.Lock()
+		if !p.released {
+			return p
+		}
+		p.mu.Unlock()
+	}
+}
+
+// find gives the table of a pod as lock does, which may have been released when it is
+// locked. The new one is made before the mutex is taken, whether it is needed or not: who
+// allocates memory may have to help the garbage collector, while others wait.
+func (tr *Terminator) find(key types.UID, enter bool) *podTable {
+	s, fresh := tr.shardOf(key), (*podTable)(nil)
+	if enter {
+		fresh = &podTable{terminator: tr}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.pods[key]; p != nil || !enter {
+		return p
+	}
+	if fresh.closed = tr.closed.Load(); !fresh.closed {
+		s.pods[key] = fresh
+	}
+	return fresh
+}
+
+// releaseLocked lets go of a table that has nothing in it any more.
+func (p *podTable) releaseLocked(key types.UID) {
+	if p.current != nil || len(p.containers) > 0 || p.released {
+		return
+	}
+	p.released = true
+	s := p.terminator.shardOf(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pods[key] == p { // else the terminator was closed before it could know it
+		delete(s.pods, key)
 	}
 }
 
 // addLocked puts a container into the table. Those of the same name that have ended
 // before leave it.
 func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
-	for _, c := range p.containers {
-		isOver := c.run == nil && (c.result.Outcome != "" || c.hooked && !c.started) // the hook was run on its exit
-		c.obsolete = c.obsolete || c.result.Name == name && c.result.ID != id && isOver && !c.isPartOf(p.current)
-	}
 	c := &container{table: p, pod: pod, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)
+	p.dropLocked(c, func(other *container) bool {
+		return other.result.ID != id && (other.result.Outcome != "" || other.hooked && !other.started) // the hook was run on its exit
+	})
 	return c
+}
+
+// dropLocked has containers leave the table that were entered before another one of their
+// name, unless they are being stopped, or a part of the termination that is under way.
+func (p *podTable) dropLocked(since *container, which func(*container) bool) {
+	for _, c := range p.containers[:slices.Index(p.containers, since)] {
+		if c.result.Name == since.result.Name && c.run == nil && !c.isPartOf(p.current) && which(c) {
+			c.obsolete, c.startErr = true, nil
+		}
+	}
 }
 
 // nameLocked finds what is known of a container that a request names, or adds it. An
@@ -144,6 +190,7 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 	}
 	if c == nil || c.hasEnded() && !began.Equal(c.began) && !isBefore(began, c.endedAt) {
 		c = p.addLocked(pod, named.Name, named.ID)
+		p.dropLocked(c, (*container).isLost) // this is what it has started
 	}
 	if c.run == nil {
 		c.pod, c.began, c.unseen = pod, began, false
@@ -174,7 +221,7 @@ func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) [
 	chosen := make([]*container, 0, max(len(named), len(p.containers)))
 	for _, n := range named {
 		isKnown := func(c *container) bool { // by Start
-			return c.result.Name == n.Name && (c.started || c.cancelStart != nil) && c.mayRun(pod)
+			return c.result.Name == n.Name && c.isOfStart() && c.mayRun(pod)
 		}
 		if n.ID == "" && !slices.ContainsFunc(p.containers, isKnown) {
 			chosen = append(chosen, unknownContainer(p, n.Name))
@@ -203,7 +250,7 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown
 	for spec, role := range specsOf(pod) {
 		runs := func(c Container) bool { return c.Name == spec.Name }
 		known := func(c *container) bool {
-			return c.started || c.cancelStart != nil || // where the pod goes on, one that has ended is started again
+			return c.isOfStart() || // where the pod goes on, one that has ended is started again
 				c.result.Name == spec.Name && c.result.ID != "" && (p.current != nil || c.mayRun(pod))
 		}
 		if role >= roleMain && !slices.ContainsFunc(running, runs) && !slices.ContainsFunc(p.containers, known) && !hasState(pod, spec.Name) {

@@ -39,7 +39,8 @@ func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Reques
 	defer p.tidyLocked()
 	switch t := p.current; {
 	case t == nil:
-		p.beginLocked(ctx, pod, req, p.chooseLocked(pod, named, req.Containers == nil))
+		chosen := p.chooseLocked(pod, named, req.Containers == nil)
+		p.beginLocked(ctx, pod, req, graceOf(pod, req), chosen).takeLocked(chosen)
 	case t.active != nil:
 		t.joinLocked(pod, req)
 		t.takeLocked(p.chooseLocked(pod, named, req.Containers == nil))
@@ -49,18 +50,19 @@ func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Reques
 	return p.current
 }
 
-// beginLocked begins a termination with a grace of its own.
-func (p *podTable) beginLocked(ctx context.Context, pod *v1.Pod, req *Request, chosen []*container) {
-	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	p.current = &Termination{table: p, deadline: grant(seconds), active: newActive(ctx, pod, req, chosen)}
-	p.current.takeLocked(chosen)
-}
-
-func newActive(ctx context.Context, pod *v1.Pod, req *Request, containers []*container) *active {
-	return &active{
+// beginLocked begins a termination that is about some containers.
+func (p *podTable) beginLocked(ctx context.Context, pod *v1.Pod, req *Request, until deadline, containers []*container) *Termination {
+	p.current = &Termination{table: p, deadline: until, active: &active{
 		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
 		began: time.Now(), containers: containers, done: make(chan struct{}),
-	}
+	}}
+	return p.current
+}
+
+// graceOf is the deadline of a termination that begins now.
+func graceOf(pod *v1.Pod, req *Request) deadline {
+	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
+	return grant(seconds)
 }
 
 // beginAgainLocked goes on where a termination has ended, if there is something to do or
@@ -79,12 +81,13 @@ func (p *podTable) beginAgainLocked(ctx context.Context, pod *v1.Pod, req *Reque
 	switch {
 	case !old.isStuck() && !slices.ContainsFunc(chosen, isNews):
 	case slices.ContainsFunc(chosen, startedSince):
-		p.beginLocked(ctx, pod, req, slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) }))
+		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isNews(c) })
+		p.beginLocked(ctx, pod, req, graceOf(pod, req), chosen).takeLocked(chosen)
 	default:
 		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() || c.result.ID == "" })
-		p.current = &Termination{table: p, deadline: old.deadline, active: newActive(ctx, pod, req, ended)}
-		p.current.joinLocked(pod, req)
-		p.current.takeLocked(chosen)
+		t := p.beginLocked(ctx, pod, req, old.deadline, ended)
+		t.joinLocked(pod, req)
+		t.takeLocked(chosen)
 	}
 }
 

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -80,9 +81,9 @@ type Terminator struct {
 	own    *handlerRunner // the runner, nil if it is another's
 	sleeps bool           // PodLifecycleSleepAction is on
 
-	mu     sync.Mutex // never held while anything blocks; may be held to take a table's
-	closed bool
-	pods   map[types.UID]*podTable
+	closed atomic.Bool
+	seed   maphash.Seed
+	shards [64]shard
 }
 
 // NewTerminator makes a terminator. It starts nothing. All that is wrong with
@@ -100,11 +101,15 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 		})
 	}
 	own, _ := opts.Hooks.(*handlerRunner)
-	return &Terminator{
+	tr := &Terminator{
 		opts: opts, own: own,
 		sleeps: features.Enabled(opts.Gates, PodLifecycleSleepAction),
-		pods:   map[types.UID]*podTable{},
-	}, nil
+		seed:   maphash.MakeSeed(),
+	}
+	for i := range tr.shards {
+		tr.shards[i].pods = map[types.UID]*podTable{}
+	}
+	return tr, nil
 }
 
 // validate tells all that is wrong.
@@ -201,8 +206,8 @@ func (tr *Terminator) Forget(uid types.UID) {
 			c.obsolete = true
 		}
 		p.tidyLocked()
+		p.releaseLocked(uid)
 		p.mu.Unlock()
-		tr.release(uid)
 	}
 }
 
@@ -236,10 +241,14 @@ func (e *StillRunningError) Unwrap() error { return e.Cause }
 // error is a [*StillRunningError] that names the containers whose hook or
 // StopContainer ignores its cancellation. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	tr.mu.Lock()
-	tr.closed = true
-	tables := slices.Collect(maps.Values(tr.pods))
-	tr.mu.Unlock()
+	tr.closed.Store(true)
+	var tables []*podTable
+	for i := range tr.shards {
+		s := &tr.shards[i]
+		s.mu.Lock()
+		tables = slices.AppendSeq(tables, maps.Values(s.pods))
+		s.mu.Unlock()
+	}
 	for _, p := range tables {
 		p.leave()
 	}

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
@@ -33,6 +34,23 @@ type hung chan struct{}
 func (h hung) Exited(string) <-chan struct{} { <-h; return nil }
 
 func (h hung) Event(apiruntime.Object, string, string, string) { <-h }
+
+// A recorder that hangs costs no grace, however many events there are: a hook that fails at
+// once is followed by the stop at once.
+func TestARecorderThatHangsAndAHookThatFails(t *testing.T) {
+	let := make(hung)
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+			return nil, lifecycletest.ErrScripted
+		}})
+		result := b.kill()
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
+		b.requireStop("app", 30, 0)
+		require.Equal(b, time.Second, b.at(), "the events are waited for, once the container has ended")
+		close(let)
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+}
 
 // An exit watcher or a recorder that hangs costs a container next to nothing of its grace.
 func TestWhatHangsCostsNoGrace(t *testing.T) {

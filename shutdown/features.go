@@ -17,11 +17,9 @@ const (
 	GracefulNodeShutdownBasedOnPodPriority = features.GracefulNodeShutdownBasedOnPodPriority
 )
 
-// FeatureGate answers whether a feature is on; a fork's DefaultFeatureGate is
-// one. Where one is taken, nil means the default of every gate.
-type FeatureGate interface {
-	Enabled(key featuregate.Feature) bool
-}
+// FeatureGate answers whether a feature is on, with Enabled(featuregate.Feature) bool; a
+// fork's DefaultFeatureGate is one. Where one is taken, nil means the default of every gate.
+type FeatureGate = features.Gate
 
 // AddFeatureGates adds the gates of this package to gate, except those that it
 // has already. It must be called before the gate's AddFlag, which closes it.

@@ -29,13 +29,14 @@ const (
 // besides the standard library. A package that is not listed fails the test.
 func allowed() map[string][]string {
 	return map[string][]string{
-		"graceperiod":             {api, machine},
-		"metrics":                 {prom},
-		"lifecycle":               {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features"},
-		"lifecycle/stopsignal":    {api},
-		"lifecycle/lifecycletest": {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
-		"shutdown/plan":           {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
+		"graceperiod":                 {api, machine},
+		"metrics":                     {prom},
+		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/lifecycle/internal/hookhttp"},
+		"lifecycle/internal/hookhttp": {api, machine, klog},
+		"lifecycle/stopsignal":        {api},
+		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
+		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
+		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		// The parts of the drain: none of them knows the drain, the manager or the timetable.
 		"shutdown/internal/call":      {klog},
 		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
@@ -66,7 +67,8 @@ func allowed() map[string][]string {
 
 // fixture tells whether a package only serves the tests of its neighbours.
 func fixture(path string) bool {
-	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/") && !strings.HasPrefix(path, parts)
+	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/") &&
+		!strings.HasPrefix(path, parts) && !strings.HasPrefix(path, module+"/lifecycle/internal/")
 }
 
 func load(t *testing.T, goos string) deptest.Graph {

@@ -3,6 +3,7 @@ package lifecycletest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -78,7 +79,8 @@ func (r *Runtime) Start(id string, s Script) {
 // StartContainer runs a container as its script says that it is started: after
 // [Script.StartTakes], or not at all. It gives the ID, as a function for
 // [lifecycle.Terminator.Start] does. A start whose context ends, or that fails, leaves no
-// container.
+// container; the error of one whose context ends says so, and wraps
+// [lifecycle.ErrContainerNotFound].
 func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
 	ended := ctx.Done()
 	if s.StartDeaf {
@@ -89,7 +91,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (stri
 	select {
 	case <-takes.C:
 	case <-ended:
-		return "", context.Cause(ctx)
+		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
 	}
 	if s.StartErr != nil {
 		return "", s.StartErr

@@ -1,0 +1,119 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// lose starts a declared container by a function that panics once the container runs.
+func (b *bed) lose(name, id string) {
+	b.Helper()
+	err := b.Start(b.quiet(), b.pod, name, func(context.Context) (string, error) {
+		b.rt.Start(id, lifecycletest.Script{})
+		panic("boom")
+	})
+	require.ErrorContains(b, err, "the start panicked: boom")
+}
+
+// A start that does not return has perhaps started its container, also where its pod's
+// termination begins later.
+func TestAStartThatDidNotReturnIsRemembered(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.declare("web")
+		b.lose("app", "app")
+		b.lose("app", "app")
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom")
+		require.Len(b, result.Containers, 1)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Empty(b, b.rt.Stops())
+
+		b.rt.Exit("app")
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome(), "by the status it waits to be started")
+	})
+}
+
+// What a start may have started is settled by whoever knows better.
+func TestWhatAStartThatDidNotReturnHasStarted(t *testing.T) {
+	for name, test := range map[string]struct {
+		later func(*bed)
+		stops int
+	}{
+		"it runs by the status": {func(b *bed) {
+			b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{
+				Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+			}
+		}, 1},
+		"it has exited by the status": {func(b *bed) {
+			b.rt.Exit("app")
+			b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{
+				Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(time.Now().Add(time.Second))},
+			}
+		}, 0},
+		"another was started": {func(b *bed) {
+			b.rt.Exit("app")
+			require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.declare("app")
+				b.lose("app", "app")
+				test.later(b)
+				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+				require.Len(b, b.rt.Stops(), test.stops)
+				<-b.rt.Exited("app")
+			})
+		})
+	}
+}
+
+// A status from before the start does not say what it has started.
+func TestAnOldStatusDoesNotSettleAStart(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{
+			Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+		}
+		b.rt.Exit("app")
+		b.lose("app", "app-2")
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+	})
+}
+
+// A start that its caller has cancelled may have reached the runtime.
+func TestAStartThatItsCallerCancels(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		ctx, cancel := context.WithCancel(b.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := b.Start(ctx, b.pod, "app", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				b.rt.Start("app", lifecycletest.Script{})
+				return "", ctx.Err()
+			})
+			require.ErrorIs(b, err, context.Canceled)
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, context.Canceled)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+	})
+}

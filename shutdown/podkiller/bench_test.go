@@ -1,0 +1,136 @@
+package podkiller_test
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// obedient is a runtime whose containers end when they are told.
+var obedient = lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil })
+
+// signalHost is a source of one session, which tells when its lock is released.
+type signalHost struct {
+	events   chan shutdown.Event
+	released chan struct{}
+}
+
+func (h *signalHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
+func (h *signalHost) Events() <-chan shutdown.Event                     { return h.events }
+func (h *signalHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
+func (h *signalHost) Inhibit(context.Context) (io.Closer, error)        { return closer(h.released), nil }
+
+func (h *signalHost) Close() error { close(h.events); return nil }
+
+func (h *signalHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
+	return wish, nil
+}
+
+type closer chan struct{}
+
+func (c closer) Close() error { close(c); return nil }
+
+// runningPods are pods of one container that runs.
+func runningPods(n int) []*v1.Pod {
+	pods := make([]*v1.Pod, n)
+	for i := range pods {
+		id := strconv.Itoa(i)
+		pods[i] = shutdowntest.Pod("pod-"+id, 0, 30)
+		pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
+		pods[i].Status.ContainerStatuses = []v1.ContainerStatus{{
+			Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+		}}
+	}
+	return pods
+}
+
+// BenchmarkSignalToRelease is the time from the signal of the host to the release of its
+// lock for pods that end when they are told, through a manager and a terminator. "plain" is
+// the kubelet's way: a goroutine for each pod, one that kills it and one for each of its
+// containers. Neither writes anything to a disk.
+func BenchmarkSignalToRelease(b *testing.B) {
+	for _, n := range []int{110, 1_000, 10_000} {
+		pods := runningPods(n)
+		b.Run("pods="+strconv.Itoa(n)+"/terminator", func(b *testing.B) { benchTerminator(b, pods) })
+		b.Run("pods="+strconv.Itoa(n)+"/plain", func(b *testing.B) { benchPlain(b, pods) })
+	}
+}
+
+func benchTerminator(b *testing.B, pods []*v1.Pod) {
+	b.ReportAllocs()
+	ctx := klog.NewContext(b.Context(), klog.Logger{})
+	for b.Loop() {
+		b.StopTimer()
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient})
+		require.NoError(b, err)
+		host := &signalHost{events: make(chan shutdown.Event), released: make(chan struct{})}
+		m, err := shutdown.NewManager(shutdown.Options{
+			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+			Pods:   func() []*v1.Pod { return pods },
+			Killer: podkiller.New(terminator, podkiller.Options{}),
+			Source: host,
+		})
+		require.NoError(b, err)
+		running, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(running) }()
+		<-m.Ready()
+		b.StartTimer()
+
+		host.events <- shutdown.Event{}
+		<-host.released
+
+		b.StopTimer()
+		cancel()
+		require.NoError(b, <-ended)
+		require.NoError(b, terminator.Close(ctx))
+		b.StartTimer()
+	}
+	b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N), "ms/shutdown")
+}
+
+func benchPlain(b *testing.B, pods []*v1.Pod) {
+	b.ReportAllocs()
+	for b.Loop() {
+		var workers sync.WaitGroup
+		for _, pod := range pods {
+			workers.Go(func() { plainKill(b.Context(), pod) })
+		}
+		workers.Wait()
+	}
+	b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N), "ms/shutdown")
+}
+
+func plainKill(ctx context.Context, pod *v1.Pod) {
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		var containers sync.WaitGroup
+		for _, c := range lifecycle.ContainersOf(pod) {
+			containers.Go(func() {
+				if err := obedient.StopContainer(ctx, c.ID, 30); err != nil {
+					panic(err)
+				}
+			})
+		}
+		containers.Wait()
+	}()
+	select {
+	case <-killed:
+	case <-time.After(time.Minute):
+	}
+}
