@@ -69,11 +69,14 @@ func saturatingAdd(a, b time.Duration) time.Duration {
 // moment is the inverse of sinceBoot.
 func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }
 
-// writeProgress stores our file. p is called when it is this write's turn.
+// writeProgress stores our file. p is called when it is this write's turn. What names no
+// boot is of this one.
 func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct{}] {
 	return l.progress.write(w, func() error {
 		p := p()
-		p.BootID = l.bootID
+		if p.BootID == "" {
+			p.BootID = l.bootID
+		}
 		return l.store(p)
 	})
 }

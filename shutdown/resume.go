@@ -159,6 +159,7 @@ func (l *loop) carryOver(p *progress) {
 	var carried []finalStatus
 	for _, s := range p.Unacknowledged {
 		if rebooted && !staticpod.IsOrMirrors(s.Pod) || !rebooted && s.Ended {
+			s.Ended = true // with its boot at the latest; from now on this one's files say so
 			carried = append(carried, s)
 		}
 	}
