@@ -24,6 +24,7 @@ type realServer struct {
 	*apiserverproxy.Proxy
 
 	t   testing.TB
+	url string // past the proxy
 	api corev1.CoreV1Interface
 }
 
@@ -34,7 +35,7 @@ func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Repo
 	url := apiserverprocess.Start(t)
 	direct, err := kubernetes.NewForConfig(&rest.Config{Host: url, QPS: -1})
 	require.NoError(t, err)
-	server := &realServer{Proxy: apiserverproxy.Start(t, url), t: t, api: direct.CoreV1()}
+	server := &realServer{Proxy: apiserverproxy.Start(t, url), t: t, url: url, api: direct.CoreV1()}
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *v1.Node:
