@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,8 +47,9 @@ type orders struct {
 	Server   string // URL
 	Node     string
 	Host     string
-	Booted   bool // no pod runs yet
-	Begins   bool // the shutdown begins when the agent is ready
+	Booted   bool     // it is the next boot
+	Runs     []string // the pods that have been started in it so far
+	Begins   bool     // the shutdown begins when the agent is ready
 	StateDir string
 	Journal  string // of the kills, which outlives the agents as the pods do
 	Pods     []*v1.Pod
@@ -68,8 +70,10 @@ func TestCrashAgent(t *testing.T) {
 	require.NoError(t, err)
 	pods, err := openPodJournal(o.Journal)
 	require.NoError(t, err)
-	if !o.Booted {
-		pods.running = o.Pods
+	for _, pod := range o.Pods {
+		if !o.Booted || slices.Contains(o.Runs, pod.Name) {
+			pods.running = append(pods.running, pod)
+		}
 	}
 	options := shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 
 // finish waits until the last agent has done what is left to do, and looks at all of it.
 func (n *crashedNode) finish(a *crashAgent) error {
-	ranAgain := map[string]bool{}
 	if _, ok := a.said("ready"); !ok {
 		return errors.New("the last agent did not become ready")
 	}
@@ -36,9 +36,7 @@ func (n *crashedNode) finish(a *crashAgent) error {
 	var report shutdown.Report
 	var last string
 	for line := range a.lines {
-		if name, ok := strings.CutPrefix(line, "agent: runs "); ok {
-			ranAgain[name] = true
-		}
+		a.heard(line)
 		if said, ok := strings.CutPrefix(line, "agent: report "); ok {
 			if err := json.Unmarshal([]byte(said), &report); err != nil {
 				return err
@@ -52,7 +50,8 @@ func (n *crashedNode) finish(a *crashAgent) error {
 	}
 	n.checkReport(report, resumes)
 	n.checkFolder()
-	return n.checkServer(ranAgain)
+	n.orders.Runs = append(n.orders.Runs, a.runs...)
+	return n.checkServer()
 }
 
 // told waits until the API server has all that it is owed.
@@ -149,20 +148,20 @@ func (n *crashedNode) checkFolder() {
 }
 
 // checkServer wants no pod to be called ended that runs, or has never been signalled.
-func (n *crashedNode) checkServer(ranAgain map[string]bool) error {
+func (n *crashedNode) checkServer() error {
 	pods, err := n.pods()
 	if err != nil {
 		return err
 	}
 	ends := map[string]time.Duration{}
-	for _, s := range n.signals {
+	for _, s := range append(n.former, n.signals...) {
 		ends[s.Name] = s.Ends
 	}
 	for name, pod := range pods {
 		until, signalled := ends[name]
 		switch {
 		case pod.Status.Phase == v1.PodRunning:
-		case ranAgain[name]:
+		case slices.Contains(n.orders.Runs, name):
 			n.blame("pod %s runs again and is called %s", name, pod.Status.Phase)
 		case !signalled:
 			n.blame("pod %s was never signalled and is called %s", name, pod.Status.Phase)

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,16 +35,18 @@ type crashedNode struct {
 	server *realServer
 	way    string
 
-	proxy  *apiserverproxy.Proxy // of this node alone
-	orders orders
-	began  time.Duration   // since the boot, when the first agent was told to begin
-	turned bool            // the shutdown does not go on
-	lost   bool            // nor can the agent know that it does
-	owed   map[string]bool // pods whose final status the API server is to have in the end
-	stored storedShutdown  // as the agent that was killed last has left it
+	proxy   *apiserverproxy.Proxy // of this node alone
+	refuses atomic.Bool           // it takes no statuses of pods for now
+	orders  orders
+	began   time.Duration   // since the boot, when the first agent was told to begin
+	turned  bool            // the shutdown does not go on
+	lost    bool            // nor can the agent know that it does
+	owed    map[string]bool // pods whose final status the API server is to have in the end
+	stored  storedShutdown  // as the agent that was killed last has left it
 
-	signals []signal
+	signals []signal        // of this boot
 	before  int             // so many of them are of the agents before
+	former  []signal        // of the boot before
 	late    []time.Duration // ages of kills that were not on the disk
 	wrong   []error
 }
@@ -75,6 +78,7 @@ func (n *crashedNode) prepare() error {
 	if err := os.Mkdir(n.orders.StateDir, 0o700); err != nil {
 		return err
 	}
+	n.refuses.Store(n.rng.IntN(2) == 0)
 	n.connect()
 	node := nodeOf(ready)
 	node.Name, node.UID, node.ResourceVersion = n.orders.Node, "", ""
@@ -99,10 +103,12 @@ func (n *crashedNode) faults() apiserverproxy.Script {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(n.rng.Uint64(), n.rng.Uint64()))
 	harm := n.rng.IntN(10)
-	return func(apiserverproxy.Request) apiserverproxy.Fault {
+	return func(r apiserverproxy.Request) apiserverproxy.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
+		case n.refuses.Load() && r.Resource == "pods/status":
+			return apiserverproxy.Fault{Status: http.StatusServiceUnavailable}
 		case rng.IntN(10) >= harm:
 			return apiserverproxy.Fault{}
 		case rng.IntN(2) == 0:
@@ -118,12 +124,15 @@ func (n *crashedNode) faults() apiserverproxy.Script {
 // turn is the end of the shutdown while no agent runs.
 func (n *crashedNode) turn() error {
 	n.turned = n.way != goesOn
+	n.refuses.Store(false)
 	if n.way != isRebooted {
 		return nil
 	}
 	n.proxy.Die() // what was under way is not carried out any more
 	n.connect()
 	n.orders.Booted = true
+	n.former, n.signals, n.before = n.signals, nil, 0
+	n.orders.Journal += " of the next boot"
 	for _, pod := range n.orders.Pods { // a static pod runs again, and its agent says so
 		if isStatic(pod) {
 			delete(n.owed, pod.Name)
@@ -158,7 +167,7 @@ func isStatic(pod *v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationK
 // owe notes which final statuses the next agent has to tell.
 func (n *crashedNode) owe() {
 	for _, s := range n.stored.Unacknowledged {
-		if s.Ended || n.orders.Booted && !isStatic(s.Pod) {
+		if n.orders.Booted && !isStatic(s.Pod) || !n.orders.Booted && s.Ended {
 			n.owed[s.Pod.Name] = true
 		}
 	}
@@ -229,6 +238,7 @@ type crashAgent struct {
 	cmd   *exec.Cmd
 	in    io.Closer
 	lines chan string // what it says; closed at its end
+	runs  []string    // the pods that it has started, as far as was read
 }
 
 func (n *crashedNode) start(first bool) (*crashAgent, error) {
@@ -299,10 +309,17 @@ func (a *crashAgent) kill() error {
 	if err := a.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	for range a.lines { // until all was read: Wait closes the pipe
+	for line := range a.lines { // until all was read: Wait closes the pipe
+		a.heard(line)
 	}
 	_ = a.cmd.Wait() // killed: never nil
 	return nil
+}
+
+func (a *crashAgent) heard(line string) {
+	if name, ok := strings.CutPrefix(line, "agent: runs "); ok {
+		a.runs = append(a.runs, name)
+	}
 }
 
 // said waits for a line that begins so, and gives the rest; false: there is none.
@@ -311,6 +328,7 @@ func (a *crashAgent) said(what string) (rest string, ok bool) {
 	for {
 		select {
 		case line, more := <-a.lines:
+			a.heard(line)
 			if rest, ok = strings.CutPrefix(line, "agent: "+what); ok || !more {
 				return strings.TrimSpace(rest), ok
 			}

@@ -67,7 +67,7 @@ func TestKilledAgents(t *testing.T) {
 				killed := 1 + n.rng.IntN(8)
 				left.Add(int64(-killed))
 				err := n.run(killed)
-				signals.Add(int64(len(n.signals)))
+				signals.Add(int64(len(n.former) + len(n.signals)))
 				mu.Lock()
 				late, ways[n.way] = append(late, n.late...), ways[n.way]+1
 				if err = errors.Join(append(n.wrong, err)...); err != nil {
@@ -154,6 +154,7 @@ func (n *crashedNode) run(kills int) error {
 		}
 		at, err := a.crash(n.nextCrash(i == 0))
 		if err == nil {
+			n.orders.Runs = append(n.orders.Runs, a.runs...)
 			err = n.look(at)
 		}
 		if err != nil {
@@ -167,16 +168,16 @@ func (n *crashedNode) run(kills int) error {
 // that nobody can kill, and a static one.
 func (n *crashedNode) makePods() []*v1.Pod {
 	var pods []*v1.Pod
-	for i, takes := range []string{"0s", "1ms", "150ms", "400ms", "700ms", "1h", "1h", "20ms"} {
+	for i, takes := range []string{"0s", "1ms", "150ms", "400ms", "700ms", "1h", "20ms", "1h"} {
 		pod := running(fmt.Sprintf("web-%d-%d", n.number, i))
 		priority, grace := int32(i%2)*1000, int64(30)
 		pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds = &priority, &grace
 		pod.Annotations = map[string]string{takesFor: takes}
 		switch i {
 		case 6:
-			pod.Annotations[deaf] = "true"
-		case 7:
 			pod.Annotations[v1.MirrorPodAnnotationKey] = "hash"
+		case 7:
+			pod.Annotations[deaf] = "true"
 		}
 		pods = append(pods, pod)
 	}
