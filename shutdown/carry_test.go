@@ -177,6 +177,34 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 	})
 }
 
+// A pod whose final status is on record is refused from the making of the manager on, also
+// where there is no host to wait for; and no more when the agent before has told it.
+func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
+	dir := t.TempDir()
+	web := shutdowntest.Pod("web", 0, 5)
+	bubble(t, list(web), func(t *testing.T, n *node) {
+		c := &cluster{away: true}
+		n.opts.StateDir, n.opts.Reporter = dir, c
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		n.announce()
+		n.pass(time.Minute)
+		next := &boot{id: "next", began: time.Now()}
+		m, err := shutdown.NewManagerOn(n.opts, next.now)
+		require.NoError(t, err)
+		require.False(t, m.Admit(web).Admit)
+		require.True(t, m.Admit(nil).Admit)
+		c.set(false)
+		n.pass(2 * time.Second)
+		n.end()
+		n.host.SetPending(nil)
+		require.False(t, m.Admit(web).Admit, "it has not seen that")
+		n.start(m)
+		synctest.Wait()
+		require.True(t, m.Admit(web).Admit)
+	})
+}
+
 // State files that somebody else has put there are not believed, and not waited for.
 func TestPlantedState(t *testing.T) {
 	now := func() (string, time.Duration, error) { return "one", time.Hour, nil }
@@ -242,40 +270,5 @@ func TestLeftoversAndAReportFromTheFuture(t *testing.T) {
 		n.host.Announce(shutdown.Event{Origin: "logind"})
 		n.pass(time.Minute)
 		require.Equal(t, "logind", n.report().Origin)
-	})
-}
-
-// Two agents do not share a folder: the second waits ten seconds for it, then it goes on
-// without, and says so. A third has it as soon as the first is gone.
-func TestTwoAgentsOnOneFolder(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(9 * time.Second)
-		require.Zero(t, other.host.Held(), "it waits")
-		n.pass(2 * time.Second)
-		require.Equal(t, 1, other.host.Held())
-		other.announce()
-		other.pass(time.Second)
-		require.Contains(t, other.report().Errors[0], "another agent uses it")
-		require.NoFileExists(t, filepath.Join(dir, progressFile), "the folder is the first agent's")
-		other.end()
-
-		third := newNode(t, nil)
-		third.opts.StateDir = dir
-		m, err = shutdown.NewManager(third.opts)
-		require.NoError(t, err)
-		third.start(m)
-		n.pass(time.Second)
-		n.end()
-		n.pass(100 * time.Millisecond)
-		require.Equal(t, 1, third.host.Held())
-		third.end()
 	})
 }

@@ -84,6 +84,7 @@ func (l *loop) hostBegan(event Event, received time.Time) {
 // hostCancelled ends the host's part in a shutdown; one that was triggered too
 // goes on.
 func (l *loop) hostCancelled() {
+	l.m.admission.refusesUntil.Store(nil) // also where another agent has the record
 	l.forgo(true)
 	l.announced = false
 	if !l.triggered {
@@ -95,6 +96,7 @@ func (l *loop) hostCancelled() {
 func (l *loop) trigger(event Event) {
 	l.triggered = !event.Cancelled
 	if event.Cancelled {
+		l.m.admission.refusesUntil.Store(nil)
 		l.forgo(true)
 		l.announced = false
 		l.cancel()

@@ -39,11 +39,12 @@ type Manager struct {
 	host      hostTime
 	last      lastReport
 	state     stateFolder
+	first     []finalStatus // whose pods are refused until Run has read the files
 }
 
 // NewManager checks the options and gives a manager that does nothing until
 // Run, but refuse pods if the state folder has a shutdown of this boot on record that may
-// still go on. All that is wrong with the options is in the error, joined.
+// still go on, and those whose final status it has. All that is wrong with the options is in the error, joined.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, systemBoot) }
 
 // newManager is NewManager on another boot.

@@ -67,6 +67,9 @@ func (f *stateFolder) lock(ctx context.Context) (unlock io.Closer, err error) {
 	)
 }
 
+// usable tells whether the folder is this agent's, or none is wanted.
+func (f *stateFolder) usable() bool { return f.ledger.dir == f.dir }
+
 // remember reads the state files. Torn, foreign and unreadable ones are survived.
 func (f *stateFolder) remember() remembered {
 	var r remembered
@@ -88,17 +91,25 @@ func (f *stateFolder) remember() remembered {
 	return r
 }
 
-// refuseFirst refuses pods from the making of the manager on if a shutdown of this boot is
-// on record that has not ended and whose time is not over. Run finds out what has become
-// of it. What is wrong with the files is Run's to say.
+// refuseFirst refuses pods from the making of the manager on: all of them if a shutdown of
+// this boot is on record that has not ended and whose time is not over, and those whose
+// final status has still to be told. Run finds out what has become of both. What is wrong
+// with the files is Run's to say.
 func (m *Manager) refuseFirst() {
 	m.state.open(m.state.dir)
 	if m.state.ledger.err != nil {
 		return
 	}
-	if p := m.state.unfinished(m.state.remember()); p != nil {
+	r := m.state.remember()
+	if p := m.state.unfinished(r); p != nil {
 		until := m.state.ledger.moment(p.HostEnd)
 		m.admission.refusesUntil.Store(&until)
+	}
+	if _, ok := m.opts.Reporter.(StatusFlusher); ok {
+		m.first = m.state.carried(r)
+		for _, s := range m.first {
+			m.admission.finals.add(s.Pod)
+		}
 	}
 }
 
@@ -129,14 +140,16 @@ func (l *loop) recall() {
 		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
 	}
 	l.m.restore(r)
-	l.carryOver(r.progress)
+	l.carryOver(r)
 	if l.unfinished = l.m.state.unfinished(r); l.unfinished != nil {
 		l.m.admission.shuttingDown.Store(true)
 		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
 	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.state.ledger.bootID {
 		l.close(p, false)
 	}
-	l.m.admission.refusesUntil.Store(nil)
+	if l.m.state.usable() { // else what is on record is another agent's, and goes on
+		l.m.admission.refusesUntil.Store(nil)
+	}
 	switch {
 	case l.keeper != nil:
 	case l.unfinished != nil:
@@ -146,32 +159,49 @@ func (l *loop) recall() {
 	}
 }
 
-// carryOver has the final statuses told that a former agent could not bring to the API
-// server. Pods that were not known to have ended have done so with their boot; in the same
-// one they may still run, and are left to those who look after them. A static pod is
-// started again by the next boot.
-func (l *loop) carryOver(p *progress) {
-	flusher, ok := l.m.opts.Reporter.(StatusFlusher)
-	if p == nil || !ok {
-		return
+// carried are the final statuses that a former agent could not bring to the API server.
+// Pods that were not known to have ended have done so with their boot; in the same one they
+// may still run, and are left to those who look after them; so they are where boots cannot
+// be told apart. A static pod is started again by the next boot.
+func (f *stateFolder) carried(r remembered) []finalStatus {
+	if r.progress == nil {
+		return nil
 	}
-	rebooted := p.BootID != l.m.state.ledger.bootID
+	rebooted := f.ledger.err == nil && r.progress.BootID != f.ledger.bootID
 	var carried []finalStatus
-	for _, s := range p.Unacknowledged {
+	for _, s := range r.progress.Unacknowledged {
 		if rebooted && !staticpod.IsOrMirrors(s.Pod) || !rebooted && s.Ended {
 			s.Ended = true // with its boot at the latest; from now on this one's files say so
 			carried = append(carried, s)
 		}
 	}
+	return carried
+}
+
+// carryOver has the final statuses told that a former agent could not tell. What it could
+// when it lived on after this manager was made is forgotten.
+func (l *loop) carryOver(r remembered) {
+	flusher, ok := l.m.opts.Reporter.(StatusFlusher)
+	if !ok {
+		return
+	}
+	carried, carries := l.m.state.carried(r), map[types.UID]bool{}
 	l.m.state.ledger.carry(carried)
 	for _, s := range carried {
 		key := kills.Key(s.Pod)
+		carries[key] = true
 		l.m.admission.finals.add(s.Pod)
 		l.queue.Status(flusher.FlushPod, s.Pod, func() {
 			l.m.admission.finals.remove(s.Pod)
 			l.acknowledged(key)
 		})
 	}
+	for _, s := range l.m.first {
+		if !carries[kills.Key(s.Pod)] {
+			l.m.admission.finals.remove(s.Pod)
+		}
+	}
+	l.m.first = nil
 }
 
 // acknowledged stores that a final status of a former agent is acknowledged, unless a

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -23,9 +22,17 @@ var errLocked = errors.New("another agent uses it")
 // Lock locks a folder and gives what unlocks it. It waits for the one who has it locked,
 // until ctx ends.
 func Lock(ctx context.Context, dir string) (io.Closer, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	path := filepath.Join(dir, lockFile)
+	f, err := openLock(path)
 	if err != nil {
 		return nil, fmt.Errorf("failed to lock folder %s: %w", dir, err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = checkOwn(path, info)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to lock folder %s: %w", dir, errors.Join(err, f.Close()))
 	}
 	for err = tryLock(f); errors.Is(err, errLocked) && pause(ctx); {
 		err = tryLock(f)

@@ -3,6 +3,7 @@
 package statefile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -15,6 +16,19 @@ const hasOwners = true
 // a FIFO.
 func openWithoutWaiting(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+}
+
+// openLock opens the file that is locked, or makes it. On a file system that is read-only
+// the one that is there can be locked all the same.
+func openLock(path string) (*os.File, error) {
+	const plain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|plain, 0o600)
+	if errors.Is(err, syscall.EROFS) {
+		if readable, e := os.OpenFile(path, os.O_RDONLY|plain, 0); e == nil {
+			return readable, nil
+		}
+	}
+	return f, err
 }
 
 // foreign tells whether a file belongs to somebody else than this user and root.

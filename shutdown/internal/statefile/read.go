@@ -38,15 +38,26 @@ func Read(path string) (data []byte, err error) {
 	return data, err
 }
 
-// check says what keeps a file from being read.
-func check(path string, info fs.FileInfo) error {
-	switch mode := info.Mode(); {
-	case !mode.IsRegular():
-		return fmt.Errorf("%s is no regular file but %v", path, mode.Type())
-	case info.Size() > MaxSize:
-		return fmt.Errorf("%s has %d bytes, %d are the most", path, info.Size(), MaxSize)
+// checkOwn says what keeps a file from being one of ours.
+func checkOwn(path string, info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file but %v", path, info.Mode().Type())
 	case foreign(info):
 		return fmt.Errorf("%s belongs to neither this user nor root", path)
+	default:
+		return nil
+	}
+}
+
+// check says what keeps a file from being read.
+func check(path string, info fs.FileInfo) error {
+	if err := checkOwn(path, info); err != nil {
+		return err
+	}
+	switch mode := info.Mode(); {
+	case info.Size() > MaxSize:
+		return fmt.Errorf("%s has %d bytes, %d are the most", path, info.Size(), MaxSize)
 	case mode.Perm()&othersMayWrite != 0 && hasOwners:
 		return fmt.Errorf("%s may be written to by others: its mode is %v", path, mode.Perm())
 	default:

@@ -106,3 +106,25 @@ func TestLock(t *testing.T) {
 	_, err = statefile.Lock(t.Context(), filepath.Join(dir, "absent"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// What somebody else has put in the place of that file is not opened.
+func TestLockFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".graceful_node_shutdown_lock")
+	for text, plant := range map[string]func() error{
+		"too many levels":            func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
+		"is no regular file but p":   func() error { return syscall.Mkfifo(path, 0o600) },
+		"is a directory":             func() error { return os.Mkdir(path, 0o700) },
+		"neither this user nor root": func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
+	} {
+		if err := plant(); errors.Is(err, fs.ErrPermission) {
+			continue // only root can give files away
+		} else {
+			require.NoError(t, err)
+		}
+		_, err := statefile.Lock(t.Context(), dir)
+		require.ErrorContains(t, err, text)
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "elsewhere"))
+}

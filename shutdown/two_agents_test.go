@@ -1,0 +1,123 @@
+//go:build unix
+
+package shutdown_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Two agents do not share a folder: the second waits ten seconds for it, then it goes on
+// without, and says so. A third has it as soon as the first is gone.
+func TestTwoAgentsOnOneFolder(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		other := newNode(t, nil)
+		other.opts.StateDir = dir
+		m, err := shutdown.NewManager(other.opts)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(9 * time.Second)
+		require.Zero(t, other.host.Held(), "it waits")
+		n.pass(2 * time.Second)
+		require.Equal(t, 1, other.host.Held())
+		other.announce()
+		other.pass(time.Second)
+		require.Contains(t, other.report().Errors[0], "another agent uses it")
+		require.NoFileExists(t, filepath.Join(dir, progressFile), "the folder is the first agent's")
+		other.end()
+
+		third := newNode(t, nil)
+		third.opts.StateDir = dir
+		m, err = shutdown.NewManager(third.opts)
+		require.NoError(t, err)
+		third.start(m)
+		n.pass(time.Second)
+		n.end()
+		n.pass(100 * time.Millisecond)
+		require.Equal(t, 1, third.host.Held())
+		third.end()
+	})
+}
+
+// An agent that cannot have the folder does not take up the shutdown of the one that has
+// it: it kills nobody and writes nothing. It admits nobody either, until that shutdown is
+// over or the host says that there is none.
+func TestShutdownOfAnotherAgent(t *testing.T) {
+	for name, sourced := range map[string]bool{"without a source": false, "on a host of its own": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				one := &boot{id: "one", began: time.Now()}
+				n.runOn(one)
+				n.announce()
+				n.pass(2 * time.Second)
+				stored, err := os.ReadFile(filepath.Join(dir, progressFile))
+				require.NoError(t, err)
+
+				other := newNode(t, twoPods())
+				other.opts.StateDir = dir
+				if !sourced {
+					other.opts.Source = nil
+				}
+				m, err := shutdown.NewManagerOn(other.opts, one.now)
+				require.NoError(t, err)
+				other.start(m)
+				for range 9 {
+					require.False(t, m.Admit(nil).Admit, "as long as it waits")
+					n.pass(time.Second)
+				}
+				n.pass(2 * time.Second)
+				require.Equal(t, sourced, m.Admit(nil).Admit, "it has the folder no more than before")
+				now, err := os.ReadFile(filepath.Join(dir, progressFile))
+				require.NoError(t, err)
+				require.Equal(t, string(stored), string(now))
+				n.pass(time.Minute)
+				require.True(t, m.Admit(nil).Admit)
+				require.Empty(t, other.killer.Kills())
+				require.Len(t, n.killer.Kills(), 2)
+				other.end()
+				require.NotZero(t, n.report().Ended)
+			})
+		})
+	}
+}
+
+// An agent whose predecessor ends in the middle of a shutdown while it waits for the folder
+// takes up what that one has stored last: it has the same end.
+func TestSuccessorWaitsForTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		other := newNode(t, twoPods())
+		other.opts.StateDir, other.opts.Source = dir, nil
+		m, err := shutdown.NewManagerOn(other.opts, one.now)
+		require.NoError(t, err)
+		other.start(m)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.end()
+		n.pass(time.Second)
+		require.False(t, m.Admit(nil).Admit)
+		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.granted(), "what is left of the first, and what it leaves")
+		n.pass(time.Minute)
+		report := other.report()
+		require.Len(t, report.Pods, 2, "each once")
+		require.Empty(t, report.Errors)
+		other.end()
+	})
+}
