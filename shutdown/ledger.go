@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -89,6 +90,9 @@ func (l *ledger) store(p progress) error {
 	p.Unacknowledged = append(slices.Clip(p.Unacknowledged), carried...)
 	p.Unacknowledged = p.Unacknowledged[:min(len(p.Unacknowledged), mostUnacknowledged)]
 	if err := writeProgress(l.dir, p); err != nil {
+		if p.Report.Cancelled { // what is there may say that it goes on
+			err = errors.Join(err, removeProgress(l.dir))
+		}
 		return err
 	}
 	l.stored = &own

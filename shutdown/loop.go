@@ -193,7 +193,9 @@ func (l *loop) cancel() {
 		return
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
+	called := l.current
 	l.retire(errCancelled)
+	called.record.calledOff()
 	l.m.lock.renew()
 	l.m.admission.shuttingDown.Store(false)
 	l.announcer.cancelled()

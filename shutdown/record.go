@@ -98,6 +98,10 @@ func (r *record) bucketDone(i int) {
 	r.saveBeside(storeLag)
 }
 
+// calledOff stores, beside the drain, that the shutdown was cancelled: pods that it has
+// signalled may take their time, and nobody is to take it up meanwhile.
+func (r *record) calledOff() { r.saveBeside(0) }
+
 // podChanged stores, beside the drain and within 100 ms, that a pod was signalled or has
 // ended. Of very many pods nothing is stored before the end.
 func (r *record) podChanged() {
@@ -223,14 +227,15 @@ func (r *record) writing(lag time.Duration) writing {
 	return writing{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag, failed: r.notStored}
 }
 
-// outline is the report without its pods.
+// outline is the report without its pods. That it was overtaken counts when it has ended: until
+// then the shutdown goes on, and may be taken up.
 func (r *record) outline(ended time.Time) Report {
 	return Report{
 		Kind:      r.event.Kind,
 		Origin:    r.event.Origin,
 		Started:   r.began,
 		Ended:     ended,
-		Cancelled: r.halt.retired(),
+		Cancelled: r.halt.cancelled() || !ended.IsZero() && r.halt.retired(),
 		Errors:    texts(r.failures()),
 	}
 }

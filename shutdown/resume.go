@@ -42,7 +42,7 @@ func (f *stateFolder) open(dir string) { f.ledger = newLedger(dir, f.keepsTimes,
 // go on; nil: there is none.
 func (f *stateFolder) unfinished(r remembered) *progress {
 	p := r.progress
-	if p == nil || p.ended() || p.BootID != f.ledger.bootID || !time.Now().Before(f.ledger.moment(p.HostEnd)) {
+	if p == nil || !p.goesOn() || p.BootID != f.ledger.bootID || !time.Now().Before(f.ledger.moment(p.HostEnd)) {
 		return nil
 	}
 	return p
@@ -145,7 +145,7 @@ func (l *loop) recall() {
 		l.m.admission.shuttingDown.Store(true)
 		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
 	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.state.ledger.bootID {
-		l.close(p, false)
+		l.close(p, p.Report.Cancelled)
 	}
 	if l.m.state.usable() { // else what is on record is another agent's, and goes on
 		l.m.admission.refusesUntil.Store(nil)

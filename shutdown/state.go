@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -96,6 +97,10 @@ const mostUnacknowledged = 1000
 // ended tells whether the shutdown is over, so that there is nothing to resume.
 func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
 
+// goesOn tells whether it has neither ended nor been called off; of one that was called off
+// pods may still end.
+func (p *progress) goesOn() bool { return !p.ended() && !p.Report.Cancelled }
+
 // check finds what a file of progress cannot be resumed with.
 func (p *progress) check() error {
 	byPriority := func(a, b plan.Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
@@ -135,6 +140,15 @@ func readProgress(dir string) (*progress, error) {
 func writeProgress(dir string, p progress) error {
 	p.Version = progressVersion
 	return writeState(filepath.Join(dir, progressFile), p)
+}
+
+// removeProgress removes our file, if there is one.
+func removeProgress(dir string) error {
+	err := os.Remove(filepath.Join(dir, progressFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("failed to remove a shutdown state that is no longer true: %w", err)
+	}
+	return nil
 }
 
 // readState decodes a file into state and has it checked; false: there is none.

@@ -1,0 +1,41 @@
+//go:build unix
+
+package shutdown_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A shutdown that was cancelled is not taken up by the next agent, although pods that it has
+// signalled had not ended yet, and nobody can tell that agent what became of it.
+func TestCancelledShutdownIsNotResumed(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir, n.opts.Source = dir, nil
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
+		n.pass(2 * time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.pass(100 * time.Millisecond)
+		n.crash()
+		m, err := shutdown.NewManagerOn(n.opts, one.now)
+		require.NoError(t, err)
+		require.True(t, m.Admit(nil).Admit)
+		n.start(m)
+		n.pass(time.Minute)
+		require.Empty(t, n.killer.Kills())
+		report := n.report()
+		require.Equal(t, "test", report.Origin)
+		require.True(t, report.Cancelled)
+		require.NotZero(t, report.Ended)
+	})
+}
+
