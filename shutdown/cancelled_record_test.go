@@ -38,4 +38,3 @@ func TestCancelledShutdownIsNotResumed(t *testing.T) {
 		require.NotZero(t, report.Ended)
 	})
 }
-

@@ -42,6 +42,7 @@ type record struct {
 	errs     []error                   // what went wrong beside the pods
 	writes   [2]*call.Future[struct{}] // the last of either file; nil: none
 	unstored bool                      // a write has failed
+	over     time.Time                 // when the host was let go; zero: not yet
 }
 
 // fail logs an error and keeps it for the report; nil is none.
@@ -100,7 +101,11 @@ func (r *record) bucketDone(i int) {
 
 // calledOff stores, beside the drain, that the shutdown was cancelled: pods that it has
 // signalled may take their time, and nobody is to take it up meanwhile.
-func (r *record) calledOff() { r.saveBeside(0) }
+func (r *record) calledOff() {
+	if r.letGo().IsZero() {
+		r.saveBeside(0)
+	}
+}
 
 // podChanged stores, beside the drain and within 100 ms, that a pod was signalled or has
 // ended. Of very many pods nothing is stored before the end.
@@ -117,6 +122,9 @@ func (r *record) interrupted() { r.last.set(r.received, r.result(time.Time{})) }
 // very many pods only the outline is stored: theirs is stored beside the release, for
 // they would hold the host for longer than they took to end.
 func (r *record) ended(ended, until time.Time) {
+	r.mu.Lock()
+	r.over = ended
+	r.mu.Unlock()
 	report := r.result(ended)
 	r.last.set(r.received, report)
 	r.saveTimes(ended)
@@ -181,13 +189,22 @@ func (r *record) storesLater() bool { return len(r.roster.All()) > podsStoredAtO
 
 // saveBeside stores how far the drain has come while it goes on. Of very many pods it
 // stores the outline only: writing it must not cost those that follow.
-func (r *record) saveBeside(lag time.Duration) {
-	report := r.result(time.Time{})
-	if r.storesLater() {
-		outline := r.outline(time.Time{})
-		report = func() Report { return outline }
+func (r *record) saveBeside(lag time.Duration) { r.save(lag, r.soFar) }
+
+// soFar is the report as it is now.
+func (r *record) soFar() Report {
+	over := r.letGo()
+	if over.IsZero() && r.storesLater() {
+		return r.outline(over)
 	}
-	r.save(lag, report)
+	return r.result(over)()
+}
+
+// letGo is when the host was let go; zero: it has not been yet.
+func (r *record) letGo() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 // save stores how far the drain has come, with the report as it is when its turn comes.

@@ -95,6 +95,29 @@ func TestStragglerIsStored(t *testing.T) {
 	})
 }
 
+// What is stored of a shutdown that is over says so, whoever of its pods still ends, and
+// although it is called off afterwards.
+func TestEndedShutdownStaysEnded(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute, Deaf: true}}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		before := n.stored()
+		require.NotZero(t, before.Ended)
+		n.pass(10 * time.Second)
+		require.NotZero(t, n.stored().Pods[0].Ended)
+		require.Equal(t, before.Ended, n.stored().Ended)
+		n.host.Cancel()
+		n.pass(time.Second)
+		require.Equal(t, before.Ended, n.stored().Ended)
+		require.False(t, n.stored().Cancelled)
+	})
+}
+
 // The reports of very many pods do not hold the host, and are stored all the same.
 func TestReportOfManyPodsIsStored(t *testing.T) {
 	var pods []*v1.Pod

@@ -1,0 +1,260 @@
+package shutdown_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// withMounts marks the process that has mounts of its own.
+const withMounts = "KUBEGRACE_TEST_MOUNTS"
+
+// ownMounts runs a test again as a process with mounts of its own, and is true there.
+func ownMounts(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(withMounts) != "" {
+		require.NoError(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		return true
+	}
+	need.Root(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	again := exec.CommandContext(t.Context(), self, "-test.v", "-test.count=1", "-test.run=^"+t.Name()+"$")
+	again.Env = append(os.Environ(), withMounts+"=1")
+	runtime.LockOSThread() // the kernel kills it when this thread ends
+	defer runtime.UnlockOSThread()
+	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	out, err := again.CombinedOutput()
+	if err != nil || testing.Verbose() {
+		t.Logf("with its own mounts:\n%s", out)
+	}
+	require.NoError(t, err)
+	return false
+}
+
+// mounted is a folder on a file system of its own, which is small.
+func mounted(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
+// fill leaves no space in a folder.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "other"))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.NoError(t, f.Close())
+}
+
+func makeReadOnly(t *testing.T, dir string) {
+	t.Helper()
+	require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+}
+
+func noLeftovers(t *testing.T, dir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A folder that takes nothing costs no pod anything: pods are admitted, shutdowns are
+// drained for, and each says once what it could not store.
+func TestFolderThatTakesNothing(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	t.Run("full", func(t *testing.T) {
+		dir := mounted(t)
+		fill(t, dir)
+		a := newTenant(t, dir)
+		require.True(t, a.m.Admit(nil).Admit)
+		a.run()
+		for n := range int64(2) {
+			report := a.drains()
+			require.Len(t, report.Errors, 1)
+			require.Contains(t, report.Errors[0], "no space left on device")
+			a.log.is(t, n+1, report.Errors)
+		}
+		require.NoError(t, a.end())
+		noLeftovers(t, dir)
+	})
+	t.Run("fills up", func(t *testing.T) {
+		dir := mounted(t)
+		a := newTenant(t, dir)
+		a.run()
+		require.Empty(t, a.drains().Errors)
+		fill(t, dir)
+		require.Len(t, a.drains().Errors, 1)
+		require.ErrorContains(t, a.end(), "no space left on device", "how many pods it has refused")
+		a.log.is(t, 1, "")
+		noLeftovers(t, dir)
+		next := newTenant(t, dir)
+		require.True(t, next.m.Admit(nil).Admit)
+		next.run()
+		require.Empty(t, next.killer.Kills())
+		require.True(t, next.m.Admit(nil).Admit)
+		require.NoError(t, os.Remove(filepath.Join(dir, "other")))
+		require.Empty(t, next.drains().Errors, "it is as before")
+	})
+	t.Run("read-only", func(t *testing.T) {
+		dir := mounted(t)
+		makeReadOnly(t, dir)
+		a := newTenant(t, dir)
+		require.True(t, a.m.Admit(nil).Admit)
+		a.run()
+		report := a.drains()
+		require.Len(t, report.Errors, 1)
+		require.Contains(t, report.Errors[0], "nothing is stored")
+		require.Contains(t, report.Errors[0], "read-only file system")
+		require.Empty(t, a.drains().Errors, "it is said once")
+		a.log.is(t, 1, report.Errors)
+		require.NoError(t, a.end())
+	})
+}
+
+// One that is cancelled when its folder is full is not left there as if it went on.
+func TestCancelledWhereTheFolderIsFull(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	dir := mounted(t)
+	path := filepath.Join(dir, progressFile)
+	a := newTenant(t, dir)
+	a.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+	a.run()
+	a.host.Announce(shutdown.Event{})
+	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	fill(t, dir)
+	a.host.Cancel()
+	require.Eventually(t, func() bool { return !stores(path, "") }, 500*time.Millisecond, time.Millisecond)
+	report := a.report()
+	require.True(t, report.Cancelled)
+	require.Len(t, report.Errors, 1)
+	a.log.is(t, 1, report.Errors)
+}
+
+// stores tells whether a file is there and has a text in it.
+func stores(path, text string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(data), text)
+}
+
+// A shutdown goes on where it was also if its folder has become read-only meanwhile.
+func TestFolderThatBecomesReadOnly(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	dir := mounted(t)
+	a := newTenant(t, dir)
+	a.killer.Default = shutdowntest.Behaviour{Hangs: true}
+	a.run()
+	a.host.Announce(shutdown.Event{Origin: "former"})
+	require.Eventually(t, func() bool { return stores(filepath.Join(dir, progressFile), "uid-web") }, 10*time.Second, time.Millisecond)
+	require.NoError(t, a.end())
+	makeReadOnly(t, dir)
+
+	next := newTenant(t, dir)
+	require.False(t, next.m.Admit(nil).Admit)
+	next.host.SetPending(&shutdown.Event{})
+	next.run()
+	report := next.report()
+	require.Equal(t, "former", report.Origin)
+	require.Len(t, report.Pods, 2)
+	require.Contains(t, strings.Join(report.Errors, "\n"), "read-only file system")
+}
+
+// Whatever somebody else has put in the place of a state file: it is named once, it is not
+// waited for, nobody is killed or refused for it, and the next shutdown is stored over it.
+func TestFilesOfSomebodyElse(t *testing.T) {
+	need.Root(t)
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	require.NoError(t, err)
+	shut := func(boot, started, ended string) []byte {
+		return fmt.Appendf(nil, `{"version":2,"bootID":%q,"startMonotonicNanoseconds":1,"hostEndMonotonicNanoseconds":9000000000000000000,"schedule":[{"priority":0,"seconds":0}],"done":0,"report":{"origin":"planted","started":%q,"ended":%q}}`,
+			boot, started, ended)
+	}
+	here, never := strings.TrimSpace(string(bootID)), "0001-01-01T00:00:00Z"
+	for name, test := range map[string]struct {
+		plant func(path string) error
+		says  string // "": nothing, as it is a file of ours
+		stays bool
+	}{
+		"a FIFO":    {func(path string) error { return unix.Mkfifo(path, 0o600) }, "no regular file", false},
+		"a device":  {func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) }, "no regular file", false},
+		"/dev/zero": {func(path string) error { return os.Symlink("/dev/zero", path) }, "too many levels", false},
+		"a link": {func(path string) error {
+			return errors.Join(os.WriteFile(path+"2", shut(here, "2026-01-01T00:00:00Z", never), 0o600), os.Symlink(path+"2", path))
+		}, "too many levels", false},
+		"a folder": {func(path string) error { return os.Mkdir(path, 0o700) }, "no regular file", true},
+		"of nobody": {func(path string) error {
+			return errors.Join(os.WriteFile(path, shut(here, "2026-01-01T00:00:00Z", never), 0o600), os.Chown(path, 65534, 65534))
+		}, "neither this user nor root", false},
+		"endless": {func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) }, "are the most", false},
+		"torn": {func(path string) error {
+			return os.WriteFile(path, shut(here, "2026-01-01T00:00:00Z", never)[:70], 0o600)
+		}, "not usable", false},
+		"another boot": {func(path string) error {
+			return os.WriteFile(path, shut("another", "2026-01-01T00:00:00Z", never), 0o600)
+		}, "", false},
+		"the future": {func(path string) error {
+			return os.WriteFile(path, shut(here, "2126-01-01T00:00:00Z", "2126-01-01T00:00:01Z"), 0o600)
+		}, "", false},
+		"unfinished, of the future": {func(path string) error { return os.WriteFile(path, shut(here, "2126-01-01T00:00:00Z", never), 0o600) }, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, progressFile)
+			require.NoError(t, test.plant(path))
+			a := newTenant(t, dir)
+			require.Equal(t, name != "unfinished, of the future", a.m.Admit(nil).Admit)
+			a.run()
+			require.True(t, a.m.Admit(nil).Admit)
+			require.Empty(t, a.killer.Kills())
+			require.Equal(t, 1, a.host.Held())
+			report := a.drains()
+			said := strings.Join(report.Errors, "\n")
+			if test.says == "" {
+				require.Empty(t, said)
+			} else {
+				require.Contains(t, report.Errors[0], test.says)
+				require.Contains(t, report.Errors[0], path)
+			}
+			a.log.is(t, int64(len(report.Errors)), said)
+			require.NoError(t, a.end())
+			noLeftovers(t, dir)
+			if test.stays {
+				require.Len(t, report.Errors, 2, "nor can it be replaced")
+				return
+			}
+			next := newTenant(t, dir)
+			next.run()
+			stored, ok := next.m.LastReport()
+			require.True(t, ok)
+			require.Equal(t, report.Origin, stored.Origin)
+			require.Len(t, stored.Pods, 2)
+		})
+	}
+}
