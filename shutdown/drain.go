@@ -55,6 +55,9 @@ func (d *drain) run() {
 			d.record.bucketDone(i)
 		}
 	}
+	if d.halt.cancelled() { // it may not have come to a bucket
+		d.statuses.settleMarks(nil, d.halt)
+	}
 	straggled := !d.killing.await(ctx, d.table.Release())
 	d.statuses.awaitAll(d.ctx, d.table)
 	ended := d.letGo()

@@ -69,6 +69,8 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		})
 	}
 	r.unacknowledged = told.unacknowledged
+	killing := &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, changed: r.podChanged, fail: r.fail, roster: r.roster}
+	told.killed = killing.hasSignalled
 	d := &drain{
 		drainRequest: request,
 		m:            m,
@@ -76,7 +78,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		halt:         h,
 		hooks:        &hooks{opts: &m.opts, ctx: ctx, calls: calls, fail: r.fail},
 		statuses:     told,
-		killing:      &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, changed: r.podChanged, fail: r.fail, roster: r.roster},
+		killing:      killing,
 		record:       r,
 		left:         request.leftBefore(),
 	}

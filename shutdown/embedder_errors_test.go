@@ -3,6 +3,7 @@ package shutdown_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -55,6 +56,28 @@ func TestKillersFinalErrorPanics(t *testing.T) {
 type textless struct{}
 
 func (textless) Error() string { panic("no text") }
+
+// lockless is a host that gives no lock and no error.
+type lockless struct{ shutdown.Source }
+
+func (s lockless) Connect(ctx context.Context) (shutdown.Session, error) {
+	session, err := s.Source.Connect(ctx)
+	return locklessSession{session}, err
+}
+
+type locklessSession struct{ shutdown.Session }
+
+func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // as somebody may write it
+
+// A host that gives neither a lock nor an error is not taken for one that waits.
+func TestHostGivesNoLock(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = lockless{n.host}
+		n.run()
+		require.Equal(t, shutdown.InhibitorTrying, n.m.Inhibitor().State)
+		require.ErrorContains(t, n.m.Inhibitor().Err, "no lock")
+	})
+}
 
 // flushes is a reporter that flushes with a function.
 type flushes func(pod *v1.Pod) error

@@ -86,16 +86,15 @@ func (h *hooks) list(ctx context.Context, until time.Time) []*v1.Pod {
 	return pods
 }
 
-// planned tells what the drain is about to do, once the pods are listed. It does not wait.
+// planned tells what the drain is about to do, once the pods are listed; without pods where
+// they cannot be. It does not wait.
 func (h *hooks) planned(listed *call.Future[[]*v1.Pod], table plan.Timetable) {
 	if h.opts.OnPlan == nil {
 		return
 	}
 	call.Start(h.ctx, h.calls, "Options.OnPlan", func(ctx context.Context) (struct{}, error) {
-		pods, err := listed.Await(ctx, table.Release())
-		if err == nil {
-			h.opts.OnPlan(ctx, table.Plan(pods, h.opts.Plan))
-		}
+		pods, _ := listed.Await(ctx, table.Release()) // that they are not listed is reported where they are needed
+		h.opts.OnPlan(ctx, table.Plan(pods, h.opts.Plan))
 		return struct{}{}, nil
 	})
 }

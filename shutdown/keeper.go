@@ -27,6 +27,9 @@ const (
 // errSilent is the status of a host that has not answered in that time.
 var errSilent = errors.New("the host does not answer")
 
+// errNoLock is a host that neither refuses the lock nor gives one.
+var errNoLock = errors.New("failed to inhibit the shutdown: the host has given no lock")
+
 // errSessionLost ends what is under way in a session that has closed its events.
 var errSessionLost = errors.New("the host's session was lost")
 
@@ -267,6 +270,9 @@ func (k *keeper) inhibit(ctx context.Context, session Session) error {
 	lock, err := session.Inhibit(ctx)
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
+	}
+	if lock == nil {
+		return errNoLock
 	}
 	return k.lock.take(ctx, lock)
 }

@@ -171,6 +171,19 @@ func TestOnPlanAndOnReport(t *testing.T) {
 	}
 }
 
+// It hears so too where the pods cannot be listed.
+func TestOnPlanWithoutPods(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		plans := make(chan plan.Plan, 9)
+		n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
+		n.opts.Pods = func() []*v1.Pod { panic("no pods") }
+		n.run()
+		n.announce()
+		require.Len(t, plans, 1)
+		require.Empty(t, granted(<-plans))
+	})
+}
+
 // A shutdown that nobody limits gives the last bucket all of its time, waits for its
 // stragglers and calls OnRelease.
 func TestShutdownWithoutALimit(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -147,6 +148,15 @@ func (g *killing) findEarlier(key types.UID) *kills.Kill {
 		}
 	}
 	return nil
+}
+
+// hasSignalled tells whether this drain or an earlier one has signalled a pod.
+func (g *killing) hasSignalled(pod *v1.Pod) bool {
+	key := kills.Key(pod)
+	return slices.ContainsFunc(append([]*kills.Roster{g.roster}, g.earlier...), func(roster *kills.Roster) bool {
+		k := roster.Find(key)
+		return k != nil && k.Signalled()
+	})
 }
 
 // await waits for all pods until a time or the end of ctx, and tells whether all have

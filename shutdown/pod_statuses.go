@@ -29,6 +29,8 @@ type podStatuses struct {
 	fail     func(error)
 	answers  uint64 // of the API server, before the node's state was to be published
 	policy   PodPolicy
+	// killed tells whether this drain or an earlier one has signalled a pod.
+	killed func(*v1.Pod) bool
 	// calledOff has something done unless another shutdown is under way by now, and none
 	// begins meanwhile: pods that it kills are not put back into service.
 	calledOff func(func())
@@ -75,7 +77,8 @@ func (s *podStatuses) mark(k *kills.Kill, h halt, until time.Time) {
 }
 
 // settleMarks is called when the pods of a bucket are signalled. It reports the marks
-// that have failed; of a cancelled shutdown it takes back those of pods that were spared.
+// that have failed; of a cancelled shutdown it takes back those of pods that were spared,
+// also what an earlier shutdown had said of pods that this one has not come to.
 func (s *podStatuses) settleMarks(pods []*kills.Kill, h halt) {
 	s.mu.Lock()
 	marked, failed, cause := s.marked, s.failed, s.cause
@@ -85,7 +88,10 @@ func (s *podStatuses) settleMarks(pods []*kills.Kill, h halt) {
 		s.fail(fmt.Errorf("failed to mark %d pods not ready: %w", failed, cause))
 	}
 	if restorer, ok := s.reporter.(ReadinessRestorer); ok && h.cancelled() {
-		s.calledOff(func() { s.restore(restorer, pods, marked) })
+		s.calledOff(func() {
+			s.restore(restorer, pods, marked)
+			s.queue.RestoreDropped(func(pod *v1.Pod) bool { return !s.killed(pod) }, time.Now().Add(restoreTime))
+		})
 	}
 }
 
@@ -199,10 +205,25 @@ func (s *podStatuses) awaitBucket(ctx context.Context, batch *kills.Batch, pods 
 		return
 	}
 	_, _ = batch.Done.Await(ctx, earlier(window.End, time.Now().Add(reserve/2))) // who has not ended is not waited for
-	unacknowledged := func() bool {
-		return slices.ContainsFunc(pods, func(k *kills.Kill) bool { return k.HasEnded() && !k.State().Acknowledged })
+	s.queue.Await(ctx, anyUnacknowledged(pods), window.End, reserve)
+}
+
+// anyUnacknowledged gives a function that tells whether the final status of a pod that has
+// ended is not acknowledged. It is asked after each acknowledgement, so it looks again only
+// at pods that had not ended.
+func anyUnacknowledged(pods []*kills.Kill) func() bool {
+	var running []*kills.Kill
+	return func() bool {
+		for ; len(pods) > 0; pods = pods[1:] {
+			switch {
+			case !pods[0].HasEnded():
+				running = append(running, pods[0])
+			case !pods[0].State().Acknowledged:
+				return true
+			}
+		}
+		return slices.ContainsFunc(running, func(k *kills.Kill) bool { return k.HasEnded() && !k.State().Acknowledged })
 	}
-	s.queue.Await(ctx, unacknowledged, window.End, reserve)
 }
 
 // awaitAll waits for all final statuses, also those of earlier drains, as long as the

@@ -234,6 +234,41 @@ func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 	})
 }
 
+// What the next one keeps from being taken back is taken back when that one is cancelled
+// too, wherever it was then.
+func TestShutDownAgainAndCancelled(t *testing.T) {
+	for name, until := range map[string]time.Duration{"before the first bucket": 0, "within it": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
+				n.opts.Reporter = reporter
+				n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
+				n.run()
+				n.announce()
+				n.host.Cancel()
+				n.pass(100 * time.Millisecond) // both are being restored
+				n.set(n.pods[1])               // and the next one does not come to web
+				n.announce()
+				n.pass(until)
+				n.host.Cancel()
+				n.pass(time.Minute)
+				ready := map[string]bool{}
+				for _, mark := range reporter.Marked() {
+					if mark.Err == nil {
+						ready[mark.Pod] = mark.Ready
+					}
+				}
+				require.True(t, ready["web"])
+				if len(n.killer.Kills()) > 0 {
+					require.False(t, ready["db"], "it was killed")
+				} else {
+					require.True(t, ready["db"])
+				}
+			})
+		})
+	}
+}
+
 // Nor does it where the next one is announced in the same moment.
 func TestShutDownAgainAtOnce(t *testing.T) {
 	for range 50 {

@@ -33,6 +33,8 @@ type item struct {
 	attempts int       // so far, the one under way included
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
+	heard    func() bool // takes back what waits for the end of ctx
+	deaf     bool        // ctx has ended a while ago and the call has not
 }
 
 func (i *item) name() string {
@@ -92,16 +94,22 @@ func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest
 	return nil, soonest
 }
 
+// of are all items of a kind.
+func (b *backlog) of(k kind) []*item {
+	items := slices.Clone(b.fresh[k])
+	for _, i := range b.again {
+		if i.kind == k {
+			items = append(items, i)
+		}
+	}
+	return items
+}
+
 // drop ends all items of a kind.
 func (b *backlog) drop(k kind) {
-	dropped := b.fresh[k]
+	dropped := b.of(k)
 	b.fresh[k] = nil
-	b.again = slices.DeleteFunc(b.again, func(i *item) bool {
-		if i.kind == k {
-			dropped = append(dropped, i)
-		}
-		return i.kind == k
-	})
+	b.again = slices.DeleteFunc(b.again, func(i *item) bool { return i.kind == k })
 	for _, i := range dropped {
 		i.end(errTooLate)
 	}

@@ -33,6 +33,8 @@ const (
 	// attemptFirst bounds a call. It doubles for each attempt of a pod, so that a call that
 	// hangs is given up and a server that is slow is waited for.
 	attemptFirst = 5 * time.Second
+	// deafness is how long after the end of its context a call keeps its place.
+	deafness = time.Second
 	// retryAfterMost bounds the pause that a server asks for: a shutdown has not much more.
 	retryAfterMost = 5 * time.Second
 	// patience is how long the last acknowledgement may be ago for those who wait.
@@ -67,6 +69,7 @@ type Queue struct {
 	sending  int
 	inFlight [kinds]map[*item]bool // that are being sent
 	statuses map[podKey]*item      // that are not acknowledged
+	dropped  map[podKey]*item      // restores that DropRestores has ended
 	pace     pace
 	failed   error // why a final status was not accepted, the last time
 
@@ -78,7 +81,7 @@ type Queue struct {
 
 // New makes a queue whose calls are members of a group and end with ctx.
 func New(ctx context.Context, calls *call.Group) *Queue {
-	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}}
+	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}, dropped: map[podKey]*item{}}
 	for k := range q.inFlight {
 		q.inFlight[k] = map[*item]bool{}
 	}
@@ -144,7 +147,31 @@ func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(e
 
 // DropRestores forgets what Restore was asked for, and ends what is being sent of it: a
 // new shutdown has begun. No mark is sent before that has ended.
-func (q *Queue) DropRestores() { q.drop(restore) }
+func (q *Queue) DropRestores() {
+	q.mu.Lock()
+	for i := range q.inFlight[restore] {
+		q.dropped[keyOf(i.pod)] = i
+	}
+	for _, i := range q.backlog.of(restore) {
+		q.dropped[keyOf(i.pod)] = i
+	}
+	q.mu.Unlock()
+	q.drop(restore)
+}
+
+// RestoreDropped restores, until a time, what DropRestores has ended of pods that are
+// wanted, and forgets the rest: the new shutdown was cancelled too.
+func (q *Queue) RestoreDropped(wanted func(*v1.Pod) bool, expires time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, i := range q.dropped {
+		delete(q.dropped, key)
+		if wanted(i.pod) {
+			q.backlog.add(&item{kind: restore, pod: i.pod, tell: i.tell, expires: expires, end: i.end})
+		}
+	}
+	q.pump()
+}
 
 // DropMarks forgets the marks that were not sent, and ends those that are being sent: the
 // shutdown was cancelled. Nothing is restored before that has ended.

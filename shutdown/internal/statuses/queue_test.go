@@ -2,8 +2,10 @@ package statuses_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +143,39 @@ func TestEndOfTheQueue(t *testing.T) {
 		r.status("late")
 		pass(time.Minute)
 		require.Len(t, r.seen(), 10)
+	})
+}
+
+// Calls that ignore the end of their context do not keep the others from being told, and
+// what comes of them in the end counts.
+func TestDeafCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		over := make(chan struct{})
+		r.takes = time.Millisecond
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if strings.HasPrefix(pod, "deaf") {
+				<-over
+			}
+			return nil
+		}
+		for n := range 10 {
+			r.status(fmt.Sprint("deaf-", n))
+		}
+		r.status(many(20)...)
+		pass(5 * time.Second)
+		require.Len(t, r.seen(), 10)
+		pass(2 * time.Second)
+		require.Len(t, r.seen(), 30)
+		require.Equal(t, 10, r.Pending())
+		close(over)
+		pass(time.Second)
+		require.Zero(t, r.Pending())
+		require.Equal(t, 20, r.most, "the ten that are deaf and ten others")
+		r.most = 0
+		r.status(many(40)[20:]...)
+		pass(time.Second)
+		require.Equal(t, 10, r.most)
+		require.Zero(t, r.Pending())
 	})
 }
 

@@ -62,26 +62,33 @@ func (q *Queue) wake(at time.Time) {
 // work sends an item, and then others as long as there are any. at is the one that is
 // being sent.
 func (q *Queue) work(at *atomic.Pointer[item]) {
-	returned := false
+	returned, replaced := false, false
 	defer func() {
 		if !returned { // the reporter has ended the goroutine
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			q.sending--
+			if !replaced {
+				q.sending--
+			}
 			q.pump()
 		}
 	}()
-	for i := at.Load(); i != nil; i = q.another() {
+	for i := at.Load(); i != nil; i = q.another(replaced) {
 		at.Store(i)
-		q.send(i)
+		q.send(i, &replaced)
 	}
 	returned = true
 }
 
-// another gives a worker its next item; nil: there is none, and the worker is done.
-func (q *Queue) another() *item {
+// another gives a worker its next item; nil: there is none, and the worker is done. So it
+// is where it was replaced while it sent the last one.
+func (q *Queue) another(replaced bool) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if replaced {
+		q.pump()
+		return nil
+	}
 	if q.ctx.Err() == nil && q.sending <= q.pace.atOnce() {
 		if i := q.next(); i != nil {
 			q.pump() // an answer may have ended a pause
@@ -92,9 +99,10 @@ func (q *Queue) another() *item {
 	return nil
 }
 
-// send makes one attempt. The error is looked into where a panic is caught: its methods
+// send makes one attempt; replaced becomes true if another worker has taken this one's place
+// meanwhile. The error is looked into where a panic is caught: its methods
 // are the embedder's code too.
-func (q *Queue) send(i *item) {
+func (q *Queue) send(i *item, replaced *bool) {
 	q.mu.Lock()
 	tell := i.tell
 	q.mu.Unlock()
@@ -103,7 +111,7 @@ func (q *Queue) send(i *item) {
 		err := tell(i.ctx, i.pod)
 		limited = limit(err)
 		return err
-	}, func(err error) { q.sent(i, err, limited) })
+	}, func(err error) { *replaced = q.sent(i, err, limited) })
 }
 
 // started gives an item the context of its next attempt. The mutex is held.
@@ -117,22 +125,43 @@ func (q *Queue) started(i *item, now time.Time) *item {
 	i.attempts++
 	i.ctx, i.cancel = ctx, func(cause error) { cancel(cause); stop() }
 	q.inFlight[i.kind][i] = true
+	i.heard = context.AfterFunc(ctx, func() { time.AfterFunc(deafness, func() { q.giveUp(i, ctx) }) })
 	return i
 }
 
-// sent records what came of an attempt. limited is the pause that the error asks for.
-func (q *Queue) sent(i *item, err error, limited time.Duration) {
+// giveUp lets another item take the place of one whose call goes on although its context has
+// ended. What comes of it counts all the same.
+func (q *Queue) giveUp(i *item, attempt context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.inFlight[i.kind][i] || i.ctx != attempt {
+		return
+	}
+	i.deaf = true
+	q.sending--
+	klog.FromContext(q.ctx).Error(context.Cause(attempt), "A call ignores the end of its context", "call", i.name())
+	q.pump()
+}
+
+// sent records what came of an attempt. limited is the pause that the error asks for.
+// replaced tells whether another worker has taken the place of the one that has made it.
+func (q *Queue) sent(i *item, err error, limited time.Duration) (replaced bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	replaced, i.deaf = i.deaf, false
 	delete(q.inFlight[i.kind], i)
+	i.heard()
 	i.cancel(nil)
 	if err == nil {
-		if i.kind == status {
+		switch i.kind {
+		case status:
 			delete(q.statuses, keyOf(i.pod))
+		case restore:
+			delete(q.dropped, keyOf(i.pod))
 		}
 		i.end(nil)
 		q.acknowledged()
-		return
+		return replaced
 	}
 	if i.kind == status {
 		q.failed = fmt.Errorf("pod %s/%s: %w", i.pod.Namespace, i.pod.Name, err)
@@ -144,6 +173,7 @@ func (q *Queue) sent(i *item, err error, limited time.Duration) {
 	if !i.dropped(i.due) {
 		q.backlog.retry(i)
 	}
+	return replaced
 }
 
 // limit is the pause that an error of a server asks for; 0: none.
