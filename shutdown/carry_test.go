@@ -161,7 +161,9 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 			for range 100 {
 				asking.Go(func() {
 					for range 10 {
-						require.False(t, m.Admit(nil).Admit)
+						if m.Admit(nil).Admit {
+							t.Error("a pod got in")
+						}
 					}
 				})
 			}
@@ -173,7 +175,9 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 		m, err := shutdown.NewManagerOn(n.opts, boot.now)
 		require.NoError(t, err)
 		n.pass(5 * time.Second)
-		require.True(t, m.Admit(nil).Admit)
+		for range 10_000 {
+			require.True(t, m.Admit(nil).Admit)
+		}
 	})
 }
 

@@ -245,6 +245,25 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 	}
 }
 
+// An event that says nothing of the host's end takes no time from the drain that is under
+// way: its pods are left in peace.
+func TestNotOvertakenWithoutALimit(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = nil
+		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "first"}))
+		n.pass(2 * time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "second"}))
+		n.pass(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		require.Equal(t, "first", n.report().Origin)
+		require.False(t, n.report().Cancelled)
+		require.Equal(t, 20*time.Second, n.report().Ended.Sub(began))
+	})
+}
+
 // A drain that is resumed has the ends that its predecessor had, hooks included.
 func TestResumedDrainHasTheSameEnds(t *testing.T) {
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ func newTenant(t *testing.T, dir string) *tenant {
 	var err error
 	a.m, err = shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
-			{Priority: 0, ShutdownGracePeriodSeconds: 5}, {Priority: topPriority, ShutdownGracePeriodSeconds: 5},
+			{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: topPriority, ShutdownGracePeriodSeconds: 1},
 		}},
 		Pods:     twoPods,
 		Killer:   &a.killer,

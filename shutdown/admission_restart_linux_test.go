@@ -1,0 +1,74 @@
+package shutdown_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// One agent after the other is started and ends while a shutdown is on record that nobody
+// can ask the host about. Pods ask all of them, at any moment, and none gets in before the
+// time of that shutdown is over; then all do.
+func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, progressFile)
+	first := newTenant(t, dir)
+	first.killer.Default = shutdowntest.Behaviour{Hangs: true}
+	first.run()
+	first.host.Announce(shutdown.Event{})
+	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	require.NoError(t, first.end())
+	var stored struct{ HostEndMonotonicNanoseconds time.Duration }
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &stored))
+	over := stored.HostEndMonotonicNanoseconds
+
+	asked := 0
+	for sinceBoot(t) < over-time.Second || asked < 10_000 {
+		a := newTenant(t, dir)
+		a.host.ConnectErr = errors.New("no bus")
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for range 1000 {
+				admitted := a.m.Admit(nil).Admit
+				if at := sinceBoot(t); admitted && at < over {
+					t.Errorf("a pod got in %v too early", over-at)
+				}
+			}
+		})
+		a.run()
+		asked += 1000
+		asking.Wait()
+		require.NoError(t, a.end())
+		require.Empty(t, a.killer.Kills())
+		require.Less(t, sinceBoot(t), over, "this machine is too slow for 10,000 admissions")
+	}
+	last := newTenant(t, dir)
+	last.host.ConnectErr = errors.New("no bus")
+	last.run()
+	require.Eventually(t, func() bool { return sinceBoot(t) > over+100*time.Millisecond }, 10*time.Second, time.Millisecond)
+	for range 10_000 {
+		require.True(t, last.m.Admit(nil).Admit)
+	}
+	t.Logf("%d pods were refused", asked)
+}
+
+// sinceBoot is CLOCK_MONOTONIC.
+func sinceBoot(t *testing.T) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	return time.Duration(now.Nano())
+}
