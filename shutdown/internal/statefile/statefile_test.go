@@ -117,12 +117,12 @@ func TestLockFile(t *testing.T) {
 		"is a directory":             func() error { return os.Mkdir(path, 0o700) },
 		"neither this user nor root": func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
 	} {
-		if err := plant(); errors.Is(err, fs.ErrPermission) {
+		err := plant()
+		if errors.Is(err, fs.ErrPermission) {
 			continue // only root can give files away
-		} else {
-			require.NoError(t, err)
 		}
-		_, err := statefile.Lock(t.Context(), dir)
+		require.NoError(t, err)
+		_, err = statefile.Lock(t.Context(), dir)
 		require.ErrorContains(t, err, text)
 		require.NoError(t, os.Remove(path))
 	}
