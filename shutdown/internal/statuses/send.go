@@ -125,13 +125,13 @@ func (q *Queue) started(i *item, now time.Time) *item {
 	i.attempts++
 	i.ctx, i.cancel = ctx, func(cause error) { cancel(cause); stop() }
 	q.inFlight[i.kind][i] = true
-	i.heard = context.AfterFunc(ctx, func() { time.AfterFunc(deafness, func() { q.giveUp(i, ctx) }) })
+	i.heard = context.AfterFunc(ctx, func() { time.AfterFunc(deafness, func() { q.giveUp(ctx, i) }) })
 	return i
 }
 
 // giveUp lets another item take the place of one whose call goes on although its context has
 // ended. What comes of it counts all the same.
-func (q *Queue) giveUp(i *item, attempt context.Context) {
+func (q *Queue) giveUp(attempt context.Context, i *item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.inFlight[i.kind][i] || i.ctx != attempt {
@@ -153,10 +153,9 @@ func (q *Queue) sent(i *item, err error, limited time.Duration) (replaced bool) 
 	i.heard()
 	i.cancel(nil)
 	if err == nil {
-		switch i.kind {
-		case status:
+		if i.kind == status {
 			delete(q.statuses, keyOf(i.pod))
-		case restore:
+		} else if i.kind == restore {
 			delete(q.dropped, keyOf(i.pod))
 		}
 		i.end(nil)
