@@ -108,7 +108,7 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 		}
 	}
 	for name := range reported(n.stored.Report) {
-		if times[name] == 0 {
+		if times[name] == 0 && report.Started.Equal(n.stored.Report.Started) {
 			n.blame("pod %s was stored and is not in the report", name)
 		}
 	}

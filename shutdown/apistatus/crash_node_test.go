@@ -200,8 +200,9 @@ func (n *crashedNode) look(killed time.Duration) error {
 			n.late = append(n.late, killed-s.At)
 		}
 	}
+	same := before.Report.Started.Equal(n.stored.Report.Started) // else its time was over, and the host began another one
 	for name := range reported(before.Report) {
-		if !known[name] {
+		if same && !known[name] {
 			n.blame("pod %s was stored and is no more", name)
 		}
 	}
