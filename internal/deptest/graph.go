@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -72,6 +73,20 @@ func (g Graph) Reaches(path string, denied ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Deps), func(dep string) bool {
 		return !within(dep, denied)
 	})
+}
+
+// Inherited gives what an importer of paths inherits from others: all packages that they
+// reach, but those of the standard library and those of the module own.
+func (g Graph) Inherited(own string, paths ...string) []string {
+	seen := map[string]bool{}
+	for _, path := range paths {
+		for _, dep := range g[path].Deps {
+			if !g[dep].Standard && !within(dep, []string{own}) {
+				seen[dep] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // within tells whether path is one of roots or below one.
