@@ -66,7 +66,7 @@ bench: ## measure speed and memory beside the plain way of doing the same
 
 lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
-	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run ./...); done
+	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@cd internal/containerd && go mod tidy -diff
