@@ -153,11 +153,7 @@ func (q *Queue) sent(i *item, err error, limited time.Duration) (replaced bool) 
 	i.heard()
 	i.cancel(nil)
 	if err == nil {
-		if i.kind == status {
-			delete(q.statuses, keyOf(i.pod))
-		} else if i.kind == restore {
-			delete(q.dropped, keyOf(i.pod))
-		}
+		q.forget(i)
 		i.end(nil)
 		q.acknowledged()
 		return replaced
@@ -173,6 +169,16 @@ func (q *Queue) sent(i *item, err error, limited time.Duration) (replaced bool) 
 		q.backlog.retry(i)
 	}
 	return replaced
+}
+
+// forget lets go of what is kept for a pod until its item was acknowledged.
+func (q *Queue) forget(i *item) {
+	if i.kind == status {
+		delete(q.statuses, keyOf(i.pod))
+	}
+	if i.kind == restore {
+		delete(q.dropped, keyOf(i.pod))
+	}
 }
 
 // limit is the pause that an error of a server asks for; 0: none.
