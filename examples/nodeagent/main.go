@@ -19,6 +19,9 @@
 // has a final status before the machine is let go. --pod-policy says what becomes of
 // pods for each kind of shutdown.
 //
+// It outlives its terminal, and whatever reads its output. nodeagent uninstall removes
+// from a host what it has written there.
+//
 // The configuration is a kubelet's own. Bad input ends the program with one line
 // and status 1 before any pod is started; status 1 also tells of pods that could
 // not be stopped. --help lists all flags.
@@ -42,6 +45,9 @@ func main() {
 }
 
 func run() error {
+	// A reader of the output that has ended (| tee), a closed terminal and an ended ssh
+	// session are no reason to leave pods behind in the middle of a shutdown.
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 	signals := make(chan os.Signal, 8) // more than one of each can wait for the agent
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)

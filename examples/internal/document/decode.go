@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -19,29 +20,43 @@ func Decode[T any](doc Document) (*T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doc.Source, locate[T](doc.JSON, err))
 	}
-	errs := make([]error, 0, len(strict))
-	for _, err := range strict {
-		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, withValue(doc.JSON, err)))
+	if len(strict) == 0 {
+		return object, nil
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	errs := make([]error, 0, maxErrors+1)
+	for _, err := range withValues(doc.JSON, strict[:min(len(strict), maxErrors)]) {
+		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
 	}
-	return object, nil
+	if more := len(strict) - maxErrors; more > 0 {
+		errs = append(errs, fmt.Errorf("%s: and %d more like these", doc.Source, more))
+	}
+	return nil, errors.Join(errs...)
 }
 
-// withValue adds the value to the complaint about an unknown or repeated field.
-func withValue(text []byte, err error) error {
-	var at kjson.FieldError
-	ok := errors.As(err, &at)
-	if !ok {
-		return err
-	}
-	for path, value := range nodes(text) {
-		if path.toField().String() == at.FieldPath() {
-			return field.Invalid(path.toField(), value, "unknown field, or given twice")
+// maxErrors is how many unknown or repeated fields of a document are named.
+const maxErrors = 10
+
+// withValues adds the values to the complaints about unknown or repeated fields.
+func withValues(text []byte, strict []error) []error {
+	complaints := map[string]int{} // by the path of the field
+	for i, err := range strict {
+		var at kjson.FieldError
+		if errors.As(err, &at) {
+			complaints[at.FieldPath()] = i
 		}
 	}
-	return err
+	said := slices.Clone(strict)
+	for path, value := range nodes(text) {
+		if len(complaints) == 0 {
+			break
+		}
+		at := path.toField()
+		if i, ok := complaints[at.String()]; ok {
+			said[i] = field.Invalid(at, value, "unknown field, or given twice")
+			delete(complaints, at.String())
+		}
+	}
+	return said
 }
 
 // locate finds the field that cannot be decoded. The decoder itself does not

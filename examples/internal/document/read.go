@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -21,11 +20,12 @@ type Document struct {
 	JSON   []byte
 }
 
-// Read reads the documents of a YAML or JSON file. Empty ones are left out.
+// Read reads the documents of a YAML or JSON file, as [ReadFile] reads it. Empty ones are
+// left out.
 func Read(file string) ([]Document, error) {
-	text, err := os.ReadFile(file)
+	text, err := ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("failed to read: %w", err) // a PathError names the file
+		return nil, err
 	}
 	return Parse(file, text)
 }

@@ -7,7 +7,7 @@
 //		Pods:    pods,
 //		Runtime: embedded.New(),
 //		Signals: signals,
-//		View:    view.New(os.Stdout),
+//		View:    view.New(os.Stdout, nil),
 //	})
 //	if err != nil {
 //		return err

@@ -56,7 +56,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 			Runtime: b.runtime,
 			Signals: b.signals,
 			Gates:   gate,
-			View:    view.New(b),
+			View:    view.New(b, nil),
 			Notify:  func(state string) error { b.told = append(b.told, state); return nil },
 		}
 		test(t, b)

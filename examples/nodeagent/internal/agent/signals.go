@@ -9,7 +9,7 @@ import (
 
 // signal obeys SIGTERM and SIGINT.
 func (l *loop) signal(sig os.Signal) (done bool, err error) {
-	name := signalName(sig)
+	name := SignalName(sig)
 	switch {
 	case l.draining() && l.asked:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
@@ -36,8 +36,8 @@ func (l *loop) giveUp(signal string) error {
 	return fmt.Errorf("a second %s ended the waiting for %s", signal, strings.Join(names, ", "))
 }
 
-// signalName is the name by which people send a signal.
-func signalName(sig os.Signal) string {
+// SignalName is the name by which people send a signal.
+func SignalName(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGTERM:
 		return "SIGTERM"

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -20,10 +21,24 @@ const (
 	ordinaryBurst = 100
 )
 
-// Load reads a kubeconfig file, with its current context. The error names the file.
+// Load reads a kubeconfig file, with its current context, as document.ReadFile reads it. The
+// error names the file.
 func Load(file string) (*rest.Config, error) {
-	loaded, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}).Load()
+	text, err := document.ReadFile(file)
 	if err != nil {
+		return nil, err
+	}
+	loaded, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, user := range loaded.AuthInfos {
+		user.LocationOfOrigin = file
+	}
+	for _, cluster := range loaded.Clusters {
+		cluster.LocationOfOrigin = file
+	}
+	if err := clientcmd.ResolveLocalPaths(loaded); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/output"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -62,10 +62,18 @@ func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			v := view.New(out)
-			return run(c.Context(), &setup{flags: f, gate: gate, view: v, logger: newLogger(log, v, f.verbosity), signals: signals})
+			shown, logged := output.New(out), output.New(log)
+			defer shown.Close()
+			defer logged.Close()
+			v := view.New(shown, terminalOf(out))
+			var lines io.Writer = logged
+			if terminalOf(log) != nil {
+				lines = v // which may be drawing on the same terminal
+			}
+			return run(c.Context(), &setup{flags: f, gate: gate, view: v, logger: newLogger(lines, f.verbosity), signals: signals})
 		},
 	}
+	c.AddCommand(newUninstall(out))
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
 	gate.AddFlag(c.Flags())
@@ -93,13 +101,4 @@ func OneLine(err error) string {
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// run checks everything, and then runs the agent.
-func run(ctx context.Context, s *setup) error {
-	a, err := s.agent(ctx)
-	if err != nil {
-		return err
-	}
-	return a.Run(klog.NewContext(ctx, s.logger))
 }

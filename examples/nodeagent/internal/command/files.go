@@ -25,7 +25,7 @@ func (s *setup) shutdownConfig() (plan.Config, error) {
 	}
 	cfg, err := config.Load(s.config)
 	if err != nil {
-		return plan.Config{}, err
+		return plan.Config{}, fmt.Errorf("--config: %w", err)
 	}
 	unknown, err := config.SetFeatureGates(s.gate, cfg.FeatureGates)
 	if err != nil {

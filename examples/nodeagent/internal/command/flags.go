@@ -22,7 +22,7 @@ const (
 type flags struct {
 	config, manifests string
 	runtime, endpoint string
-	source            string
+	source, hostRoot  string
 	shutdownAfter     time.Duration
 	stateDir, listen  string
 	verbosity         int
@@ -36,7 +36,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json) to run; required")
 	fs.StringVar(&f.runtime, "runtime", runtimeEmbedded, "what runs the containers: `embedded` (none are run: they are played in this process, as annotations of the pods say) or cri (a container runtime)")
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", "", "`address` of the container runtime, with --runtime=cri; for example unix:///run/containerd/containerd.sock")
-	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it), logind, or manual (SIGTERM to this process, or --shutdown-after)")
+	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it and containers are run; else manual), logind, or manual (SIGTERM to this process, or --shutdown-after)")
+	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` under which the host's own /etc and /run are to be seen, for an agent in a container that raises logind's limit; empty means /")
 	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
 	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics and /healthz; port 0 means any free one, which is told, and empty means none")

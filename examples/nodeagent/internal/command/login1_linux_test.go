@@ -122,7 +122,7 @@ func TestLogindIsFoundAndLeft(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		host := startLogin1(t)
-		p := onBus(t, host.address, "--source=auto")
+		p := onBus(t, host.address, "--source=logind")
 		p.says("1 of 1 pods run. They are stopped in order when this machine shuts down")
 		p.says("This machine's shutdown is held back for up to 1m0s (asked for: 32.5s).")
 		p.signal(signal)
@@ -158,9 +158,37 @@ func TestWithoutLogind(t *testing.T) {
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 }
 
-func TestShutdownAfterIsNotForLogind(t *testing.T) {
+// Nobody wants the power off of a real machine to wait for containers that are none.
+func TestPlayedContainersDoNotTouchLogind(t *testing.T) {
 	t.Parallel()
-	p := onBus(t, startLogin1(t).address, "--source=auto", "--shutdown-after=1ms")
-	require.Equal(t, 1, p.exit())
-	require.Equal(t, "nodeagent: --shutdown-after: Invalid value: \"1ms\": is only for --source=manual; here logind announces the shutdown\n", p.stderr.String())
+	host := startLogin1(t)
+	root := t.TempDir()
+	p := onBus(t, host.address, "--source=auto", "--host-root="+root)
+	p.says("1 of 1 pods run. They are stopped in order on SIGTERM")
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit())
+	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
+	require.Empty(t, host.locks, "no lock was taken")
+	left, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, left, "no file was written")
+}
+
+// systemd1 is a systemd that sends signals, and does nothing else.
+type systemd1 struct{ sent chan int32 }
+
+// KillUnit takes note of a signal.
+func (s systemd1) KillUnit(_, _ string, signal int32) *dbus.Error {
+	s.sent <- signal
+	return nil
+}
+
+// reloadable puts a systemd beside logind, and gives the signals that are sent.
+func (l *login1) reloadable(t *testing.T) <-chan int32 {
+	t.Helper()
+	s := systemd1{sent: make(chan int32, 8)}
+	require.NoError(t, l.conn.Export(s, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"))
+	_, err := l.conn.RequestName("org.freedesktop.systemd1", dbus.NameFlagDoNotQueue)
+	require.NoError(t, err)
+	return s.sent
 }

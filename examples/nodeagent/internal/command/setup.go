@@ -62,12 +62,13 @@ func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
 	})
 }
 
-// hostSource is what announces the shutdown of the machine, nil if nothing does.
+// hostSource is what announces the shutdown of the machine, nil if nothing does. Played
+// containers are no reason to hold back a machine, unless that is asked for.
 func (s *setup) hostSource(ctx context.Context) (shutdown.Source, error) {
-	if s.source == sourceManual {
+	if s.source == sourceManual || s.source == sourceAuto && s.runtime == runtimeEmbedded {
 		return nil, nil
 	}
-	source, err := logind.New(logind.Options{})
+	source, err := logind.New(logind.Options{HostRoot: s.hostRoot})
 	if err == nil {
 		err = source.Available(ctx)
 	}

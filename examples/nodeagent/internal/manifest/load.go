@@ -63,6 +63,13 @@ func Load(dir string, opts validation.Options, checks ...Check) (pods []*v1.Pod,
 // filesOf lists the manifests of a folder by name, and warns of what it leaves
 // out. Hidden files are left out without a word, as by the kubelet.
 func filesOf(dir string) (files, warnings []string, err error) {
+	info, err := os.Stat(dir) // to list a pipe would wait for its other end
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s: is not a folder", dir)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to list the pod manifests: %w", err)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to list the pod manifests: %w", err)

@@ -1,6 +1,6 @@
 // Package view shows people what the agent does with its pods:
 //
-//	v := view.New(os.Stdout)
+//	v := view.New(os.Stdout, nil)
 //	v.Say("9 pods run; SIGTERM starts the shutdown.")
 //	v.Show(snapshot) // as often as you like
 //	v.Finish(snapshot)
@@ -20,5 +20,5 @@
 //
 // # Testing
 //
-// A view writes to any io.Writer; only an *os.File that is a terminal is redrawn.
+// A view writes to any io.Writer; only with a terminal is something redrawn.
 package view

@@ -22,6 +22,6 @@ func TestSummaryNamesWhatTheAPIServerDoesNotKnow(t *testing.T) {
 
 func summaryOf(s Snapshot) string {
 	var out bytes.Buffer
-	New(&out).Finish(s)
+	New(&out, nil).Finish(s)
 	return out.String()
 }

@@ -30,12 +30,13 @@ type drawing interface {
 	width() int
 }
 
-// New makes a view for out. A terminal gets a table that is redrawn in place,
-// everything else a line for each change.
-func New(out io.Writer) *View {
+// New makes a view that writes to out. Where that is a terminal in the end, which a table
+// can be redrawn on, terminal is it; nil: everything else, which gets a line for each
+// change.
+func New(out io.Writer, terminal *os.File) *View {
 	v := &View{out: out, draw: lines{}}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		v.draw = &live{size: func() (width, height int, err error) { return term.GetSize(int(file.Fd())) }}
+	if terminal != nil {
+		v.draw = &live{size: func() (width, height int, err error) { return term.GetSize(int(terminal.Fd())) }}
 	}
 	return v
 }

@@ -52,7 +52,7 @@ func withHook(hook lifecycle.HookResult) Container {
 
 func TestLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
-	v := New(&out)
+	v := New(&out, nil)
 	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
 	v.Show(idle)
 	v.Show(idle)
@@ -74,7 +74,7 @@ Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18
 
 func TestLinesNameContainersOfASidecarPair(t *testing.T) {
 	var out bytes.Buffer
-	v := New(&out)
+	v := New(&out, nil)
 	v.Show(at(time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping))))
 	v.Show(at(2*time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseStopping), with(lifecycle.Graceful))))
 	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
@@ -110,7 +110,7 @@ func TestWordsForEveryEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			New(&out).Finish(at(5*time.Second, test.pod))
+			New(&out, nil).Finish(at(5*time.Second, test.pod))
 			require.Contains(t, out.String(), test.row)
 			require.Contains(t, out.String(), test.sentence)
 		})
@@ -137,7 +137,7 @@ func TestSidecarIsSaidToBeLast(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	var out bytes.Buffer
-	New(&out).Finish(at(5*time.Second, gone("batch/report", with(lifecycle.Graceful)), gone("batch/stubborn", with(lifecycle.GraceExceeded))))
+	New(&out, nil).Finish(at(5*time.Second, gone("batch/report", with(lifecycle.Graceful)), gone("batch/stubborn", with(lifecycle.GraceExceeded))))
 	_, summary, _ := strings.Cut(out.String(), "\n\n")
 	require.Equal(t, ` POD             PRIORITY  BUCKET  GRANTED   TOOK  OUTCOME
 ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ func TestSummaryOfACancelledShutdown(t *testing.T) {
 	var out bytes.Buffer
 	s := at(5*time.Second, Pod{Name: "a", State: Running})
 	s.Cancelled = true
-	New(&out).Finish(s)
+	New(&out, nil).Finish(s)
 	require.Contains(t, out.String(), "still runs, the shutdown was called off")
 	require.Contains(t, out.String(), "The shutdown was called off after 5.0 s.")
 }
@@ -168,7 +168,7 @@ func TestSummaryOfAShutdownThatWasLeft(t *testing.T) {
 	var out bytes.Buffer
 	s := at(5*time.Second, gone("a", with(lifecycle.LeftRunning)))
 	s.Abandoned = true
-	New(&out).Finish(s)
+	New(&out, nil).Finish(s)
 	require.Contains(t, out.String(), "The agent left the shutdown after 5.0 s. Pods that had not stopped by then run on.")
 }
 
@@ -183,7 +183,7 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 
 func TestLogLinesStayWhole(t *testing.T) {
 	var out bytes.Buffer
-	v := New(&out)
+	v := New(&out, nil)
 	for _, part := range []string{"one ", "line\ntwo", " lines\n"} {
 		n, err := v.Write([]byte(part))
 		require.NoError(t, err)
@@ -194,7 +194,7 @@ func TestLogLinesStayWhole(t *testing.T) {
 }
 
 func TestClosedTerminalIsNoFailure(t *testing.T) {
-	v := New(closed{})
+	v := New(closed{}, nil)
 	v.Say("nobody hears")
 	v.Show(at(0))
 	_, err := v.Write([]byte("nor this\n"))
@@ -242,7 +242,7 @@ func (s *screen) Write(p []byte) (int, error) {
 // onScreen is a view on a terminal of a size.
 func onScreen(width, height int) (*View, *screen) {
 	s := &screen{}
-	v := New(s)
+	v := New(s, nil)
 	v.draw = &live{size: func() (int, int, error) { return width, height, nil }}
 	return v, s
 }

@@ -1,0 +1,75 @@
+package command_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Files that never end, or that nobody writes to.
+func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"good/pod.yaml": scripted("web", ""), "fifos/.keep": "", "zero/.keep": "", "large/.keep": ""})
+	fifo := filepath.Join(dir, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifos/pod.yaml"), 0o600))
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero/pod.yaml")))
+	large := filepath.Join(dir, "large/pod.yaml")
+	require.NoError(t, os.WriteFile(large, nil, 0o600))
+	require.NoError(t, os.Truncate(large, 100<<20))
+	good := "--manifests=" + dir + "/good"
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"config from a pipe":       {[]string{good, "--config=" + fifo}, "--config: " + fifo + ": is not a regular file but a pipe (FIFO)"},
+		"config from a device":     {[]string{good, "--config=/dev/zero"}, "--config: /dev/zero: is not a regular file but a device"},
+		"large config":             {[]string{good, "--config=" + large}, large + ": is too large: it has 104857600 bytes or more, and 10485760 (10 MiB) are the limit"},
+		"kubeconfig from a pipe":   {[]string{good, "--kubeconfig=" + fifo, "--node-name=n"}, "--kubeconfig: " + fifo + ": is not a regular file but a pipe (FIFO)"},
+		"kubeconfig from a device": {[]string{good, "--kubeconfig=/dev/zero", "--node-name=n"}, "--kubeconfig: /dev/zero: is not a regular file but a device"},
+		"manifest from a pipe":     {[]string{"--manifests=" + dir + "/fifos"}, dir + "/fifos/pod.yaml: is not a regular file but a pipe (FIFO)"},
+		"manifest from a device":   {[]string{"--manifests=" + dir + "/zero"}, dir + "/zero/pod.yaml: is not a regular file but a device"},
+		"large manifest":           {[]string{"--manifests=" + dir + "/large"}, "10485760 (10 MiB) are the limit"},
+		"a pipe for a folder":      {[]string{"--manifests=" + fifo}, fifo + ": is not a folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, test.args...)
+			require.Equal(t, 1, p.exit())
+			require.Empty(t, p.out.String())
+			require.Contains(t, p.stderr.String(), test.want)
+			require.Equal(t, 1, strings.Count(p.stderr.String(), "\n"))
+		})
+	}
+}
+
+// An API server that takes connections and never answers holds the start; a signal ends it.
+func TestSignalsEndTheStart(t *testing.T) {
+	t.Parallel()
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, deaf.Close()) })
+	dir := folder(t, map[string]string{
+		"pods/pod.yaml": scripted("web", ""),
+		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: http://" + deaf.Addr().String() + "}}]\n" +
+			"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\ncurrent-context: c\n",
+	})
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		p := start(t, "--manifests="+dir+"/pods", "--kubeconfig="+dir+"/kubeconfig", "--node-name=n")
+		connection, err := deaf.Accept()
+		require.NoError(t, err)
+		began := time.Now()
+		p.signal(signal)
+		require.Zero(t, p.exit())
+		require.Less(t, time.Since(began), time.Second)
+		require.Contains(t, p.out.String(), ": leaving. No pod was started.")
+		require.Empty(t, p.stderr.String())
+		require.NoError(t, connection.Close())
+	}
+}
