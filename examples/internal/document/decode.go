@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -52,11 +54,19 @@ func withValues(text []byte, strict []error) []error {
 		}
 		at := path.toField()
 		if i, ok := complaints[at.String()]; ok {
-			said[i] = field.Invalid(at, value, "unknown field, or given twice")
+			said[i] = field.Invalid(at, value, why(strict[i]))
 			delete(complaints, at.String())
 		}
 	}
 	return said
+}
+
+// why says what the decoder has against a field.
+func why(err error) string {
+	if strings.HasPrefix(err.Error(), "duplicate") {
+		return "is given twice"
+	}
+	return "unknown field"
 }
 
 // locate finds the field that cannot be decoded. The decoder itself does not
@@ -72,6 +82,9 @@ func locate[T any](text []byte, err error) error {
 			return errors.Join(err, marshalErr)
 		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(alone, new(T)); err != nil {
+			if len(path) == 0 {
+				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", value)
+			}
 			return field.Invalid(path.toField(), value, wanted(err))
 		}
 	}
@@ -86,8 +99,10 @@ func wanted(err error) string {
 		return err.Error()
 	}
 	switch mistyped.Type.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "must be a whole number"
+	case reflect.Int32:
+		return fmt.Sprintf("must be a whole number from %d to %d", math.MinInt32, math.MaxInt32)
+	case reflect.Int, reflect.Int64:
+		return "must be a whole number of 64 bits"
 	case reflect.String:
 		return "must be a string"
 	case reflect.Bool:

@@ -28,5 +28,5 @@ spec: {terminationGracePeriodSeconds: soon}
 	}
 	// Output:
 	// web
-	// web.yaml (document 2): spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number
+	// web.yaml (document 2): spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number of 64 bits
 }

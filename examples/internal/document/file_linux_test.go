@@ -63,6 +63,6 @@ func TestUnknownFieldsAreNamedUpToALimit(t *testing.T) {
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 11)
-	require.Equal(t, `f: spec.containers[9].imag: Invalid value: "x": unknown field, or given twice`, lines[9])
+	require.Equal(t, `f: spec.containers[9].imag: Invalid value: "x": unknown field`, lines[9])
 	require.Equal(t, "f: and 10 more like these", lines[10])
 }

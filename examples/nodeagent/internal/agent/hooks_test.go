@@ -26,13 +26,13 @@ func TestHooksAreTold(t *testing.T) {
 		want   []string
 	}{
 		"command": {v1.LifecycleHandler{Exec: command}, "exec takes 1s", []string{
-			"runs its preStop hook: command drain --all", "stopped in time, after a preStop hook of 1.0 s",
+			"runs its preStop hook: command drain …", "stopped in time, after a preStop hook of 1.0 s",
 		}},
 		"command fails": {v1.LifecycleHandler{Exec: command}, "exec fails", []string{
-			"stopped in time, its preStop hook failed", "ns/web: container app had a preStop hook (command drain --all) that failed: ",
+			"stopped in time, its preStop hook failed", "ns/web: container app had a preStop hook (command drain …) that failed: ",
 		}},
 		"command is too slow": {v1.LifecycleHandler{Exec: command}, "exec takes 1m", []string{
-			"its preStop hook was cut off", "had a preStop hook (command drain --all) that was cut off after 5.0 s.",
+			"its preStop hook was cut off", "had a preStop hook (command drain …) that was cut off after 5.0 s.",
 		}},
 		"sleep": {v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}}, "", []string{
 			"runs its preStop hook: sleep of 2 s", "stopped in time, after a preStop hook of 2.0 s",
@@ -85,4 +85,25 @@ func TestHTTPHookGoesToTheHost(t *testing.T) {
 		require.Contains(t, b.output(), "127.0.0.1:1")
 		require.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), time.Minute)
 	})
+}
+
+// Whoever may read the log of an agent may not know what its pods know.
+func TestSecretsOfHooksAreNotTold(t *testing.T) {
+	for name, hook := range map[string]v1.LifecycleHandler{
+		"command": {Exec: &v1.ExecAction{Command: []string{"curl", "-H", "Authorization: Bearer s3cret", "http://localhost/?key=s3cret"}}},
+		"request": {HTTPGet: &v1.HTTPGetAction{Path: "/drain?key=s3cret", Port: intstr.FromInt32(1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				var log bytes.Buffer
+				b.opts.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
+				withHook(b.pod("web", 0, "exec fails"), hook)
+				b.run()
+				b.signals <- syscall.SIGTERM
+				require.NoError(t, b.end())
+				require.Contains(t, b.output(), "its preStop hook failed")
+				require.NotContains(t, b.output()+log.String(), "s3cret")
+			})
+		})
+	}
 }

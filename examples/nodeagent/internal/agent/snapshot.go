@@ -137,19 +137,32 @@ func (p *pod) container(result lifecycle.ContainerResult) view.Container {
 	return shown
 }
 
-// hookText says what a preStop hook does.
+// hookText says what a preStop hook does, without what may be secret: the arguments of a
+// command, as "Authorization: Bearer ...", and the query of a request.
 func hookText(hook *v1.LifecycleHandler) string {
 	switch {
 	case hook == nil:
 		return ""
 	case hook.Exec != nil:
-		return "command " + strings.Join(hook.Exec.Command, " ")
+		return commandText(hook.Exec.Command)
 	case hook.HTTPGet != nil:
-		return "request to " + hook.HTTPGet.Port.String() + hook.HTTPGet.Path
+		path, _, _ := strings.Cut(hook.HTTPGet.Path, "?")
+		return "request to " + hook.HTTPGet.Port.String() + path
 	case hook.Sleep != nil:
 		return fmt.Sprintf("sleep of %d s", hook.Sleep.Seconds)
 	}
 	return "unknown"
+}
+
+// commandText is the name of a program, and whether it has arguments.
+func commandText(command []string) string {
+	switch len(command) {
+	case 0:
+		return "command"
+	case 1:
+		return "command " + command[0]
+	}
+	return "command " + command[0] + " …"
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,6 +18,9 @@ const (
 	sourceLogind = "logind"
 	sourceManual = "manual"
 )
+
+// mostVerbose is the most detailed level of -v.
+const mostVerbose = 5
 
 // flags are the settings of the command line.
 type flags struct {
@@ -66,6 +70,9 @@ func (f *flags) validate() error {
 	}
 	if f.source != sourceAuto && f.source != sourceLogind && f.source != sourceManual {
 		errs = append(errs, field.NotSupported(flag("--source"), f.source, []string{sourceAuto, sourceLogind, sourceManual}))
+	}
+	if f.verbosity < 0 || f.verbosity > mostVerbose {
+		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", mostVerbose)))
 	}
 	if f.shutdownAfter < 0 {
 		errs = append(errs, field.Invalid(flag("--shutdown-after"), f.shutdownAfter.String(), "must not be negative"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -13,8 +12,8 @@ import (
 // RunInContainer runs cmd in a container, for at most timeout; 0 or less means as
 // long as ctx allows. It returns what the command wrote, stdout first and then
 // stderr, also with the error of a command that exited with another status than 0;
-// that error is the kubelet's. A command that is out of time is killed, and the
-// error wraps context.DeadlineExceeded.
+// that error has neither its arguments nor what it said, which may be secret. A command
+// that is out of time is killed, and the error wraps context.DeadlineExceeded.
 func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: containerID, Cmd: cmd}
 	if timeout > 0 {
@@ -31,9 +30,17 @@ func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []
 	}
 	output := slices.Concat(response.GetStdout(), response.GetStderr())
 	if code := response.GetExitCode(); code != 0 {
-		return output, fmt.Errorf("command '%s' exited with %d: %s", strings.Join(cmd, " "), code, response.GetStderr())
+		return output, fmt.Errorf("command %s exited with %d", program(cmd), code)
 	}
 	return output, nil
+}
+
+// program is the name of a command without its arguments.
+func program(cmd []string) string {
+	if len(cmd) == 0 {
+		return ""
+	}
+	return cmd[0]
 }
 
 // wholeSeconds rounds up: a command is never given less than it was granted, and 0,

@@ -24,7 +24,7 @@ func TestRunInContainer(t *testing.T) {
 		is       error
 	}{
 		"success":   {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err")}, output: "outerr"},
-		"exit code": {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 3}, output: "outerr", want: `command 'ls -a' exited with 3: err`},
+		"exit code": {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 3}, output: "outerr", want: `command ls exited with 3`},
 		"not found": {err: status.Error(codes.NotFound, "gone"), is: lifecycle.ErrContainerNotFound, want: `failed to run a command in container "server-0": container not found: rpc error: code = NotFound desc = gone`},
 		"exited":    {err: status.Error(codes.Unknown, "CONTAINER_EXITED"), want: `failed to run a command in container "server-0": rpc error: code = Unknown desc = CONTAINER_EXITED`},
 	} {

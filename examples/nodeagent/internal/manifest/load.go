@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
@@ -97,6 +99,9 @@ func decoder(opts validation.Options, checks []Check) func(document.Document, st
 	}
 	checks = append([]Check{validate, termination}, checks...)
 	return func(doc document.Document, file string) (*v1.Pod, error) {
+		if err := checkKind(doc); err != nil {
+			return nil, fmt.Errorf("%s: %w", doc.Source, err)
+		}
 		pod, err := document.Decode[v1.Pod](doc)
 		if err != nil {
 			return nil, err
@@ -114,6 +119,20 @@ func decoder(opts validation.Options, checks []Check) func(document.Document, st
 		}
 		return pod, errors.Join(errs...)
 	}
+}
+
+// checkKind refuses what is another object, whose fields are not those of a pod. What has
+// no kind is not known to be one.
+func checkKind(doc document.Document) error {
+	var object metav1.TypeMeta
+	if err := json.Unmarshal(doc.JSON, &object); err != nil || object.Kind == "" || object.Kind == "Pod" {
+		return nil //nolint:nilerr // decoding it as a pod will say it better
+	}
+	err := field.NotSupported(field.NewPath("kind"), object.Kind, []string{"Pod"})
+	if object.Kind == "List" || object.Kind == "PodList" {
+		return fmt.Errorf("%w: give each pod a document of its own", err)
+	}
+	return err
 }
 
 // claim refuses a pod whose name another document has.

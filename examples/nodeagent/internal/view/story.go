@@ -1,7 +1,9 @@
 package view
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -76,9 +78,18 @@ func (c Container) trouble(granted int64) string {
 func (c Container) hookTrouble() string {
 	switch {
 	case c.Hook.Outcome == lifecycle.HookFailed:
-		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, c.Hook.Err)
+		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, withoutURL(c.Hook.Err))
 	case c.hookWasCut():
 		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, span(c.Hook.Took))
 	}
 	return ""
+}
+
+// withoutURL is the error of a request without its URL, whose query may be secret.
+func withoutURL(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }
