@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // closeTimeout bounds the wait for hooks and stops that are under way when the
@@ -28,12 +32,21 @@ type Agent struct {
 	pods       *pods
 	terminator *lifecycle.Terminator
 	manager    *shutdown.Manager
-	started    chan struct{} // closed once all pods have started, or could not
+	killer     killer
+	backOff    *flowcontrol.Backoff
+	keepers    sync.WaitGroup         // who keeps containers and mirrors
+	ran        atomic.Bool            // Run was called
+	started    chan struct{}          // closed once all pods have started, or could not
+	requests   chan func(*loop) error // what clients want of the loop
+	left       chan struct{}          // closed once there is no loop any more
 }
 
 // New puts an agent together. It starts nothing.
 func New(opts Options) (*Agent, error) {
-	a := &Agent{opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{})}
+	a := &Agent{
+		opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{}),
+		backOff: flowcontrol.NewBackOff(firstBackOff, mostBackOff), requests: make(chan func(*loop) error), left: make(chan struct{}),
+	}
 	a.pods = newPods(opts.Pods, a.schedule())
 	err := errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),
@@ -49,24 +62,33 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
+// Plan is what a shutdown would do if it began now; before Run, to all pods.
+func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
+
 // Run starts the pods, and returns when a signal tells the agent to leave, when a
 // shutdown without a host is done, or when ctx ends. Pods that were not drained
 // run on. The error tells of pods that could not be stopped.
 func (a *Agent) Run(ctx context.Context) error {
 	outside := context.WithoutCancel(ctx)
-	a.adopt(ctx) // before the manager can find a shutdown to go on with
+	a.ran.Store(true)
 	ctx, leave := context.WithCancelCause(ctx)
+	a.adopt(ctx) // before the manager can find a shutdown to go on with
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.manager.Run(ctx) })
 	work.Go(func() error { return a.serve(ctx) })
+	work.Go(func() error { return a.serveControl(ctx) })
 	work.Go(func() error { a.startPods(ctx); return nil })
-	work.Go(func() error { a.keepMirrors(ctx); return nil })
+	work.Go(func() error { a.follow(ctx); return nil })
 	l := newLoop(a)
 	work.Go(func() error {
 		defer leave(errLeaving)
+		defer close(a.left)
 		return l.run(ctx)
 	})
-	err := errors.Join(work.Wait(), a.close(outside))
+	failed := work.Wait()
+	leave(errLeaving)
+	a.keepers.Wait()
+	err := errors.Join(failed, a.close(outside))
 	l.abandoned()
 	return err
 }

@@ -127,7 +127,7 @@ func TestKillThatFailedIsTriedAgain(t *testing.T) {
 
 func TestPodThatEndedByItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("job", 0, "exits by itself after 3s")
+		b.pod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
 		b.run()
 		b.pass(4 * time.Second)
 		require.Contains(t, b.output(), "has ended by itself")

@@ -84,7 +84,8 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 				require.Equal(t, want, b.mirrorOf(server, "job").Status.Phase)
 				for _, condition := range b.mirrorOf(server, "job").Status.Conditions {
 					if condition.Type == v1.PodReady {
-						require.Equal(t, v1.ConditionFalse, condition.Status)
+						again := policy == v1.RestartPolicyAlways
+						require.Equal(t, again, condition.Status == v1.ConditionTrue)
 					}
 				}
 				b.signals <- syscall.SIGTERM

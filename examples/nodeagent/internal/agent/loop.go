@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -16,14 +17,15 @@ const tick = 100 * time.Millisecond
 // loop hears signals and watches the shutdown. It owns what it has seen.
 type loop struct {
 	*Agent
-	shown   shutdown.Inhibitor // as it was last told
-	began   time.Time          // when the shutdown under way began; zero: none is
-	since   time.Time          // when the loop began; a report from before is another agent's
-	ended   time.Time          // when the last shutdown ended, as its report says
-	told    int                // how many pods it, and those before, have told to stop
-	drained bool               // the host still shuts down, and the pods are stopped
-	asked   bool               // a signal came while the pods were being stopped
-	after   <-chan time.Time   // the shutdown of --shutdown-after
+	shown   shutdown.Inhibitor  // as it was last told
+	began   time.Time           // when the shutdown under way began; zero: none is
+	since   time.Time           // when the loop began; a report from before is another agent's
+	ended   time.Time           // when the last shutdown ended, as its report says
+	told    int                 // how many pods it, and those before, have told to stop
+	drained bool                // the host still shuts down, and the pods are stopped
+	asked   bool                // a signal came while the pods were being stopped
+	after   <-chan time.Time    // the shutdown of --shutdown-after
+	drains  []chan<- api.Report // who waits for the end of the shutdown; each takes one without waiting
 }
 
 func newLoop(a *Agent) *loop { return &loop{Agent: a, since: time.Now()} }
@@ -44,6 +46,8 @@ func (l *loop) run(ctx context.Context) error {
 			done, err = l.signal(sig)
 		case <-l.after:
 			err = l.trigger("--shutdown-after")
+		case do := <-l.requests:
+			err = do(l)
 		case <-ticker.C:
 			done, err = l.look()
 		case <-ctx.Done():
@@ -138,6 +142,10 @@ func (l *loop) over() (shutdown.Report, bool) {
 func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(s)
 	l.logErrors(report)
+	for _, ended := range l.drains {
+		ended <- api.ReportOf(report)
+	}
+	l.drains = nil
 	l.began, l.ended, l.told, l.drained = time.Time{}, report.Ended, l.pods.told(), !report.Cancelled
 	if l.manual() || l.asked {
 		return true, failures(report)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -11,22 +10,23 @@ import (
 
 var _ apiserver.Observed = observed{}
 
-// keepMirrors shows the pods on the API server, until ctx ends. Nothing waits for it.
-func (a *Agent) keepMirrors(ctx context.Context) {
+// keepMirror shows a pod on the API server, until ctx ends or the pod is dropped.
+func (a *Agent) keepMirror(ctx context.Context, p *pod) {
 	if a.opts.APIServer == nil {
 		return
 	}
-	var keepers sync.WaitGroup
-	for _, p := range a.pods.all {
-		keepers.Go(func() {
-			select {
-			case <-p.admitted:
-				a.opts.APIServer.KeepMirror(ctx, p.spec, observed{a, p})
-			case <-ctx.Done():
-			}
-		})
-	}
-	keepers.Wait()
+	ctx, forget := context.WithCancel(ctx)
+	p.mu.Lock()
+	p.forget = forget
+	p.mu.Unlock()
+	a.keepers.Go(func() {
+		defer forget()
+		select {
+		case <-p.admitted:
+			a.opts.APIServer.KeepMirror(ctx, p.spec, observed{a, p})
+		case <-ctx.Done():
+		}
+	})
 }
 
 // observed is what the keeper of a mirror sees of a pod.
@@ -38,8 +38,7 @@ type observed struct {
 // Ending is true from the moment on at which the node shuts down, and for good for a
 // pod that was told to stop in a shutdown that was then cancelled.
 func (o observed) Ending() bool {
-	told, _ := o.pod.toldAt()
-	return !told.IsZero() || o.agent.manager.ShutdownStatus() != nil
+	return o.pod.isTold() || o.agent.manager.ShutdownStatus() != nil
 }
 
 // Status is known once the pod has started.
@@ -50,11 +49,11 @@ func (o observed) Status(ctx context.Context) (*v1.PodStatus, error) {
 	return statusOf(ctx, o.agent.opts.Runtime, o.pod)
 }
 
-// Changed is closed at the start of the pod, or at the end of one of its containers
-// that runs: sooner or later of all of them.
+// Changed is closed at the start of the pod, or when one of its containers has exited or
+// was started again.
 func (o observed) Changed() <-chan struct{} {
 	if !isClosed(o.pod.settled) {
 		return o.pod.settled
 	}
-	return o.pod.nextExit()
+	return o.pod.nextNews()
 }

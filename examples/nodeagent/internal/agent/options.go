@@ -23,6 +23,9 @@ type Options struct {
 	Config plan.Config
 	// Pods are to be started. Each needs a UID.
 	Pods []*v1.Pod
+	// Manifests are where Pods come from, if they can change; the zero value means that
+	// they do not.
+	Manifests Manifests
 	// Runtime starts and stops them; the agent closes it.
 	Runtime podruntime.Runtime
 	// Source announces the shutdown of the host. Nil: SIGTERM and ShutdownAfter do.
@@ -32,9 +35,11 @@ type Options struct {
 	ShutdownAfter time.Duration
 	// Signals brings SIGTERM and SIGINT; nil: none come.
 	Signals <-chan os.Signal
-	// Listener serves /metrics and /healthz; the agent closes it. Nil: nothing is
-	// served.
-	Listener net.Listener
+	// Limit is how long the platform leaves a shutdown at most; 0: any time.
+	Limit time.Duration
+	// Listener serves /metrics and /healthz, and what of package api reads only; Control
+	// serves all of that package. The agent closes both. Nil: nothing is served.
+	Listener, Control net.Listener
 	// StateDir keeps a shutdown's state over a restart of the agent; "": it is not
 	// kept.
 	StateDir string

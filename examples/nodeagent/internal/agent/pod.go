@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,24 +17,40 @@ type pod struct {
 	priority, bucket int32
 	admitted         chan struct{} // closed once it may start, or was found running
 	settled          chan struct{} // closed once its start has succeeded or failed
+	leaving          chan struct{} // closed once it is told to stop
 
 	mu         sync.Mutex              // guards all below; never held while anything waits
 	abandon    context.CancelCauseFunc // ends its start; nil: it has not begun
 	containers []lifecycle.Container
-	exits      []<-chan struct{} // of the containers, closed once they have exited
-	problem    error             // why it did not start, or was not stopped
+	exits      []<-chan struct{}  // of the containers, closed once they have exited
+	restarts   []restartState     // of the containers
+	concluded  int                // how many of them have exited and are not started again
+	forget     context.CancelFunc // ends the keeping of its mirror; nil: there is none
+	news       chan struct{}      // closed and replaced with each news of its containers
+	problem    error              // why it did not start, or was not stopped
 	granted    int64
 	told, gone time.Time // when it was told to stop, and when that was done
 	finished   bool      // it had ended by itself before
 	refused    bool      // nothing of it was ever started
+	byHand     bool      // no shutdown has told it to stop, but somebody else
 }
 
-// toldAt is when the pod was told to stop, zero if it was not, and whether it is
+// toldAt is when a shutdown has told the pod to stop, zero if none has, and whether it is
 // still ending.
 func (p *pod) toldAt() (told time.Time, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.byHand {
+		return time.Time{}, false
+	}
 	return p.told, !p.told.IsZero() && p.gone.IsZero()
+}
+
+// isTold tells whether anybody has told the pod to stop.
+func (p *pod) isTold() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.told.IsZero()
 }
 
 func (p *pod) isActive() bool {
@@ -43,6 +58,20 @@ func (p *pod) isActive() bool {
 	defer p.mu.Unlock()
 	runs := p.problem == nil && (p.abandon != nil || isClosed(p.settled))
 	return p.gone.IsZero() && (runs || !p.told.IsZero())
+}
+
+// wasRefused tells whether nothing of it was ever started, as the node was shutting down.
+func (p *pod) wasRefused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// isStopped tells whether nothing of it runs any more, by order.
+func (p *pod) isStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused || !p.gone.IsZero() && p.problem == nil
 }
 
 // begin says that the pod is being started.
@@ -57,6 +86,7 @@ func (p *pod) settle(containers []lifecycle.Container, exits []<-chan struct{}, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.containers, p.exits, p.problem = containers, exits, err
+	p.restarts = make([]restartState, len(containers))
 	close(p.settled)
 }
 
@@ -69,10 +99,8 @@ func (p *pod) refuse(why error) {
 }
 
 // finishedLocked tells whether the pod was started and all its containers have
-// ended since.
-func (p *pod) finishedLocked() bool {
-	return len(p.exits) > 0 && !slices.ContainsFunc(p.exits, func(exited <-chan struct{}) bool { return !isClosed(exited) })
-}
+// ended since, for good.
+func (p *pod) finishedLocked() bool { return len(p.exits) > 0 && p.concluded == len(p.exits) }
 
 // hasStarted tells whether the pod was started; its containers may have ended since.
 func (p *pod) hasStarted() bool {
@@ -81,16 +109,11 @@ func (p *pod) hasStarted() bool {
 	return isClosed(p.settled) && p.problem == nil
 }
 
-// nextExit is closed at the end of one of the containers that run; nil: none does.
-func (p *pod) nextExit() <-chan struct{} {
+// nextNews is closed when one of the containers has exited, or was started again.
+func (p *pod) nextNews() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, exited := range p.exits {
-		if !isClosed(exited) {
-			return exited
-		}
-	}
-	return nil
+	return p.news
 }
 
 // endedByItself tells whether it had ended before it was told to stop.
@@ -107,6 +130,9 @@ func (p *pod) endedByItself() bool {
 func (p *pod) tell(granted int64) {
 	p.mu.Lock()
 	p.finished = p.finished || p.told.IsZero() && p.finishedLocked()
+	if p.told.IsZero() {
+		close(p.leaving)
+	}
 	if p.gone.IsZero() {
 		p.granted, p.told = granted, time.Now()
 	}

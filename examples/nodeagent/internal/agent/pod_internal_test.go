@@ -15,11 +15,13 @@ func TestAContainerThatAFailedKillHasEndedDidNotEndByItself(t *testing.T) {
 			p.settle(nil, []<-chan struct{}{exited}, nil)
 			if byItself {
 				close(exited)
+				p.conclude()
 			}
 			p.tell(30)
 			p.end(errLeaving)
 			if !byItself {
 				close(exited)
+				p.conclude()
 			}
 			p.tell(0)
 			require.Equal(t, byItself, p.endedByItself())

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,31 +12,64 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// pods are all pods of the node, in the order in which they stop. The list does
-// not change; each pod guards itself.
-type pods struct{ all []*pod }
+// pods are all pods of the node, in the order in which they stop. Each pod guards itself.
+type pods struct {
+	schedule plan.Schedule
 
-// newPods sorts the pods by bucket and priority, lowest first.
+	mu  sync.Mutex // guards all
+	all []*pod     // replaced, never changed
+}
+
+// newPods makes the list of pods that are there from the beginning.
 func newPods(specs []*v1.Pod, schedule plan.Schedule) *pods {
-	var order plan.Options
-	list := &pods{}
+	list := &pods{schedule: schedule}
 	for _, spec := range specs {
-		p := &pod{spec: spec, priority: order.Priority(spec), admitted: make(chan struct{}), settled: make(chan struct{})}
-		if len(schedule) > 0 {
-			p.bucket = schedule[schedule.Index(p.priority)].Priority
-		}
-		list.all = append(list.all, p)
+		list.add(list.new(spec))
 	}
-	slices.SortStableFunc(list.all, func(a, b *pod) int {
+	return list
+}
+
+// new is a pod that has not been started.
+func (l *pods) new(spec *v1.Pod) *pod {
+	var order plan.Options
+	p := &pod{
+		spec: spec, priority: order.Priority(spec),
+		admitted: make(chan struct{}), settled: make(chan struct{}), leaving: make(chan struct{}), news: make(chan struct{}),
+	}
+	if len(l.schedule) > 0 {
+		p.bucket = l.schedule[l.schedule.Index(p.priority)].Priority
+	}
+	return p
+}
+
+// list is what there is now; it must not be changed.
+func (l *pods) list() []*pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
+// add puts a pod into its place: by bucket and priority, the lowest first.
+func (l *pods) add(p *pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(slices.Clone(l.all), p)
+	slices.SortStableFunc(l.all, func(a, b *pod) int {
 		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.priority, b.priority))
 	})
-	return list
+}
+
+// remove takes a pod out.
+func (l *pods) remove(p *pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(slices.Clone(l.all), func(other *pod) bool { return other == p })
 }
 
 // active are the pods that run, are being started or are being stopped.
 func (l *pods) active() []*v1.Pod {
 	var active []*v1.Pod
-	for _, p := range l.all {
+	for _, p := range l.list() {
 		if p.isActive() {
 			active = append(active, p.spec)
 		}
@@ -43,9 +77,18 @@ func (l *pods) active() []*v1.Pod {
 	return active
 }
 
+// specs are all pods, whether they run or not.
+func (l *pods) specs() []*v1.Pod {
+	var specs []*v1.Pod
+	for _, p := range l.list() {
+		specs = append(specs, p.spec)
+	}
+	return specs
+}
+
 // find gives the pod of a UID, nil if there is none.
 func (l *pods) find(uid types.UID) *pod {
-	for _, p := range l.all {
+	for _, p := range l.list() {
 		if p.spec.UID == uid {
 			return p
 		}
@@ -56,7 +99,7 @@ func (l *pods) find(uid types.UID) *pod {
 // told is how many pods were ever told to stop.
 func (l *pods) told() int {
 	n := 0
-	for _, p := range l.all {
+	for _, p := range l.list() {
 		if told, _ := p.toldAt(); !told.IsZero() {
 			n++
 		}
@@ -67,7 +110,7 @@ func (l *pods) told() int {
 // ending is how many pods were told to stop and are not gone.
 func (l *pods) ending() int {
 	n := 0
-	for _, p := range l.all {
+	for _, p := range l.list() {
 		if _, ending := p.toldAt(); ending {
 			n++
 		}
@@ -78,7 +121,7 @@ func (l *pods) ending() int {
 // firstTold is when the first of the pods that are being stopped was told to, or
 // now if none is.
 func (l *pods) firstTold(now time.Time) time.Time {
-	for _, p := range l.all {
+	for _, p := range l.list() {
 		if told, ending := p.toldAt(); ending && told.Before(now) {
 			now = told
 		}

@@ -2,41 +2,89 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
 // serverTimeout bounds how long a client may take for its request, and how long
 // requests that are under way are waited for at the end.
 const serverTimeout = 5 * time.Second
 
-// serve answers /metrics and /healthz until ctx ends.
+// mostHeader is how large the header of a request may be, in bytes.
+const mostHeader = 16 << 10
+
+// serve answers /metrics, /healthz and what reads only until ctx ends.
 func (a *Agent) serve(ctx context.Context) error {
-	if a.opts.Listener == nil {
-		return nil
-	}
-	mux := http.NewServeMux()
+	mux := a.reads()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", a.healthz)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: serverTimeout, ReadTimeout: serverTimeout}
+	return serveUntil(ctx, a.opts.Listener, mux, "metrics")
+}
+
+// serveControl answers on the agent's own socket.
+func (a *Agent) serveControl(ctx context.Context) error {
+	mux := a.reads()
+	mux.HandleFunc("POST /drain", a.handleDrain)
+	mux.HandleFunc("POST /stop", a.handleStop)
+	return serveUntil(ctx, a.opts.Control, mux, "the agent's socket")
+}
+
+// reads are the answers that change nothing.
+func (a *Agent) reads() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) { answer(w, api.PlanOf(a.manager.Plan())) })
+	mux.HandleFunc("GET /pods", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.podList()) })
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
+		if report, ok := a.report(); ok {
+			answer(w, report)
+			return
+		}
+		refuse(w, http.StatusNotFound, "there was no shutdown yet")
+	})
+	return mux
+}
+
+// serveUntil serves until ctx ends; nil: there is nothing to serve on.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, what string) error {
+	if listener == nil {
+		return nil
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: serverTimeout, ReadTimeout: serverTimeout, IdleTimeout: serverTimeout, MaxHeaderBytes: mostHeader}
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
 		ended <- server.Shutdown(ctx)
 	})
-	err := server.Serve(a.opts.Listener)
+	err := server.Serve(listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("failed to serve metrics: %w", err)
+		return fmt.Errorf("failed to serve %s: %w", what, err)
 	}
 	if err := <-ended; err != nil {
-		return fmt.Errorf("failed to end serving metrics: %w", err)
+		return fmt.Errorf("failed to end serving %s: %w", what, err)
 	}
 	return nil
+}
+
+// answer and refuse write JSON. A client that has gone needs no answer.
+func answer(w http.ResponseWriter, value any) { respond(w, http.StatusOK, value) }
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	respond(w, status, api.Error{Meta: api.Meta{APIVersion: api.Version, Kind: "Error"}, Message: why})
+}
+
+func respond(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
 }
 
 // healthz says ok for as long as the agent works, in a shutdown too: nobody

@@ -28,7 +28,7 @@ func (l *loop) signal(sig os.Signal) (done bool, err error) {
 // giveUp is the error of an agent that leaves while pods are being stopped.
 func (l *loop) giveUp(signal string) error {
 	var names []string
-	for _, p := range l.pods.all {
+	for _, p := range l.pods.list() {
 		if _, ending := p.toldAt(); ending {
 			names = append(names, p.name())
 		}

@@ -17,7 +17,7 @@ import (
 // snapshot is what is known of all pods now.
 func (l *loop) snapshot(now time.Time) view.Snapshot {
 	s := view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed()}
-	for _, p := range l.pods.all {
+	for _, p := range l.pods.list() {
 		termination, _ := l.terminator.Termination(p.spec.UID)
 		s.Pods = append(s.Pods, p.view(now, termination))
 	}
@@ -32,7 +32,7 @@ func (l *loop) allowed() time.Duration {
 		return fitted.Total() - fitted.Floor - fitted.Margin
 	}
 	longest := graceperiod.DefaultSeconds
-	for _, p := range l.pods.all {
+	for _, p := range l.pods.list() {
 		if own := p.spec.Spec.TerminationGracePeriodSeconds; own != nil {
 			longest = max(longest, *own)
 		}
@@ -106,6 +106,8 @@ func (p *pod) view(now time.Time, termination *lifecycle.Termination) view.Pod {
 // stateLocked is what the pod does, as a whole.
 func (p *pod) stateLocked() view.State {
 	switch {
+	case !p.gone.IsZero() && p.byHand:
+		return view.Stopped
 	case !p.gone.IsZero():
 		return view.Gone
 	case !p.told.IsZero():
@@ -116,6 +118,8 @@ func (p *pod) stateLocked() view.State {
 		return view.Starting
 	case p.finishedLocked():
 		return view.Finished
+	case p.waitingLocked():
+		return view.Waiting
 	}
 	return view.Running
 }

@@ -24,10 +24,11 @@ const cleanupTimeout = 30 * time.Second
 // runtime can tell. They are stopped in a shutdown that is under way already.
 func (a *Agent) adopt(ctx context.Context) {
 	runtime, ok := a.opts.Runtime.(podruntime.Adopter)
-	if !ok {
-		return
-	}
-	for _, p := range a.pods.all {
+	for _, p := range a.pods.list() {
+		a.keepMirror(ctx, p)
+		if !ok {
+			continue
+		}
 		containers, found, err := runtime.Adopt(ctx, p.spec)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to look for a running pod", "pod", klog.KObj(p.spec))
@@ -35,6 +36,7 @@ func (a *Agent) adopt(ctx context.Context) {
 		if found {
 			close(p.admitted)
 			p.settle(containers, a.exits(containers), nil)
+			a.keepContainers(ctx, p)
 		}
 	}
 }
@@ -49,7 +51,7 @@ func (a *Agent) startPods(ctx context.Context) {
 	}
 	var starts sync.WaitGroup
 	slots := make(chan struct{}, startsAtOnce)
-	for _, p := range a.pods.all {
+	for _, p := range a.pods.list() {
 		if isClosed(p.settled) {
 			continue // adopted
 		}
@@ -65,8 +67,8 @@ func (a *Agent) startPods(ctx context.Context) {
 // start starts one pod, unless the node shuts down or the agent leaves. The pod
 // counts as one that runs before it is admitted: a shutdown that begins after that
 // finds it.
-func (a *Agent) start(ctx context.Context, p *pod) {
-	ctx, abandon := context.WithCancelCause(ctx)
+func (a *Agent) start(outer context.Context, p *pod) {
+	ctx, abandon := context.WithCancelCause(outer)
 	defer abandon(nil)
 	p.begin(abandon)
 	if admission := a.manager.Admit(p.spec); !admission.Admit {
@@ -84,6 +86,9 @@ func (a *Agent) start(ctx context.Context, p *pod) {
 		err = errors.Join(err, a.cleanUp(ctx, p.spec))
 	}
 	p.settle(containers, a.exits(containers), err)
+	if err == nil {
+		a.keepContainers(outer, p)
+	}
 }
 
 // exits are closed once the containers have exited.

@@ -27,6 +27,11 @@ func statusOf(ctx context.Context, runtime podruntime.Runtime, p *pod) (*v1.PodS
 		known, err := reader.ContainerStatus(ctx, c.ID)
 		switch {
 		case err == nil:
+			again := p.restartsOf(c.Name)
+			known.RestartCount = int32(again.count)
+			if again.waiting {
+				known.LastTerminationState, known.State = known.State, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+			}
 			addContainer(status, p.spec, c.Name, known)
 		case !errors.Is(err, lifecycle.ErrContainerNotFound):
 			errs = append(errs, fmt.Errorf("failed to learn how container %s is: %w", c.Name, err))

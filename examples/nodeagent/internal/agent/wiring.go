@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -34,14 +36,16 @@ func (a *Agent) newManager() error {
 		return err
 	}
 	reports := a.opts.APIServer != nil
+	a.killer = newKiller(a.pods, a.opts.Runtime, a.terminator, reports)
 	opts := shutdown.Options{
 		Config:   a.opts.Config,
-		Pods:     a.pods.active,
-		Killer:   newKiller(a.pods, a.opts.Runtime, a.terminator, reports),
+		Pods:     a.podsToStop,
+		Killer:   a.killer,
 		Source:   a.opts.Source,
 		Metrics:  gauges,
 		Gates:    a.opts.Gates,
 		StateDir: a.opts.StateDir,
+		Plan:     plan.Options{Limit: a.opts.Limit},
 	}
 	if reports {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
@@ -49,6 +53,14 @@ func (a *Agent) newManager() error {
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err
+}
+
+// podsToStop are those that a shutdown stops.
+func (a *Agent) podsToStop() []*v1.Pod {
+	if a.ran.Load() {
+		return a.pods.active()
+	}
+	return a.pods.specs()
 }
 
 // events records what happens to pods and to the node.

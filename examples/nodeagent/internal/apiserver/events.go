@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +20,7 @@ const component = "nodeagent"
 // recorder sends events and keeps nobody waiting.
 type recorder struct {
 	record.EventRecorder
-	hashes map[types.UID]types.UID // of static pods
+	hashes *sync.Map // of static pods: from types.UID to types.UID
 	logger klog.Logger
 	close  context.CancelFunc
 }
@@ -34,14 +35,18 @@ func newRecorder(ctx context.Context, opts Options) *recorder {
 	source := v1.EventSource{Component: component, Host: opts.NodeName}
 	r := &recorder{
 		EventRecorder: broadcaster.NewRecorder(scheme.Scheme, source),
-		hashes:        map[types.UID]types.UID{},
+		hashes:        &sync.Map{},
 		logger:        logger,
 		close:         cancel,
 	}
 	for _, pod := range opts.Pods {
-		r.hashes[pod.UID] = types.UID(pod.Annotations[hashAnnotation])
+		r.know(pod)
 	}
 	return r
+}
+
+func (r *recorder) know(pod *v1.Pod) {
+	r.hashes.Store(pod.UID, types.UID(pod.Annotations[hashAnnotation]))
 }
 
 // Event records an event on the node, or on a pod or a container of it. One on a
@@ -54,8 +59,8 @@ func (c *Client) Event(object runtime.Object, eventtype, reason, message string)
 		return
 	}
 	about := *known
-	if hash, static := c.events.hashes[about.UID]; static {
-		about.UID, about.ResourceVersion = hash, ""
+	if hash, static := c.events.hashes.Load(about.UID); static {
+		about.UID, about.ResourceVersion = hash.(types.UID), ""
 	}
 	c.events.Event(&about, eventtype, reason, message)
 }

@@ -35,6 +35,7 @@ type Observed interface {
 // KeepMirror creates the mirror of a static pod, replaces one of an earlier time and
 // keeps its status, until ctx ends. While the pod is ending it does nothing at all.
 func (c *Client) KeepMirror(ctx context.Context, pod *v1.Pod, observed Observed) {
+	c.events.know(pod)
 	k := &keeper{Client: c, pod: pod, observed: observed}
 	for delays := retries().DelayFunc(); ctx.Err() == nil; {
 		changed := observed.Changed()

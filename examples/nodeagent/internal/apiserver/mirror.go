@@ -67,3 +67,18 @@ func (c *Client) deleteMirror(ctx context.Context, mirror *v1.Pod) error {
 	}
 	return nil
 }
+
+// RemoveMirror deletes the mirror of a static pod that is no more. One that is not there,
+// or is no mirror, is no error.
+func (c *Client) RemoveMirror(ctx context.Context, pod *v1.Pod) error {
+	mirror, err := c.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("failed to read the mirror pod: %w", err)
+	case !isMirror(mirror):
+		return nil
+	}
+	return c.deleteMirror(ctx, mirror)
+}

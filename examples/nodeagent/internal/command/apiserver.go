@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,7 +25,7 @@ func (s *setup) apiServer(ctx context.Context, pods []*v1.Pod) (*apiserver.Clien
 	if err != nil {
 		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if pods, err = apiserver.StaticPods(pods, node, time.Now()); err != nil {
+	if pods, err = apiserver.StaticPods(pods, node, s.seen); err != nil {
 		return nil, nil, err
 	}
 	client, err := apiserver.Connect(klog.NewContext(ctx, s.logger), config, node, pods)

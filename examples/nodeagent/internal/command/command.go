@@ -2,11 +2,15 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
@@ -58,6 +62,7 @@ func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 		Short:         "Runs pods and stops them in order when the machine shuts down",
 		Long:          long,
 		Example:       example,
+		Version:       version(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -70,15 +75,31 @@ func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 			if terminalOf(log) != nil {
 				lines = v // which may be drawing on the same terminal
 			}
-			return run(c.Context(), &setup{flags: f, gate: gate, view: v, logger: newLogger(lines, f.verbosity), signals: signals})
+			return run(c.Context(), &setup{flags: f, gate: gate, view: v, logger: newLogger(lines, f.logFormat, f.verbosity), signals: signals})
 		},
 	}
-	c.AddCommand(newUninstall(out))
+	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	gate.AddFlag(c.Flags())
-	c.Flags().Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join(ownGates(), ", ")
+	addGates(gate, c.Flags())
+	tools := &tools{signals: signals, out: out, gate: gate}
+	c.AddCommand(newPlan(tools), newReport(tools), newDrain(tools), newStop(tools), newUninstall(out))
 	return c, nil
+}
+
+// addGates adds the flag that switches features.
+func addGates(gate featuregate.MutableVersionedFeatureGate, fs *pflag.FlagSet) {
+	gate.AddFlag(fs)
+	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join(ownGates(), ", ")
+}
+
+// version is that of the module that the program was built from, and of Go.
+func version() string {
+	module := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = info.Main.Version
+	}
+	return fmt.Sprintf("%s (%s, %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // ownGates are the names of the gates that the agent knows.

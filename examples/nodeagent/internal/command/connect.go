@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/socket"
 )
 
 // connect opens what has to be closed again, and puts everything together.
@@ -29,6 +30,9 @@ func (s *setup) connect(ctx context.Context, opts agent.Options) (*agent.Agent, 
 // open stops at what cannot be opened.
 func (s *setup) open(ctx context.Context, opts *agent.Options) (_ *agent.Agent, err error) {
 	if opts.Listener, err = s.listenHTTP(); err != nil {
+		return nil, err
+	}
+	if opts.Control, err = s.listenControl(); err != nil {
 		return nil, err
 	}
 	if opts.APIServer, opts.Pods, err = s.apiServer(ctx, opts.Pods); err != nil {
@@ -49,8 +53,10 @@ func closeAll(opts *agent.Options) error {
 	if opts.APIServer != nil {
 		opts.APIServer.Close()
 	}
-	if opts.Listener != nil {
-		errs = append(errs, opts.Listener.Close())
+	for _, listener := range []net.Listener{opts.Listener, opts.Control} {
+		if listener != nil {
+			errs = append(errs, listener.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -63,6 +69,18 @@ func (s *setup) listenHTTP() (net.Listener, error) {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
 		return nil, field.Invalid(field.NewPath("--listen"), s.listen, err.Error())
+	}
+	return listener, nil
+}
+
+// listenControl makes the agent's own socket; nil: none is wanted.
+func (s *setup) listenControl() (net.Listener, error) {
+	if s.socket == "" {
+		return nil, nil
+	}
+	listener, err := socket.Listen(s.socket, s.logger)
+	if err != nil {
+		return nil, fmt.Errorf("--socket: %w", err)
 	}
 	return listener, nil
 }

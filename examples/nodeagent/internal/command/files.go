@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
@@ -49,6 +50,20 @@ func (s *setup) pods() ([]*v1.Pod, error) {
 	pods, warnings, err := manifest.Load(s.manifests, featuregates.Options(s.gate), check)
 	s.warnings = append(s.warnings, warnings...)
 	return pods, err
+}
+
+// again reads the manifests as they are now, and gives the pods that the agent is to have.
+func (s *setup) again() ([]*v1.Pod, error) {
+	s.warnings = nil
+	pods, err := s.pods()
+	if err != nil || s.kubeconfig == "" {
+		return pods, err
+	}
+	node, err := s.node()
+	if err != nil {
+		return nil, err
+	}
+	return apiserver.StaticPods(pods, node, s.seen)
 }
 
 // makeStateDir makes the folder of the state, where there is none yet.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The values of --runtime and --source.
+// The values of --runtime, --source and --log-format.
 const (
 	runtimeEmbedded = "embedded"
 	runtimeCRI      = "cri"
@@ -17,6 +17,9 @@ const (
 	sourceAuto   = "auto"
 	sourceLogind = "logind"
 	sourceManual = "manual"
+
+	logText = "text"
+	logJSON = "json"
 )
 
 // mostVerbose is the most detailed level of -v.
@@ -29,26 +32,38 @@ type flags struct {
 	source, hostRoot  string
 	shutdownAfter     time.Duration
 	stateDir, listen  string
+	socket            string
+	limit             time.Duration
+	logFormat         string
 	verbosity         int
 
 	kubeconfig, nodeName string
 	podPolicy            map[string]string
 }
 
-func (f *flags) add(fs *pflag.FlagSet) {
+// addPlanned adds the flags that decide on a plan.
+func (f *flags) addPlanned(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "kubelet configuration `file` (KubeletConfiguration, YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and featureGates are obeyed")
 	fs.StringVar(&f.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json) to run; required")
 	fs.StringVar(&f.runtime, "runtime", runtimeEmbedded, "what runs the containers: `embedded` (none are run: they are played in this process, as annotations of the pods say) or cri (a container runtime)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that is told of the node's shutdown and shown its pods, as mirror pods; empty means that there is none")
+	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object, which must exist; empty means this machine's host name in lower case")
+	fs.DurationVar(&f.limit, "limit", 0, "how long this platform leaves a shutdown at most, a spot machine's 30s for instance, as a `time`; 0 means for as long as is asked for")
+}
+
+// add adds all flags of the agent itself.
+func (f *flags) add(fs *pflag.FlagSet) {
+	f.addPlanned(fs)
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", "", "`address` of the container runtime, with --runtime=cri; for example unix:///run/containerd/containerd.sock")
 	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it and containers are run; else manual), logind, or manual (SIGTERM to this process, or --shutdown-after)")
 	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` under which the host's own /etc and /run are to be seen, for an agent in a container that raises logind's limit; empty means /")
 	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
 	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics and /healthz; port 0 means any free one, which is told, and empty means none")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that is told of the node's shutdown and shown its pods, as mirror pods; empty means that there is none")
-	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object, which must exist; empty means this machine's host name in lower case")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics, /healthz, /pods, /plan and /report; port 0 means any free one, which is told, and empty means none")
+	fs.StringVar(&f.socket, "socket", "", "`path` of the socket on which drain, stop and report speak to the agent, for root and its own user; the unit has /run/nodeagent/control.sock; empty means none")
 	fs.StringToStringVar(&f.podPolicy, "pod-policy", nil, podPolicyUsage())
 	fs.Lookup("pod-policy").DefValue = "" // for --help, which would say []
+	fs.StringVar(&f.logFormat, "log-format", logText, "form of the log: `text` or json")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
@@ -70,6 +85,12 @@ func (f *flags) validate() error {
 	}
 	if f.source != sourceAuto && f.source != sourceLogind && f.source != sourceManual {
 		errs = append(errs, field.NotSupported(flag("--source"), f.source, []string{sourceAuto, sourceLogind, sourceManual}))
+	}
+	if f.logFormat != logText && f.logFormat != logJSON {
+		errs = append(errs, field.NotSupported(flag("--log-format"), f.logFormat, []string{logText, logJSON}))
+	}
+	if f.limit < 0 {
+		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
 	if f.verbosity < 0 || f.verbosity > mostVerbose {
 		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", mostVerbose)))

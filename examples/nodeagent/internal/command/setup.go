@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -23,43 +25,44 @@ type setup struct {
 	view     *view.View
 	logger   klog.Logger
 	signals  <-chan os.Signal
-	warnings []string // shown once everything has been checked
+	seen     time.Time // when the manifests were first read
+	warnings []string  // shown once everything has been checked
 }
 
 // agent checks all that was given, the cheap things first, and puts the agent
 // together. Nothing has been started when it fails.
 func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	cfg, err := s.shutdownConfig()
+	opts, err := s.planned()
 	if err != nil {
 		return nil, err
 	}
-	pods, err := s.pods()
-	if err != nil {
-		return nil, err
-	}
-	source, err := s.hostSource(ctx)
-	if err != nil {
+	if opts.Source, err = s.hostSource(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.makeStateDir(); err != nil {
 		return nil, err
 	}
-	return s.connect(ctx, agent.Options{
-		Config:        cfg,
-		Pods:          pods,
-		Source:        source,
-		ShutdownAfter: s.shutdownAfter,
-		Policy:        s.policy,
-		Signals:       s.signals,
-		StateDir:      s.stateDir,
-		Gates:         s.gate,
-		View:          s.view,
-		Logger:        s.logger,
-		Notify:        notify,
-	})
+	if opts.Manifests.Changed, err = manifest.Watch(klog.NewContext(ctx, s.logger), s.manifests); err != nil {
+		return nil, err
+	}
+	opts.Manifests.Load = s.again
+	opts.ShutdownAfter, opts.Policy, opts.StateDir = s.shutdownAfter, s.policy, s.stateDir
+	opts.Signals, opts.Notify = s.signals, notify
+	return s.connect(ctx, opts)
+}
+
+// planned reads all that decides on what a shutdown does.
+func (s *setup) planned() (agent.Options, error) {
+	if err := s.validate(); err != nil {
+		return agent.Options{}, err
+	}
+	cfg, err := s.shutdownConfig()
+	if err != nil {
+		return agent.Options{}, err
+	}
+	s.seen = time.Now()
+	pods, err := s.pods()
+	return agent.Options{Config: cfg, Pods: pods, Limit: s.limit, Gates: s.gate, View: s.view, Logger: s.logger}, err
 }
 
 // hostSource is what announces the shutdown of the machine, nil if nothing does. Played
@@ -90,7 +93,7 @@ func (s *setup) introduce(listener net.Listener) {
 		s.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
 	}
 	if listener != nil {
-		s.view.Say(fmt.Sprintf("Metrics are on http://%s/metrics, health on /healthz.", listener.Addr()))
+		s.view.Say(fmt.Sprintf("Metrics are on http://%s/metrics, health on /healthz, and /pods, /plan and /report.", listener.Addr()))
 	}
 	for _, warning := range s.warnings {
 		s.view.Say("Warning: " + warning)

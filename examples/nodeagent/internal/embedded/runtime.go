@@ -27,6 +27,7 @@ type Runtime struct {
 	mu      sync.Mutex // guards all below; never held while anything waits
 	pods    map[types.UID][]lifecycle.Container
 	started map[string]time.Time // the containers of pods, by ID
+	again   int                  // how many were started again, for their IDs
 }
 
 // New makes a runtime without pods.
@@ -63,6 +64,31 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 		}
 	}
 	return started, nil
+}
+
+// RestartContainer plays the script of a container from its beginning.
+func (r *Runtime) RestartContainer(_ context.Context, pod *v1.Pod, exited lifecycle.Container) (string, error) {
+	script, err := scriptOf(pod, exited.Name)
+	if err != nil {
+		return "", err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running := r.pods[pod.UID]
+	i := slices.IndexFunc(running, func(c lifecycle.Container) bool { return c.ID == exited.ID })
+	if i < 0 {
+		return "", fmt.Errorf("failed to start container %s again: %w", exited.Name, lifecycle.ErrContainerNotFound)
+	}
+	r.again++
+	id := fmt.Sprintf("%s/%s/%d", pod.UID, exited.Name, r.again)
+	r.Start(id, script)
+	r.Remove(exited.ID)
+	delete(r.started, exited.ID)
+	r.started[id] = time.Now()
+	running = slices.Clone(running)
+	running[i].ID = id
+	r.pods[pod.UID] = running
+	return id, nil
 }
 
 // Adopt returns the containers of a pod that was started.

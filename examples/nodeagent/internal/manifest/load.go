@@ -57,7 +57,7 @@ func Load(dir string, opts validation.Options, checks ...Check) (pods []*v1.Pod,
 		return nil, nil, err
 	}
 	if len(pods) == 0 {
-		return nil, nil, fmt.Errorf("%s: has no pod manifests (files that end in .yaml, .yml or .json)", dir)
+		warnings = append(warnings, dir+": has no pod manifests (files that end in .yaml, .yml or .json)")
 	}
 	return pods, warnings, nil
 }

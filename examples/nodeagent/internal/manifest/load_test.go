@@ -154,7 +154,8 @@ func TestLoadNamesFileFieldAndValue(t *testing.T) {
 		"two handlers":   {pod(meta, "{containers: [{name: app, image: i, lifecycle: {preStop: {sleep: {seconds: 1}, exec: {command: [true]}}}}]}"), "a.yaml: spec.containers[0].lifecycle.preStop.exec.command[0]: Invalid value: true: must be a string"},
 		"sleep too long": {pod(meta, "{containers: [{name: app, image: i, lifecycle: {preStop: {sleep: {seconds: 31}}}}]}"), "a.yaml: spec.containers[0].lifecycle.preStop.sleep: Invalid value: 31: must be non-negative and less than terminationGracePeriodSeconds (30)"},
 		"no YAML":        {"kind: [", "a.yaml: not valid YAML"},
-		"nothing":        {"# nothing\n", "has no pod manifests"},
+		"another kind":   {"apiVersion: v1\nkind: Service\nspec: {ports: []}\n", `a.yaml: kind: Unsupported value: "Service": supported values: "Pod"`},
+		"a list":         {"apiVersion: v1\nkind: List\nitems: []\n", `a.yaml: kind: Unsupported value: "List": supported values: "Pod": give each pod a document of its own`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": test.text}), validation.Options{})
@@ -202,4 +203,13 @@ func TestLoadWarnsOfAnUnknownClass(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], `a.yaml (document 1): spec.priorityClassName: "batch" is not known`)
+}
+
+// The folder of a new node is empty; its manifests come later.
+func TestFolderWithoutManifestsIsAWarning(t *testing.T) {
+	dir := folder(t, map[string]string{"a.yaml": "# nothing\n"})
+	pods, warnings, err := manifest.Load(dir, validation.Options{})
+	require.NoError(t, err)
+	require.Empty(t, pods)
+	require.Equal(t, []string{dir + ": has no pod manifests (files that end in .yaml, .yml or .json)"}, warnings)
 }

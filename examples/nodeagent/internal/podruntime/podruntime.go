@@ -35,6 +35,9 @@ type Runtime interface {
 	// order in which they were started. A pod that runs already (the same UID) is
 	// adopted: its containers are returned and nothing is started.
 	StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
+	// RestartContainer starts a container of a running pod again that has exited, and gives
+	// the ID of the new one. What is left of the old one is removed.
+	RestartContainer(ctx context.Context, pod *v1.Pod, exited lifecycle.Container) (id string, err error)
 	// StopPod removes what StartPod made (the sandbox), after its containers
 	// have stopped. A pod that is not known is no error.
 	StopPod(ctx context.Context, pod *v1.Pod) error

@@ -30,7 +30,7 @@ func (l lines) show(out *bytes.Buffer, before, now Snapshot) {
 			l.container(out, now, p, c, phaseOf(old, i))
 		}
 		if p.State != old.State && p.State != Ending {
-			l.line(out, now, p.Name, p.doing(!now.Began.IsZero()))
+			l.line(out, now, p.Name, p.Doing(!now.Began.IsZero()))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func podTable(s Snapshot, pods []Pod, width int) string {
 	rows := make([]table.Row, 0, len(pods)+1)
 	rows = append(rows, table.Row{"pod", "bucket", "left", "doing now"})
 	for _, p := range pods {
-		doing := colour(p).Sprint(p.doing(!s.Began.IsZero()))
+		doing := colour(p).Sprint(p.Doing(!s.Began.IsZero()))
 		rows = append(rows, table.Row{p.Name, bucketName(p.Bucket), timeLeft(p, s.Now, width >= barWidth), doing})
 	}
 	return render(rows, width, snip, 2)
@@ -115,7 +115,7 @@ func mostUrgent(pods []Pod, room int) (shown []Pod, hidden int) {
 		return pods, 0
 	}
 	rank := func(p Pod) int {
-		return slices.Index([]State{Ending, Starting, Running, NotStarted, Finished, Gone}, p.State)
+		return slices.Index([]State{Ending, Starting, Waiting, Running, NotStarted, Finished, Stopped, Gone}, p.State)
 	}
 	order := make([]int, len(pods))
 	for i := range order {

@@ -15,6 +15,8 @@ const (
 	Starting State = "Starting"
 	// Running means that its containers run, or some of them.
 	Running State = "Running"
+	// Waiting means that one of its containers has ended and is started again after a pause.
+	Waiting State = "Waiting"
 	// Finished means that all its containers have ended by themselves.
 	Finished State = "Finished"
 	// NotStarted means that it does not run: it could not be started, or the node
@@ -24,6 +26,8 @@ const (
 	Ending State = "Ending"
 	// Gone means that it was told to stop, and nothing more is done about it.
 	Gone State = "Gone"
+	// Stopped means the same of a pod that no shutdown has told to stop.
+	Stopped State = "Stopped"
 )
 
 // Snapshot is what is known of the node's pods at one moment.

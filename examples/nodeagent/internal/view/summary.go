@@ -34,7 +34,7 @@ func progress(s Snapshot) string {
 		return fmt.Sprintf("%d of %s running.", s.count(Running), many(len(s.Pods), "pod"))
 	}
 	return fmt.Sprintf("Shutting down: %d of %s gone, after %s of at most %s.",
-		s.count(Gone, Finished, NotStarted), many(len(s.Pods), "pod"), span(s.Now.Sub(s.Began)), span(s.Allowed))
+		s.count(Gone, Finished, NotStarted, Stopped), many(len(s.Pods), "pod"), span(s.Now.Sub(s.Began)), span(s.Allowed))
 }
 
 // writeSummary writes the table and the sentences of the end, in lines of a width;
@@ -83,7 +83,7 @@ func outcome(p Pod, cancelled bool) string {
 	case cancelled && p.State == Running:
 		return "still runs, the shutdown was called off"
 	}
-	return p.doing(false)
+	return p.Doing(false)
 }
 
 // bucketName names a bucket by its lowest priority.

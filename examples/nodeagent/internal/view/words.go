@@ -11,19 +11,23 @@ import (
 // The words of this file are all that a reader gets, who may know neither this
 // project nor its terms: no outcome or phase is shown by its name in the code.
 
-// doing says what a pod is doing, in a few words.
-func (p Pod) doing(draining bool) string {
+// Doing says what a pod is doing, in a few words.
+func (p Pod) Doing(draining bool) string {
 	switch p.State {
 	case Starting:
 		return "is being started"
 	case NotStarted:
 		return "does not run: " + p.Problem
+	case Waiting:
+		return "waits to start a container again that has ended"
 	case Finished:
 		return "has ended by itself"
 	case Ending:
 		return p.containersDoing()
 	case Gone:
 		return fmt.Sprintf("gone after %s: %s", span(p.Took), p.ending())
+	case Stopped:
+		return "was stopped: " + p.ending()
 	case Running:
 		if draining {
 			return "runs until it is its bucket's turn"

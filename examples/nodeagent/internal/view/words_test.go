@@ -24,10 +24,10 @@ func TestDoing(t *testing.T) {
 		"gone after 3.0 s: left running":                                gone("a", with(lifecycle.LeftRunning)),
 		"not known":                                                     {},
 	} {
-		require.Equal(t, want, p.doing(false))
+		require.Equal(t, want, p.Doing(false))
 	}
-	require.Equal(t, "runs until it is its bucket's turn", Pod{State: Running}.doing(true))
-	require.Empty(t, ending("a").doing(true), "its termination has not begun")
+	require.Equal(t, "runs until it is its bucket's turn", Pod{State: Running}.Doing(true))
+	require.Empty(t, ending("a").Doing(true), "its termination has not begun")
 }
 
 func TestOtherStopSignals(t *testing.T) {

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// The kubelet's pauses before a container is started again: the first time there is
+// none, then 10 s, twice as long each time, 5 minutes at most; after 10 minutes without
+// an exit it begins anew (pkg/kubelet, backOffPeriod and MaxContainerBackOff).
+const (
+	firstBackOff = 10 * time.Second
+	mostBackOff  = 5 * time.Minute
+)
+
+// keepContainers starts the containers of a pod again that have exited, each by itself,
+// until the pod is told to stop or ctx ends.
+func (a *Agent) keepContainers(ctx context.Context, p *pod) {
+	for i, c := range p.running() {
+		a.keepers.Go(func() {
+			if !a.keepContainer(ctx, p, i, c) {
+				p.conclude()
+			}
+		})
+	}
+}
+
+// keepContainer keeps the i-th container of a pod. It is false where the container has exited
+// and is not to be started again.
+func (a *Agent) keepContainer(ctx context.Context, p *pod, i int, c lifecycle.Container) bool {
+	key := string(p.spec.UID) + "/" + c.Name
+	for {
+		if !await(ctx, p, a.opts.Runtime.Exited(c.ID)) {
+			return true
+		}
+		code, finished := a.exitOf(ctx, c)
+		if !restarts(p.spec, c.Name, code) {
+			return false
+		}
+		if a.backOff.IsInBackOffSince(key, finished) {
+			pause := time.Until(finished.Add(a.backOff.Get(key)))
+			p.setWaiting(i, true)
+			klog.FromContext(ctx).Info("Container has exited, starting it again after a pause", "pod", klog.KObj(p.spec), "container", c.Name, "exitCode", code, "pause", pause)
+			if !await(ctx, p, time.After(pause)) {
+				return true
+			}
+		}
+		a.backOff.Next(key, finished)
+		next, err := a.restart(ctx, p, c)
+		switch {
+		case errors.Is(err, lifecycle.ErrTerminating) || ctx.Err() != nil:
+			return true
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "Failed to start a container again", "pod", klog.KObj(p.spec), "container", c.Name)
+			continue // it has exited, and the pause is longer now
+		}
+		c = next
+		p.restarted(i, c, a.opts.Runtime.Exited(c.ID))
+	}
+}
+
+// restart starts a container again, unless its pod is being terminated.
+func (a *Agent) restart(ctx context.Context, p *pod, c lifecycle.Container) (lifecycle.Container, error) {
+	err := a.terminator.Start(ctx, p.spec, c.Name, func(ctx context.Context) (string, error) {
+		id, err := a.opts.Runtime.RestartContainer(ctx, p.spec, c)
+		c.ID = id
+		return id, err
+	})
+	return c, err
+}
+
+// exitOf is with what and when a container has exited. One of which nothing is known has
+// failed now.
+func (a *Agent) exitOf(ctx context.Context, c lifecycle.Container) (code int32, finished time.Time) {
+	reader, ok := a.opts.Runtime.(podruntime.StatusReader)
+	if !ok {
+		return 1, time.Now()
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	status, err := reader.ContainerStatus(ctx, c.ID)
+	if err != nil || status.State.Terminated == nil {
+		return 1, time.Now()
+	}
+	return status.State.Terminated.ExitCode, status.State.Terminated.FinishedAt.Time
+}
+
+// restarts tells whether a container is started again that has exited (the kubelet's
+// ShouldContainerBeRestarted). A sidecar is, whatever the policy of its pod.
+func restarts(spec *v1.Pod, name string, code int32) bool {
+	for _, c := range spec.Spec.InitContainers {
+		if c.Name == name {
+			return c.RestartPolicy != nil
+		}
+	}
+	switch spec.Spec.RestartPolicy {
+	case v1.RestartPolicyNever:
+		return false
+	case v1.RestartPolicyOnFailure:
+		return code != 0
+	}
+	return true
+}
+
+// await waits for something of a pod; false: the pod is told to stop first, or ctx ends.
+func await[T any](ctx context.Context, p *pod, what <-chan T) bool {
+	select {
+	case <-p.leaving:
+		return false
+	default:
+	}
+	select {
+	case <-what:
+		return true
+	case <-p.leaving:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// conclude says that one of the containers has exited for good.
+func (p *pod) conclude() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.concluded++
+	p.tellLocked()
+}
+
+// setWaiting says whether the i-th container waits to be started again.
+func (p *pod) setWaiting(i int, waiting bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts[i].waiting = waiting
+	p.tellLocked()
+}
+
+// restarted says that the i-th container was started again.
+func (p *pod) restarted(i int, c lifecycle.Container, exited <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.containers[i], p.exits[i] = c, exited
+	p.restarts[i] = restartState{count: p.restarts[i].count + 1}
+	p.tellLocked()
+}
+
+// tellLocked ends the waiting for news of the pod.
+func (p *pod) tellLocked() {
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+// restartState is how often a container was started again, and whether it waits for that.
+type restartState struct {
+	count   int
+	waiting bool
+}
+
+// waitingLocked tells whether a container of the pod waits to be started again.
+func (p *pod) waitingLocked() bool {
+	for _, r := range p.restarts {
+		if r.waiting {
+			return true
+		}
+	}
+	return false
+}
+
+// restartsOf is how it is with the restarts of a container.
+func (p *pod) restartsOf(name string) restartState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, c := range p.containers {
+		if c.Name == name {
+			return p.restarts[i]
+		}
+	}
+	return restartState{}
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// PlanOf is a plan of the library as the agent says it.
+func PlanOf(p plan.Plan) Plan {
+	said := Plan{
+		Meta:           Meta{Version, "Plan"},
+		AskedSeconds:   p.Wanted.Total().Seconds(),
+		ReleaseSeconds: p.Release.Seconds(),
+		Buckets:        make([]Bucket, 0, len(p.Buckets)),
+		Warnings:       p.Warnings,
+	}
+	for _, b := range p.Buckets {
+		bucket := Bucket{
+			Priority: b.Priority, ConfiguredSeconds: b.WantedSeconds, Seconds: b.Seconds,
+			StartSeconds: b.Start.Seconds(), EndSeconds: b.End.Seconds(), Pods: make([]PodPlan, 0, len(b.Pods)),
+		}
+		for _, pod := range b.Pods {
+			bucket.Pods = append(bucket.Pods, PodPlan{
+				Namespace: pod.Pod.Namespace, Name: pod.Pod.Name, Priority: pod.Priority,
+				WantedSeconds: pod.WantedSeconds, GrantedSeconds: pod.GrantedSeconds, CutShort: pod.Truncated(),
+			})
+		}
+		said.Buckets = append(said.Buckets, bucket)
+	}
+	return said
+}
+
+// ReportOf is a report of the library as the agent says it.
+func ReportOf(r shutdown.Report) Report {
+	said := Report{
+		Meta: Meta{Version, "Report"}, Shutdown: string(r.Kind), Origin: r.Origin,
+		Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled,
+		Pods: make([]PodReport, 0, len(r.Pods)), Errors: r.Errors,
+	}
+	for _, p := range r.Pods {
+		said.Pods = append(said.Pods, PodReport{
+			Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Priority: p.Priority, Bucket: p.Bucket,
+			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
+			Outcome: p.Outcome, Error: p.Error, Unacknowledged: p.Unflushed,
+		})
+	}
+	return said
+}
