@@ -69,6 +69,12 @@ func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 			delete(wanted, p.spec.UID)
 			continue
 		}
+		switch {
+		case spec == nil:
+			a.opts.View.Say(p.name() + ": its manifest is gone, it is stopped.")
+		case !p.wasRefused():
+			a.opts.View.Say(p.name() + ": its manifest has changed, it is stopped and then started again.")
+		}
 		stops.Go(func() { a.drop(ctx, p, spec == nil) })
 	}
 	stops.Wait()
