@@ -11,7 +11,7 @@
 // With real ones, and as a service that holds back the shutdown of its machine
 // until they have stopped (nodeagent.service is a unit for it):
 //
-//	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubernetes/manifests \
+//	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods \
 //		--runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
 //
 // With --kubeconfig FILE it also tells an API server, as a kubelet would: the pods
@@ -19,8 +19,9 @@
 // has a final status before the machine is let go. --pod-policy says what becomes of
 // pods for each kind of shutdown.
 //
-// It outlives its terminal, and whatever reads its output. nodeagent uninstall removes
-// from a host what it has written there.
+// It outlives its terminal, and whatever reads its output. nodeagent plan is its dry run;
+// drain and stop tell a running one what to do, report says what became of the pods, and
+// uninstall removes from a host what was written there.
 //
 // The configuration is a kubelet's own. Bad input ends the program with one line
 // and status 1 before any pod is started; status 1 also tells of pods that could

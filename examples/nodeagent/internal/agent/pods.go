@@ -79,8 +79,9 @@ func (l *pods) active() []*v1.Pod {
 
 // specs are all pods, whether they run or not.
 func (l *pods) specs() []*v1.Pod {
-	var specs []*v1.Pod
-	for _, p := range l.list() {
+	list := l.list()
+	specs := make([]*v1.Pod, 0, len(list))
+	for _, p := range list {
 		specs = append(specs, p.spec)
 	}
 	return specs

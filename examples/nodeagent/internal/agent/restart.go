@@ -105,8 +105,9 @@ func restarts(spec *v1.Pod, name string, code int32) bool {
 		return false
 	case v1.RestartPolicyOnFailure:
 		return code != 0
+	case v1.RestartPolicyAlways:
 	}
-	return true
+	return true // as the API server's default has it
 }
 
 // await waits for something of a pod; false: the pod is told to stop first, or ctx ends.

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,8 +55,14 @@ func (s *setup) pods() ([]*v1.Pod, error) {
 
 // again reads the manifests as they are now, and gives the pods that the agent is to have.
 func (s *setup) again() ([]*v1.Pod, error) {
+	said := s.warnings
 	s.warnings = nil
 	pods, err := s.pods()
+	for _, warning := range s.warnings {
+		if !slices.Contains(said, warning) {
+			s.view.Say("Warning: " + warning)
+		}
+	}
 	if err != nil || s.kubeconfig == "" {
 		return pods, err
 	}

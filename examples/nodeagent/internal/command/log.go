@@ -34,6 +34,15 @@ func levelOf(groups []string, attr slog.Attr) slog.Attr {
 	return slog.Int("v", -int(level))
 }
 
+// liveTerminal is a terminal on which something can be redrawn in place; nil: it is none,
+// or a dumb one.
+func liveTerminal(w io.Writer) *os.File {
+	if kind := os.Getenv("TERM"); kind == "" || kind == "dumb" {
+		return nil
+	}
+	return terminalOf(w)
+}
+
 // terminalOf is the terminal that something is written to; nil: it is none.
 func terminalOf(w io.Writer) *os.File {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

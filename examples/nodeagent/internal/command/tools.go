@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -202,7 +203,7 @@ waiting; the pod is stopped all the same.`,
 	c.RunE = t.interruptible(func(ctx context.Context, args []string) error {
 		query := url.Values{"pod": args}
 		if seconds >= 0 {
-			query.Set("seconds", fmt.Sprint(seconds))
+			query.Set("seconds", strconv.Itoa(int(seconds)))
 		}
 		var pod api.Pod
 		if err := t.ask(ctx, http.MethodPost, "/stop?"+query.Encode(), &pod); err != nil {

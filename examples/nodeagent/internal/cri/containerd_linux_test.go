@@ -96,6 +96,7 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 		"failed start":              c.failedStart,
 		"missing image":             c.missingImage,
 		"remove":                    c.remove,
+		"restart":                   c.restart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +111,32 @@ func (c *containerd) stopHeard(t *testing.T) {
 	status := c.status(t, containers[0].ID)
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
 	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
+}
+
+// A container that has exited is made anew beside what runs, and the old one is gone.
+func (c *containerd) restart(t *testing.T) {
+	pod := realPod("restart", v1.Container{Name: "main", Image: "obedient:1"}, v1.Container{Name: "other", Image: "obedient:1"})
+	containers := c.startReady(t, pod)
+	old := containers[0]
+	for attempt := range 2 {
+		require.NoError(t, c.runtime.StopContainer(t.Context(), old.ID, 60))
+		id, err := c.runtime.RestartContainer(t.Context(), pod, old)
+		require.NoError(t, err)
+		require.NotEqual(t, old.ID, id)
+		status := c.status(t, id)
+		require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, status.GetState())
+		require.EqualValues(t, attempt+1, status.GetMetadata().GetAttempt())
+		_, err = c.runtime.ContainerStatus(t.Context(), old.ID)
+		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+		old.ID = id
+	}
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, c.status(t, containers[1].ID).GetState())
+	adopted, found, err := c.runtime.Adopt(t.Context(), pod)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Len(t, adopted, 2)
+	_, err = c.runtime.RestartContainer(t.Context(), pod, lifecycle.Container{Name: "main", ID: "gone"})
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 }
 
 func (c *containerd) stopNotHeard(t *testing.T) {

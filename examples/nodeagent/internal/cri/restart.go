@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -34,8 +35,10 @@ func (r *Runtime) RestartContainer(ctx context.Context, pod *v1.Pod, exited life
 		if err != nil {
 			return "", fmt.Errorf("pod %s, container %q: %w", podName(pod), exited.Name, withCause(ctx, err))
 		}
-		if _, err := r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID}); err != nil && !gone(err) {
-			return id, nil //nolint:nilerr // it goes with its sandbox
+		// Where it cannot be removed it goes with its sandbox.
+		_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID})
+		if err != nil && !gone(err) {
+			klog.FromContext(ctx).V(1).Info("Failed to remove a container that has exited", "pod", klog.KObj(pod), "container", exited.Name, "err", err)
 		}
 		return id, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -168,6 +169,17 @@ func TestValidatePodFindsEverythingThatIsWrong(t *testing.T) {
 
 	_, err := newStub().connect(t, cri.Options{}).StartPod(t.Context(), pod)
 	require.ErrorContains(t, err, "pod shop/web: [metadata.uid: Required value")
+}
+
+func TestPodsThatWouldBeHeldInMoreLooselyAreRefused(t *testing.T) {
+	pod := webPod()
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{} // as the API server writes it
+	require.Empty(t, cri.ValidatePod(pod))
+	pod.Spec.SecurityContext.RunAsNonRoot = ptr.To(true)
+	pod.Spec.RuntimeClassName, pod.Spec.HostPID = ptr.To("kata"), true
+	require.EqualError(t, cri.ValidatePod(pod).ToAggregate(), `[spec.hostPID: Forbidden: is not supported with --runtime=cri, `+
+		`spec.runtimeClassName: Forbidden: is not supported with --runtime=cri, `+
+		`spec.securityContext: Forbidden: is not supported with --runtime=cri]`)
 }
 
 func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {

@@ -1,9 +1,15 @@
 package cri
 
 import (
+	"slices"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+const unsupported = "is not supported with --runtime=cri"
 
 // ValidatePod finds what keeps a pod from being run as its manifest asks for it:
 // fields without which something would be missing inside a container, or would hold
@@ -15,6 +21,16 @@ func ValidatePod(pod *v1.Pod) field.ErrorList {
 	if pod.UID == "" {
 		errs = append(errs, field.Required(field.NewPath("metadata", "uid"), "a running pod is found by it"))
 	}
+	for name, asked := range map[string]bool{
+		"securityContext":  !equality.Semantic.DeepEqual(pod.Spec.SecurityContext, &v1.PodSecurityContext{}) && pod.Spec.SecurityContext != nil,
+		"runtimeClassName": pod.Spec.RuntimeClassName != nil,
+		"hostPID":          pod.Spec.HostPID, "hostIPC": pod.Spec.HostIPC, "shareProcessNamespace": pod.Spec.ShareProcessNamespace != nil,
+	} {
+		if asked {
+			errs = append(errs, field.Forbidden(spec.Child(name), unsupported))
+		}
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	for i := range pod.Spec.InitContainers {
 		errs = append(errs, validateContainer(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
 	}
@@ -25,11 +41,12 @@ func ValidatePod(pod *v1.Pod) field.ErrorList {
 }
 
 // validateContainer goes by what is passed on in containerConfig. Resources, ports and
-// probes are not, but nothing inside a container misses them.
+// probes are not, but nothing inside a container misses them: package manifest warns of
+// them.
 func validateContainer(container *v1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(path *field.Path) {
-		errs = append(errs, field.Forbidden(path, "is not supported with --runtime=cri"))
+		errs = append(errs, field.Forbidden(path, unsupported))
 	}
 	for i := range container.VolumeMounts {
 		refuse(path.Child("volumeMounts").Index(i))

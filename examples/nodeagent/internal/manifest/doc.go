@@ -1,7 +1,7 @@
 // Package manifest reads the pods of a node from a folder, as the kubelet reads
 // its static pods:
 //
-//	pods, warnings, err := manifest.Load("/etc/kubernetes/manifests", featuregates.Options(gate))
+//	pods, warnings, err := manifest.Load("/etc/kubegrace/pods", featuregates.Options(gate))
 //
 // Files that end in .yaml, .yml or .json are read, in the order of their names;
 // a file may have several documents. Each must be a v1 Pod.

@@ -152,11 +152,7 @@ func warn(pod *v1.Pod, source string) []string {
 	if class := pod.Spec.PriorityClassName; pod.Spec.Priority == nil && !slices.Contains([]string{"", nodeCritical, clusterCritical}, class) {
 		warnings = append(warnings, fmt.Sprintf("spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", class))
 	}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
-			warnings = append(warnings, fmt.Sprintf("the postStart hook of container %s is not run, this agent only stops pods as a kubelet does", c.Name))
-		}
-	}
+	warnings = append(warnings, ignored(pod)...)
 	for i := range warnings {
 		warnings[i] = source + ": " + warnings[i]
 	}

@@ -79,7 +79,7 @@ spec:
 	require.NoError(t, err)
 	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0], "pod.yaml: spec.initContainers[0].lifecycle.preStop: runs when the pod begins to terminate")
-	require.Contains(t, warnings[1], "pod.yaml: the postStart hook of container app is not run")
+	require.Contains(t, warnings[1], "pod.yaml: spec.containers[0].lifecycle.postStart (container app): is not run")
 	pod := pods[0]
 	require.Equal(t, "default", pod.Namespace)
 	require.Equal(t, int64(30), *pod.Spec.TerminationGracePeriodSeconds)
@@ -212,4 +212,33 @@ func TestFolderWithoutManifestsIsAWarning(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, pods)
 	require.Equal(t, []string{dir + ": has no pod manifests (files that end in .yaml, .yml or .json)"}, warnings)
+}
+
+func TestWhatIsNotDoneIsNamed(t *testing.T) {
+	dir := folder(t, map[string]string{"a.yaml": `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  priority: 0
+  volumes: [{name: data, emptyDir: {}}]
+  initContainers: [{name: proxy, image: i, restartPolicy: Always, startupProbe: {tcpSocket: {port: 80}}}]
+  containers:
+  - name: app
+    image: i
+    livenessProbe: {tcpSocket: {port: 80}}
+    readinessProbe: {tcpSocket: {port: 80}}
+    resources: {limits: {memory: 1Gi}}
+    ports: [{containerPort: 80}]
+`})
+	_, warnings, err := manifest.Load(dir, validation.Options{})
+	require.NoError(t, err)
+	at := dir + "/a.yaml: spec."
+	require.Equal(t, []string{
+		at + "volumes: are not made, this agent has no volumes",
+		at + "initContainers[0].startupProbe (container proxy): is not run",
+		at + "containers[0].livenessProbe (container app): is not run, and no container started again for it",
+		at + "containers[0].readinessProbe (container app): is not run, a container that runs counts as ready",
+		at + "containers[0].resources (container app): are not enforced",
+		at + "containers[0].ports (container app): are not mapped, every pod is in the network of the host",
+	}, warnings)
 }

@@ -53,12 +53,20 @@ func (l *live) show(out *bytes.Buffer, _, now Snapshot) {
 	l.restore(out)
 }
 
-// wipe goes back to where the frame began and clears what is below.
+// wipe goes back to where the frame began and clears what is below. A terminal that has
+// become narrower since has broken its lines.
 func (l *live) wipe(out *bytes.Buffer) {
 	if l.drawn == "" {
 		return
 	}
-	out.WriteString(text.CursorUp.Sprintn(strings.Count(l.drawn, "\n")))
+	width, height := l.bounds()
+	lines := 0
+	for line := range strings.Lines(l.drawn) {
+		lines += 1 + max(text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n"))-1, 0)/width
+	}
+	if up := min(lines, height-1); up > 0 {
+		out.WriteString(text.CursorUp.Sprintn(up))
+	}
 	out.WriteString("\r\x1b[J")
 }
 
@@ -85,7 +93,7 @@ func frame(s Snapshot, width, height int) string {
 		lines = append(lines, text.Faint.Sprint(line))
 	}
 	for i := range lines {
-		lines[i] = text.Trim(lines[i], width-1)
+		lines[i] = snip(lines[i], width-1)
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -102,7 +110,7 @@ func podTable(s Snapshot, pods []Pod, width int) string {
 		doing := colour(p).Sprint(p.Doing(!s.Began.IsZero()))
 		rows = append(rows, table.Row{p.Name, bucketName(p.Bucket), timeLeft(p, s.Now, width >= barWidth), doing})
 	}
-	return render(rows, width, snip, 2)
+	return render(rows, width, snip, snipMiddle, []int{2, 3}, 2)
 }
 
 func snip(cell string, width int) string { return text.Snip(cell, width, "…") }

@@ -45,7 +45,7 @@ func writeSummary(out *bytes.Buffer, s Snapshot, width int) {
 	for _, p := range s.Pods {
 		rows = append(rows, table.Row{p.Name, strconv.Itoa(int(p.Priority)), bucketName(p.Bucket), granted(p), took(p), outcome(p, s.Cancelled)})
 	}
-	fmt.Fprintf(out, "\n%s\n\n", render(rows, width, text.WrapSoft, 2, 3, 4, 5))
+	fmt.Fprintf(out, "\n%s\n\n", render(rows, width, text.WrapSoft, text.WrapHard, []int{2, 3, 4, 5}, 2, 3, 4, 5))
 	for _, sentence := range story(s) {
 		fmt.Fprintln(out, wrapped(sentence, width-1))
 	}

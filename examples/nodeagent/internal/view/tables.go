@@ -31,11 +31,11 @@ func Plan(p api.Plan, width int) string {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", render(rows, width, text.WrapSoft, 2, 3, 4, 5))
+	fmt.Fprintf(&out, "%s\n\n", render(rows, width, text.WrapSoft, text.WrapHard, []int{2, 3, 4, 5}, 2, 3, 4, 5))
 	sentences := []string{fmt.Sprintf("The host is asked to wait for %s, and is let go after %s at the latest.",
 		span(time.Duration(p.AskedSeconds*float64(time.Second))), span(time.Duration(p.ReleaseSeconds*float64(time.Second))))}
 	if cut > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s less time than asked for.", verb(many(cut, "pod"), cut, "gets", "get")))
+		sentences = append(sentences, verb(many(cut, "pod"), cut, "gets", "get")+" less time than asked for.")
 	}
 	for _, warning := range p.Warnings {
 		sentences = append(sentences, "Warning: "+warning)
@@ -47,7 +47,8 @@ func Plan(p api.Plan, width int) string {
 // Report is a report as a table, and what is to be said of it, in lines of a width; 0
 // means any.
 func Report(r api.Report, width int) string {
-	rows := []table.Row{{"pod", "priority", "bucket", "granted", "took", "outcome"}}
+	rows := make([]table.Row, 0, len(r.Pods)+1)
+	rows = append(rows, table.Row{"pod", "priority", "bucket", "granted", "took", "outcome"})
 	for _, p := range r.Pods {
 		took := "-"
 		if !p.Ended.IsZero() {
@@ -58,7 +59,7 @@ func Report(r api.Report, width int) string {
 		})
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", render(rows, width, text.WrapSoft, 2, 3, 4, 5))
+	fmt.Fprintf(&out, "%s\n\n", render(rows, width, text.WrapSoft, text.WrapHard, []int{2, 3, 4, 5}, 2, 3, 4, 5))
 	paragraphs(&out, append([]string{when(r)}, r.Errors...), width)
 	return out.String()
 }

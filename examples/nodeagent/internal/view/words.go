@@ -25,6 +25,9 @@ func (p Pod) Doing(draining bool) string {
 	case Ending:
 		return p.containersDoing()
 	case Gone:
+		if notStopped(p.outcome()) {
+			return fmt.Sprintf("not stopped after %s: %s", span(p.Took), p.ending())
+		}
 		return fmt.Sprintf("gone after %s: %s", span(p.Took), p.ending())
 	case Stopped:
 		return "was stopped: " + p.ending()

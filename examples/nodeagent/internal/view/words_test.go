@@ -21,7 +21,7 @@ func TestDoing(t *testing.T) {
 		"got SIGTERM, is ending":              ending("a", in("app", lifecycle.PhaseStopping)),
 		"stopped in time":                     ending("a", with(lifecycle.Graceful)),
 		"proxy waits, a sidecar stops last; app got SIGTERM, is ending": ending("a", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping)),
-		"gone after 3.0 s: left running":                                gone("a", with(lifecycle.LeftRunning)),
+		"not stopped after 3.0 s: left running":                         gone("a", with(lifecycle.LeftRunning)),
 		"not known":                                                     {},
 	} {
 		require.Equal(t, want, p.Doing(false))
