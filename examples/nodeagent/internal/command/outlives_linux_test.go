@@ -243,3 +243,28 @@ func fill(t *testing.T, file string) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	closeFile(t, f)
 }
+
+// Of a host too all pods can be stopped by hand. The agent stays, and says later what it did.
+func TestDrainByHandOfAHost(t *testing.T) {
+	t.Parallel()
+	host := startLogin1(t)
+	read, write := pipe(t)
+	defer closeFile(t, read)
+	at := "--socket=" + filepath.Join(t.TempDir(), "s")
+	p, stateDir := drained(t, host, write, at)
+	require.NoError(t, p.command.Start())
+	closeFile(t, write)
+	reads(t, read, "2 of 2 pods run.")
+	for range 2 {
+		out, stderr, status := tell(t, "drain", at)
+		require.Zero(t, status, stderr)
+		require.Contains(t, out, "announced by nodeagent drain")
+		require.Equal(t, 2, strings.Count(out, "stopped in time"))
+	}
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit())
+	allStopped(t, stateDir)
+	out, stderr, status := tell(t, "report", "--socket=/nonexistent", "--state-dir="+stateDir)
+	require.Zero(t, status, stderr)
+	require.Equal(t, 2, strings.Count(out, "stopped in time"))
+}

@@ -48,14 +48,14 @@ func Listen(path string, logger klog.Logger) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	inner, err := net.Listen("unix", path)
+	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to make the socket the owner's alone: %w", err), inner.Close())
 	}
-	return &listener{Listener: inner, logger: logger}, nil
+	return &listener{UnixListener: inner, logger: logger}, nil
 }
 
 // removeStale removes a socket that nobody listens on.
@@ -81,14 +81,14 @@ func removeStale(path string) error {
 
 // listener gives the connections of root and of its own user.
 type listener struct {
-	net.Listener
+	*net.UnixListener
 	logger klog.Logger
 }
 
 // Accept closes the connections of others.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.Listener.Accept()
+		conn, err := l.UnixListener.Accept()
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,83 @@
+package socket_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/socket"
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// serving is a socket on which somebody says hello.
+func serving(t *testing.T) (path string, listener net.Listener) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "folder", "s")
+	listener, err := socket.Listen(path, klog.Logger{})
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return path, listener
+}
+
+func TestOwnerIsHeard(t *testing.T) {
+	path, _ := serving(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
+	require.NoError(t, err)
+	response, err := socket.Client(path).Do(request)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, response.Body.Close())
+}
+
+// The mode of the socket is 0600; here it was opened to all by mistake, as was its folder.
+func TestOthersAreRefused(t *testing.T) {
+	need.Root(t)
+	curl := need.Program(t, "curl", "curl")
+	path, _ := serving(t)
+	for at := path; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+		require.NoError(t, os.Chmod(at, 0o777))
+	}
+	as := func(user uint32) error {
+		c := exec.CommandContext(t.Context(), curl, "--silent", "--max-time", "5", "--unix-socket", path, "http://agent/")
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		return c.Run()
+	}
+	require.NoError(t, as(0))
+	require.Error(t, as(65534))
+}
+
+func TestSocketIsTheOwnersAlone(t *testing.T) {
+	path, _ := serving(t)
+	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(at)
+		require.NoError(t, err)
+		require.Equal(t, want, info.Mode().Perm())
+	}
+}
+
+func TestListenTakesNothingFromOthers(t *testing.T) {
+	path, listener := serving(t)
+	_, err := socket.Listen(path, klog.Logger{})
+	require.EqualError(t, err, path+": another agent listens there")
+
+	listener.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false)
+	require.NoError(t, listener.Close())
+	_, err = os.Lstat(path)
+	require.NoError(t, err, "left behind, as by an agent that was killed")
+	again, err := socket.Listen(path, klog.Logger{})
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err = socket.Listen(path, klog.Logger{})
+	require.EqualError(t, err, path+": is there already, and is no socket")
+}
