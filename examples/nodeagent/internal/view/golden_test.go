@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestTablesFitEveryTerminal(t *testing.T) {
 		Pod{Name: "data/postgres", Priority: 100000, Bucket: 100000, State: Running})
 	report := api.ReportOf(sampleReport())
 	for _, width := range []int{0, 120, 80, 40} {
-		t.Run(fmt.Sprint(width), func(t *testing.T) {
+		t.Run(strconv.Itoa(width), func(t *testing.T) {
 			var summary bytes.Buffer
 			writeSummary(&summary, shown, width)
 			golden(t, fmt.Sprintf("summary-%d.txt", width), summary.String(), width)
