@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -47,12 +49,22 @@ func (a *Agent) newManager() error {
 		StateDir: a.opts.StateDir,
 		Plan:     plan.Options{Limit: a.opts.Limit},
 	}
+	if a.opts.StateDir != "" {
+		opts.OnPlan = a.storePlan
+	}
 	if reports {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
 		opts.Events, opts.Node = a.events(), a.opts.APIServer.Node()
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err
+}
+
+// storePlan keeps the plan of a shutdown, to be shown beside its report.
+func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
+	if err := api.StorePlan(a.opts.StateDir, api.PlanOf(p)); err != nil {
+		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
+	}
 }
 
 // podsToStop are those that a shutdown stops.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -23,6 +25,7 @@ func PlanOf(p plan.Plan) Plan {
 			bucket.Pods = append(bucket.Pods, PodPlan{
 				Namespace: pod.Pod.Namespace, Name: pod.Pod.Name, Priority: pod.Priority,
 				WantedSeconds: pod.WantedSeconds, GrantedSeconds: pod.GrantedSeconds, CutShort: pod.Truncated(),
+				StartSeconds: pod.Start.Seconds(), EndSeconds: pod.End.Seconds(),
 			})
 		}
 		said.Buckets = append(said.Buckets, bucket)
@@ -45,4 +48,17 @@ func ReportOf(r shutdown.Report) Report {
 		})
 	}
 	return said
+}
+
+// Library is the report as one of the library.
+func (r Report) Library() shutdown.Report {
+	made := shutdown.Report{Kind: shutdown.Kind(r.Shutdown), Origin: r.Origin, Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled, Errors: r.Errors}
+	for _, p := range r.Pods {
+		made.Pods = append(made.Pods, shutdown.PodReport{
+			Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID), Priority: p.Priority, Bucket: p.Bucket,
+			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
+			Outcome: p.Outcome, Error: p.Error, Unflushed: p.Unacknowledged,
+		})
+	}
+	return made
 }

@@ -46,6 +46,10 @@ type PodPlan struct {
 	WantedSeconds  int64  `json:"wantedSeconds"` // its terminationGracePeriodSeconds
 	GrantedSeconds int64  `json:"grantedSeconds"`
 	CutShort       bool   `json:"cutShort,omitempty"`
+	// StartSeconds is when it is told to stop at the latest, EndSeconds when it has ended
+	// if it takes all of its time, from the announcement on.
+	StartSeconds float64 `json:"startSeconds"`
+	EndSeconds   float64 `json:"endSeconds"`
 }
 
 // PodList is all pods of the agent, in the order in which they stop.

@@ -106,8 +106,10 @@ func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
 	addGates(gate, c.Flags())
-	tools := &tools{signals: signals, out: out, gate: gate}
-	c.AddCommand(newPlan(tools), newReport(tools), newDrain(tools), newStop(tools), newUninstall(out))
+	for _, tool := range []func(*tools) *cobra.Command{newPlan, newReport, newDrain, newStop} {
+		c.AddCommand(tool(&tools{signals: signals, out: out, gate: gate}))
+	}
+	c.AddCommand(newUninstall(out))
 	return c, nil
 }
 

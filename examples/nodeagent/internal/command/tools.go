@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,6 +32,7 @@ import (
 const (
 	formatTable = "table"
 	formatJSON  = "json"
+	formatHTML  = "html"
 )
 
 // tools are the commands beside the agent: they look at it, or tell it what to do.
@@ -39,10 +42,13 @@ type tools struct {
 	gate    featuregate.MutableVersionedFeatureGate
 
 	socket, stateDir, format string
+	formats                  []string // that the command has
 }
 
-func (t *tools) addFormat(fs *pflag.FlagSet) {
-	fs.StringVarP(&t.format, "output", "o", formatTable, "`form` of what is shown: table (for people) or json (for programs)")
+// addFormat adds -o, with what a command has beside the two forms that all have.
+func (t *tools) addFormat(fs *pflag.FlagSet, more ...string) {
+	t.formats = append([]string{formatTable, formatJSON}, more...)
+	fs.StringVarP(&t.format, "output", "o", formatTable, "`form` of what is shown: "+strings.Join(t.formats, ", "))
 }
 
 func (t *tools) addSocket(fs *pflag.FlagSet) {
@@ -52,8 +58,8 @@ func (t *tools) addSocket(fs *pflag.FlagSet) {
 // interruptible runs a command until it ends, or a signal comes.
 func (t *tools) interruptible(run func(context.Context, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		if t.format != "" && t.format != formatTable && t.format != formatJSON {
-			return field.NotSupported(field.NewPath("--output"), t.format, []string{formatTable, formatJSON})
+		if t.format != "" && !slices.Contains(t.formats, t.format) {
+			return field.NotSupported(field.NewPath("--output"), t.format, t.formats)
 		}
 		ctx, cancel := context.WithCancelCause(c.Context())
 		defer cancel(nil)
@@ -119,18 +125,25 @@ func newReport(t *tools) *cobra.Command {
 		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
 		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
 on its socket, or else the last one, as it was stored in the state folder: also
-after a reboot, and without an agent.`,
+after a reboot, and without an agent. -o html is a page with what was planned and
+what has happened, one beside the other.`,
 		Args: cobra.NoArgs,
 	}
 	t.addSocket(c.Flags())
 	c.Flags().StringVar(&t.stateDir, "state-dir", "/var/lib/nodeagent", "`folder` that keeps the state of a shutdown, as the agent was given it")
-	t.addFormat(c.Flags())
+	t.addFormat(c.Flags(), formatHTML)
 	c.RunE = t.interruptible(func(ctx context.Context, _ []string) error {
 		report, err := t.report(ctx)
 		if err != nil {
 			return err
 		}
-		return t.showReport(report)
+		if t.format != formatHTML {
+			return t.showReport(report)
+		}
+		if planned, ok := api.StoredPlan(t.stateDir, report.Started); ok {
+			return view.Page(t.out, report, &planned)
+		}
+		return view.Page(t.out, report, nil)
 	})
 	return c
 }

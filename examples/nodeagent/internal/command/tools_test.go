@@ -256,3 +256,17 @@ func golden(t *testing.T, name, text string) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
 }
+
+// The page has what was planned beside what has happened.
+func TestReportAsAPage(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	p := start(t, "--manifests=../../demo/pods", "--config=../../demo/kubelet.yaml", "--state-dir="+stateDir, "--shutdown-after=10ms")
+	require.Zero(t, p.exit(), p.stderr.String())
+	page, stderr, status := tell(t, "report", "--socket=/nonexistent", "--state-dir="+stateDir, "-o=html")
+	require.Zero(t, status, stderr)
+	require.Contains(t, page, "<!DOCTYPE html>")
+	require.Contains(t, page, "shop/web")
+	require.Contains(t, page, "asks for 6 s, gets 6 s; got 6 s, Graceful")
+	require.Equal(t, 9, strings.Count(page, "asks for"))
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
@@ -124,7 +125,7 @@ func (u *uninstaller) state() (err error) {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if name != lockFile && !strings.HasPrefix(name, stateFiles) && !strings.HasPrefix(name, tornFiles) {
+		if name != lockFile && name != api.PlanFile && !strings.HasPrefix(name, stateFiles) && !strings.HasPrefix(name, tornFiles) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(u.stateDir, name)); err != nil {

@@ -24,7 +24,7 @@ func serving(t *testing.T) (path string, listener net.Listener) {
 	require.NoError(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })}
 	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	t.Cleanup(func() { _ = server.Close() }) // a test may have closed its listener
 	return path, listener
 }
 

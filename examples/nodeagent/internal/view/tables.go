@@ -26,14 +26,14 @@ func Plan(p api.Plan, width int) string {
 			}
 			rows = append(rows, table.Row{
 				pod.Namespace + "/" + pod.Name, strconv.Itoa(int(pod.Priority)), bucketName(b.Priority),
-				span(time.Duration(b.StartSeconds * float64(time.Second))), seconds(pod.WantedSeconds), granted,
+				span(inSeconds(b.StartSeconds)), seconds(pod.WantedSeconds), granted,
 			})
 		}
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n\n", render(rows, width, text.WrapSoft, text.WrapHard, []int{2, 3, 4, 5}, 2, 3, 4, 5))
 	sentences := []string{fmt.Sprintf("The host is asked to wait for %s, and is let go after %s at the latest.",
-		span(time.Duration(p.AskedSeconds*float64(time.Second))), span(time.Duration(p.ReleaseSeconds*float64(time.Second))))}
+		span(inSeconds(p.AskedSeconds)), span(inSeconds(p.ReleaseSeconds)))}
 	if cut > 0 {
 		sentences = append(sentences, verb(many(cut, "pod"), cut, "gets", "get")+" less time than asked for.")
 	}

@@ -1,0 +1,46 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+)
+
+// Page writes a report as an HTML page, beside the plan of its shutdown; nil: that is not
+// known. A shutdown that is under way is drawn up to the last thing that has happened.
+func Page(out io.Writer, r api.Report, planned *api.Plan) error {
+	node := timeline.Node{}
+	if planned != nil {
+		node.Release = inSeconds(planned.ReleaseSeconds)
+		node.Buckets = bars(*planned)
+	}
+	node.Report(r.Library())
+	return timeline.Page{Title: "Shutdown of this node", Nodes: []timeline.Node{node}}.Write(out)
+}
+
+// bars are the planned ones.
+func bars(p api.Plan) []timeline.Bucket {
+	var buckets []timeline.Bucket
+	for _, b := range p.Buckets {
+		bucket := timeline.Bucket{Name: fmt.Sprintf("Bucket %d", b.Priority)} // as the report names it
+		for _, pod := range b.Pods {
+			bar := timeline.Bar{Start: inSeconds(pod.StartSeconds), End: inSeconds(pod.EndSeconds)}
+			if pod.CutShort {
+				bar.Wanted = bar.Start + time.Duration(pod.WantedSeconds)*time.Second
+			}
+			bucket.Pods = append(bucket.Pods, timeline.Pod{
+				Name: pod.Namespace + "/" + pod.Name, Bad: pod.CutShort, Planned: &bar,
+				Facts: fmt.Sprintf("asks for %d s, gets %d s", pod.WantedSeconds, pod.GrantedSeconds),
+			})
+		}
+		if len(bucket.Pods) > 0 {
+			buckets = append(buckets, bucket)
+		}
+	}
+	return buckets
+}
+
+func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
