@@ -26,7 +26,7 @@ type Manifests struct {
 // shuts down.
 func (a *Agent) follow(ctx context.Context) {
 	select {
-	case <-a.started:
+	case <-a.manager.Ready(): // it is known whether the node shuts down
 	case <-ctx.Done():
 		return
 	}

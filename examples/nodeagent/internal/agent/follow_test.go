@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
@@ -98,5 +100,50 @@ func TestManifestsAreNotFollowedInAShutdown(t *testing.T) {
 		require.Equal(t, "web/app", b.order(), "the turn of a pod has not come because its manifest has gone")
 		require.NoError(t, b.end())
 		require.Equal(t, "web/app db/app", b.order())
+	})
+}
+
+// The mirror of a changed pod is that of its new manifest, and one of a pod that is gone
+// is removed.
+func TestMirrorsFollowTheManifests(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pod("web", 0, "exits 1s after TERM")
+		b.pod("db", 0, "exits 1s after TERM")
+		server := b.withAPIServer()
+		f := b.follows()
+		b.run()
+		b.pass(time.Second)
+		before := b.mirrorOf(server, "web").Annotations[v1.MirrorPodAnnotationKey]
+
+		changed := f.pods[0].DeepCopy()
+		changed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(7))
+		changed.Annotations["kubernetes.io/config.hash"] = "another"
+		f.change(b, changed)
+		b.pass(20 * time.Second)
+		mirror := b.mirrorOf(server, "web")
+		require.NotEqual(t, before, mirror.Annotations[v1.MirrorPodAnnotationKey])
+		require.EqualValues(t, 7, *mirror.Spec.TerminationGracePeriodSeconds)
+		require.Equal(t, v1.PodRunning, mirror.Status.Phase)
+		_, err := server.CoreV1().Pods("ns").Get(t.Context(), "db-node", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+	})
+}
+
+// What is started once its turn comes must not be what is not wanted any more.
+func TestPodsThatAreStillStartingAreFollowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		slow := b.pod("slow", 0, "")
+		slow.Spec.InitContainers = []v1.Container{{Name: "init"}}
+		slow.Annotations["nodeagent.kubegrace.dev/script.init"] = "exits by itself after 1h"
+		f := b.follows()
+		b.run()
+		f.change(b, b.pod("web", 0, ""))
+		b.pass(time.Second)
+		require.Contains(t, b.output(), "ns/slow: its manifest is gone, it is stopped.")
+		require.Contains(t, b.output(), "ns/web                   runs")
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
 	})
 }

@@ -20,6 +20,9 @@ const startsAtOnce = 8
 // cleanupTimeout bounds the removal of what a failed start has left.
 const cleanupTimeout = 30 * time.Second
 
+// errNotWanted is why a pod is not started that was told to stop before its turn came.
+var errNotWanted = errors.New("it was told to stop before it was started")
+
 // adopt finds the pods that an earlier life of the agent has left running, where the
 // runtime can tell. They are stopped in a shutdown that is under way already.
 func (a *Agent) adopt(ctx context.Context) {
@@ -73,6 +76,10 @@ func (a *Agent) start(outer context.Context, p *pod) {
 	p.begin(abandon)
 	if admission := a.manager.Admit(p.spec); !admission.Admit {
 		p.refuse(errors.New(admission.Message))
+		return
+	}
+	if isClosed(p.leaving) {
+		p.refuse(errNotWanted)
 		return
 	}
 	if ctx.Err() != nil {

@@ -2,15 +2,14 @@ package command_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -185,21 +184,9 @@ func TestDrainOutlivesItsTerminal(t *testing.T) {
 // pseudoterminal opens a new one, with 80 columns.
 func pseudoterminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, terminal, err := pty.Open()
 	require.NoError(t, err)
-	connection, err := master.SyscallConn() // Fd would end its deadlines
-	require.NoError(t, err)
-	var number int
-	var failed error
-	require.NoError(t, connection.Control(func(fd uintptr) {
-		unlocked := unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
-		sized := unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
-		number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		failed = errors.Join(failed, unlocked, sized)
-	}))
-	require.NoError(t, failed)
-	terminal, err = os.OpenFile(filepath.Join("/dev/pts", strconv.Itoa(number)), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
+	require.NoError(t, pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}))
 	return master, terminal
 }
 

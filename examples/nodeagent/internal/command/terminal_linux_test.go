@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // onTerminal runs the agent on a terminal of a width until its shutdown is over, and gives
@@ -17,11 +17,7 @@ func onTerminal(t *testing.T, columns uint16, env []string, while func(resize fu
 	t.Helper()
 	master, terminal := pseudoterminal(t)
 	resize := func(columns uint16) {
-		connection, err := master.SyscallConn()
-		require.NoError(t, err)
-		require.NoError(t, connection.Control(func(fd uintptr) {
-			require.NoError(t, unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
-		}))
+		require.NoError(t, pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: columns}))
 	}
 	resize(columns)
 	dir := folder(t, map[string]string{
