@@ -16,9 +16,11 @@
 //
 // What flows where: the manager asks the [shutdown.PodKiller] of this package to
 // kill a pod; that has package podkiller stop its containers with the terminator, and
-// removes the sandbox. With an API server the manager tells it of the shutdown, and beside all
-// that each pod's mirror is kept there. A loop hears signals and, ten times a second,
-// shows what has changed.
+// removes the sandbox. Each container that runs has a goroutine that starts it again when
+// it has exited, by the kubelet's rules, through the terminator; another one makes the
+// pods those of the manifests when these change. With an API server the manager tells it
+// of the shutdown, and beside all that each pod's mirror is kept there. A loop hears
+// signals and, ten times a second, shows what has changed.
 //
 // # Concurrency properties
 //

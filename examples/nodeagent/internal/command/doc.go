@@ -8,7 +8,8 @@
 //
 // # Concurrency properties
 //
-// A command is run once.
+// A command is run once. What is still being read or asked when a signal ends the start
+// is left alone; the program is about to end.
 //
 // # Failure modes
 //

@@ -16,7 +16,7 @@
 //
 // # Concurrency properties
 //
-// Functions only, without state.
+// Functions only, without state. The one goroutine of Watch ends with its context.
 //
 // # Failure modes
 //

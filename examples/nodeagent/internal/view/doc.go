@@ -7,7 +7,8 @@
 //
 // On a terminal it redraws one table in place; anywhere else it prints a line
 // whenever something changes. At the end both print the same table, and say in
-// sentences what happened.
+// sentences what happened. [Plan], [Report] and [Page] show the same before a shutdown and
+// long after it.
 //
 // # Concurrency properties
 //

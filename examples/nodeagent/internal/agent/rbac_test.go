@@ -1,0 +1,62 @@
+package agent_test
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/kubegrace/kubegrace/examples/internal/document"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// All that the agent asks of the API server, with each policy, is allowed by the rules that
+// it comes with, and these allow nothing else.
+func TestRulesAreThoseThatAreNeeded(t *testing.T) {
+	docs, err := document.Read("../../rbac.yaml")
+	require.NoError(t, err)
+	role, err := document.Decode[rbacv1.ClusterRole](docs[0])
+	require.NoError(t, err)
+	_, err = document.Decode[rbacv1.ClusterRoleBinding](docs[1])
+	require.NoError(t, err)
+	needed := map[string]bool{}
+	for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.pod("web", 0, "exits 1s after TERM")
+			b.pod("db", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
+			server := b.withAPIServer()
+			f := b.follows()
+			b.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+			b.run()
+			b.pass(time.Minute)
+			f.change(b, f.pods[0])
+			b.signals <- syscall.SIGTERM
+			require.NoError(t, b.end())
+			for _, action := range server.Actions() {
+				resource := action.GetResource().Resource
+				if sub := action.GetSubresource(); sub != "" {
+					resource += "/" + sub
+				}
+				needed[action.GetVerb()+" "+resource] = true
+			}
+		})
+	}
+	var allowed []string
+	for _, rule := range role.Rules {
+		for _, verb := range rule.Verbs {
+			allowed = append(allowed, verb+" "+rule.Resources[0])
+		}
+	}
+	for call := range needed {
+		require.Contains(t, allowed, call)
+	}
+	// Events that are the same are counted with a patch, or an update, of the first.
+	allowed = slices.DeleteFunc(allowed, func(call string) bool { return call == "update events" || call == "patch events" })
+	for _, call := range allowed {
+		require.True(t, needed[call], call)
+	}
+}
