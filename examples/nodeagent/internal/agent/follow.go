@@ -65,7 +65,7 @@ func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 	var stops sync.WaitGroup
 	for _, p := range a.pods.list() {
 		spec := wanted[p.spec.UID]
-		if spec != nil && equality.Semantic.DeepEqual(spec, p.spec) && !p.wasRefused() {
+		if spec != nil && !p.outdated && equality.Semantic.DeepEqual(spec, p.spec) && !p.wasRefused() {
 			delete(wanted, p.spec.UID)
 			continue
 		}

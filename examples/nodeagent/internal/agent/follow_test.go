@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // files are manifests that change.
@@ -145,5 +149,37 @@ func TestPodsThatAreStillStartingAreFollowed(t *testing.T) {
 		require.Contains(t, b.output(), "ns/web                   runs")
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, b.end())
+	})
+}
+
+// outdated finds what runs to be that of another manifest.
+type outdated struct{ *embedded.Runtime }
+
+// Adopt gives the containers of the pod.
+func (o outdated) Adopt(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, bool, error) {
+	containers, found, err := o.Runtime.Adopt(ctx, pod)
+	return containers, found, errors.Join(err, podruntime.ErrChanged)
+}
+
+// A manifest was changed while the agent was away: the pod runs until the first look.
+func TestPodsThatAnotherManifestHasStartedAreReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		web := b.pod("web", 0, "exits 1s after TERM")
+		_, err := b.runtime.StartPod(t.Context(), web)
+		require.NoError(t, err)
+		b.opts.Runtime = outdated{b.runtime}
+		f := b.follows()
+		b.run()
+		b.pass(time.Minute)
+		require.Empty(t, b.order())
+		f.change(b, web)
+		b.pass(2 * time.Second)
+		require.Equal(t, "web/app", b.order())
+		require.Contains(t, b.output(), "ns/web: its manifest has changed, it is stopped and then started again.")
+		f.change(b, web)
+		require.Equal(t, "web/app", b.order(), "once")
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, b.end())
+		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 	})
 }

@@ -15,6 +15,7 @@ import (
 type pod struct {
 	spec             *v1.Pod
 	priority, bucket int32
+	outdated         bool          // it was found running, as another manifest has it
 	admitted         chan struct{} // closed once it may start, or was found running
 	settled          chan struct{} // closed once its start has succeeded or failed
 	leaving          chan struct{} // closed once it is told to stop

@@ -33,7 +33,8 @@ func (a *Agent) adopt(ctx context.Context) {
 			continue
 		}
 		containers, found, err := runtime.Adopt(ctx, p.spec)
-		if err != nil {
+		p.outdated = errors.Is(err, podruntime.ErrChanged) // nobody else knows the pod yet
+		if err != nil && !p.outdated {
 			klog.FromContext(ctx).Error(err, "Failed to look for a running pod", "pod", klog.KObj(p.spec))
 		}
 		if found {

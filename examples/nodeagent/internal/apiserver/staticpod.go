@@ -1,9 +1,6 @@
 package apiserver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/manifest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 )
 
 // The annotations of a static pod: the kubelet's ConfigSourceAnnotationKey,
@@ -20,7 +20,7 @@ import (
 // v1.MirrorPodAnnotationKey.
 const (
 	sourceAnnotation = "kubernetes.io/config.source"
-	hashAnnotation   = "kubernetes.io/config.hash"
+	hashAnnotation   = podruntime.HashAnnotation
 	seenAnnotation   = "kubernetes.io/config.seen"
 
 	sourceFile = "file"
@@ -51,7 +51,7 @@ func staticPod(pod *v1.Pod, node string, seen time.Time) (*v1.Pod, error) {
 	}
 	pod.Spec.NodeName = node
 	tolerateEviction(&pod.Spec)
-	hash, err := hashOf(pod)
+	hash, err := manifest.Hash(pod)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", name, err)
 	}
@@ -65,14 +65,4 @@ func staticPod(pod *v1.Pod, node string, seen time.Time) (*v1.Pod, error) {
 // mirror deleted.
 func tolerateEviction(spec *v1.PodSpec) {
 	spec.Tolerations = append(spec.Tolerations, v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute})
-}
-
-// hashOf tells one manifest from another, in 32 digits as the kubelet's.
-func hashOf(pod *v1.Pod) (string, error) {
-	text, err := json.Marshal(pod)
-	if err != nil {
-		return "", fmt.Errorf("failed to hash the manifest: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
 }

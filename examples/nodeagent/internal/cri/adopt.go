@@ -26,6 +26,10 @@ func (r *Runtime) Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycl
 	for _, sandbox := range left {
 		if sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 			containers, err = r.running(ctx, pod, sandbox.GetId())
+			before, now := sandbox.GetAnnotations()[podruntime.HashAnnotation], pod.Annotations[podruntime.HashAnnotation]
+			if err == nil && before != "" && before != now {
+				err = podruntime.ErrChanged
+			}
 			return containers, true, err
 		}
 	}

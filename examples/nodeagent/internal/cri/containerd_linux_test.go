@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -97,6 +98,7 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 		"missing image":             c.missingImage,
 		"remove":                    c.remove,
 		"restart":                   c.restart,
+		"adoption of another":       c.outdated,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,6 +241,23 @@ func (c *containerd) adoption(t *testing.T) {
 	adopted, err = second.StartPod(t.Context(), pod)
 	require.NoError(t, err)
 	require.Equal(t, started[1:], adopted, "those that run")
+}
+
+// What was started from another manifest is told apart, and left alone.
+func (c *containerd) outdated(t *testing.T) {
+	pod := realPod("outdated", v1.Container{Name: "main", Image: "obedient:1"})
+	pod.Annotations = map[string]string{podruntime.HashAnnotation: "one"}
+	started, err := c.runtime.StartPod(t.Context(), pod)
+	require.NoError(t, err)
+	adopted, found, err := c.runtime.Adopt(t.Context(), pod)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, started, adopted)
+	pod.Annotations[podruntime.HashAnnotation] = "two"
+	adopted, found, err = c.runtime.Adopt(t.Context(), pod)
+	require.ErrorIs(t, err, podruntime.ErrChanged)
+	require.True(t, found)
+	require.Equal(t, started, adopted)
 }
 
 func (c *containerd) initContainers(t *testing.T) {

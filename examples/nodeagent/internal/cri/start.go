@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -40,6 +41,9 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
 	}
 	adopted, found, err := r.Adopt(ctx, pod)
+	if found && errors.Is(err, podruntime.ErrChanged) {
+		err = nil // what runs is as good as any until the agent stops it
+	}
 	if err != nil || found {
 		return adopted, err
 	}

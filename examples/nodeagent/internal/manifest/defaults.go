@@ -2,6 +2,9 @@ package manifest
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 
@@ -10,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 )
 
 // sourceAnnotation marks a static pod; its value is where the pod comes from
@@ -48,14 +53,29 @@ func setHookDefaults(hooks *v1.Lifecycle) {
 // edited is the same pod to a restarted agent, and is still drained.
 func setIdentity(pod *v1.Pod, file string) error {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, sourceAnnotation, "file")
+	hash, err := Hash(pod)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, podruntime.HashAnnotation, hash)
 	if pod.UID != "" {
 		return nil
 	}
-	file, err := filepath.Abs(file)
+	file, err = filepath.Abs(file)
 	if err != nil {
 		return fmt.Errorf("failed to derive a UID: %w", err)
 	}
 	id := "file:" + file + ":" + pod.Namespace + "/" + pod.Name
 	pod.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(id)).String())
 	return nil
+}
+
+// Hash tells one manifest from another, in 32 digits as the kubelet's.
+func Hash(pod *v1.Pod) (string, error) {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return "", fmt.Errorf("failed to hash the manifest: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
 }

@@ -18,6 +18,7 @@ package podruntime
 
 import (
 	"context"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -45,12 +46,20 @@ type Runtime interface {
 	Close() error
 }
 
+// HashAnnotation tells one manifest of a pod from another: the kubelet's
+// ConfigHashAnnotationKey.
+const HashAnnotation = "kubernetes.io/config.hash"
+
+// ErrChanged says that a pod was started from another manifest than its present one.
+var ErrChanged = errors.New("the manifest of the pod has changed since it was started")
+
 // Adopter is a [Runtime] that can find what an earlier life of the agent has left
 // running, without starting anything: an agent that comes back in the middle of a
 // shutdown must stop these pods and start none.
 type Adopter interface {
 	// Adopt returns the containers of a pod that run, in the order in which they
-	// were started; found is false if the runtime does not know the pod.
+	// were started; found is false if the runtime does not know the pod. With an error
+	// that wraps [ErrChanged] they are those of another manifest of the pod.
 	Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error)
 }
 
