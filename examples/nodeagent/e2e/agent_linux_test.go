@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,4 +131,14 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	}
 	require.NoError(t, json.Unmarshal(m.ReadFile(t, reportFile), &kept))
 	return kept.Report
+}
+
+// get asks the agent in a machine for a page, with what the machine has for that: its
+// shell.
+func get(t *testing.T, m *machine.Machine, path string) string {
+	t.Helper()
+	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
+	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")
+	require.True(t, found, "headers are followed by an empty line")
+	return page
 }

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -31,6 +33,9 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, nil)
 	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
 
+	var planned api.Plan
+	require.NoError(t, json.Unmarshal([]byte(get(t, m, "/plan")), &planned))
+
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
@@ -45,6 +50,7 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
 	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })
 	t.Run("power off after the last container", func(t *testing.T) { checkPowerOff(t, exits, journal) })
+	t.Run("as planned", func(t *testing.T) { checkPlan(t, planned, lastReport(t, m)) })
 	t.Run("report", func(t *testing.T) {
 		report := lastReport(t, m)
 		require.Len(t, report.Pods, sandboxes)
@@ -55,6 +61,29 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 			require.Equal(t, shutdown.KindUnknown, report.Kind)
 		}
 	})
+}
+
+// checkPlan compares what the agent said that a shutdown would do with what it did: each
+// pod is told to stop no later than planned, with no less time, and has ended by then.
+func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
+	const lag = 0.3 // of timers, and of the container runtime
+	pods := map[string]api.PodPlan{}
+	for _, bucket := range planned.Buckets {
+		for _, pod := range bucket.Pods {
+			pods[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	require.Len(t, pods, len(report.Pods))
+	for _, did := range report.Pods {
+		name := did.Namespace + "/" + did.Name
+		plan, ok := pods[name]
+		require.True(t, ok, name)
+		require.Equal(t, plan.Priority, did.Priority, name)
+		require.GreaterOrEqual(t, did.GrantedSeconds, plan.GrantedSeconds, name)
+		require.LessOrEqual(t, did.Started.Sub(report.Started).Seconds(), plan.StartSeconds+lag, name)
+		require.LessOrEqual(t, did.Ended.Sub(report.Started).Seconds(), plan.EndSeconds+lag, name)
+	}
+	require.LessOrEqual(t, report.Ended.Sub(report.Started).Seconds(), planned.ReleaseSeconds+lag)
 }
 
 // checkBuckets goes by the time that each pod needs: its container's end shows that

@@ -45,11 +45,10 @@ func testRebootDrainsThePodsAndBringsThemBack(t *testing.T, on platform) {
 }
 
 // gauge reads kubelet_graceful_shutdown_start_time_seconds, or the one of the end,
-// from the agent in a machine, which has no program for that but its shell.
+// from the agent in a machine.
 func gauge(t *testing.T, m *machine.Machine, which string) int64 {
 	t.Helper()
-	const get = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && cat <&3`
-	page := m.Run(t, "bash", "-c", get)
+	page := get(t, m, "/metrics")
 	match := regexp.MustCompile(`(?m)^kubelet_graceful_shutdown_` + which + `_time_seconds (\S+)$`).FindStringSubmatch(page)
 	require.Len(t, match, 2, page)
 	seconds, err := strconv.ParseFloat(match[1], 64)
