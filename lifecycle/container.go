@@ -42,8 +42,11 @@ func (c *container) hasEnded() bool { return c.run == nil && c.result.Outcome !=
 // isToStop tells whether there is something to be done about a container that its
 // pod's termination is about. One that is stuck may be asked for again.
 func (c *container) isToStop() bool {
-	return c.run == nil && (c.result.Outcome == "" || c.result.Outcome == RuntimeStuck && c.result.ID != "" || c.cancelStart != nil)
+	return c.run == nil && (c.result.Outcome == "" || c.isStuck() || c.cancelStart != nil)
 }
+
+// isStuck tells whether a container was given up that may run, and can be asked for.
+func (c *container) isStuck() bool { return c.result.Outcome == RuntimeStuck && c.result.ID != "" }
 
 // mayRun tells whether a container that nobody has named is to be stopped with its pod.
 func (c *container) mayRun(pod *v1.Pod) bool {

@@ -168,10 +168,13 @@ func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
 }
 
 // dropLocked has containers leave the table that were entered before another one of their
-// name, unless they are being stopped, or a part of the termination that is under way.
+// name, unless they are being stopped, or a part of the termination that is under way. One
+// that is stuck may run beside the one that has taken its place, and stays; not if that has
+// its ID, which the runtime would not have given away.
 func (p *podTable) dropLocked(since *container, which func(*container) bool) {
 	for _, c := range p.containers[:slices.Index(p.containers, since)] {
-		if c.result.Name == since.result.Name && c.run == nil && !c.isPartOf(p.current) && which(c) {
+		if c.result.Name == since.result.Name && c.run == nil && !c.isPartOf(p.current) &&
+			(!c.isStuck() || c.result.ID == since.result.ID) && which(c) {
 			c.obsolete, c.startErr = true, nil
 		}
 	}
@@ -189,6 +192,9 @@ func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
 		}
 	}
 	if c == nil || c.hasEnded() && !began.Equal(c.began) && !isBefore(began, c.endedAt) {
+		if c != nil && c.isStuck() { // else what has its ID now would be killed in its place
+			c.result.Outcome, c.result.Err = NotFound, nil
+		}
 		c = p.addLocked(pod, named.Name, named.ID)
 		p.dropLocked(c, (*container).isLost) // this is what it has started
 	}

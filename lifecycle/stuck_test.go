@@ -1,0 +1,85 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// giveUp adds a container to the pod that is killed alone, with its hook, and gets stuck.
+func (b *bed) giveUp(name string) {
+	b.Helper()
+	b.main(name, exec(), lifecycletest.Script{FailStops: -1})
+	result, err := b.KillContainer(b.quiet(), b.pod, lifecycle.Container{Name: name, ID: name}, lifecycle.ContainerRequest{})
+	require.ErrorIs(b, err, lifecycletest.ErrScripted)
+	require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
+}
+
+// A container that is stuck may run beside the one that was started in its place: its pod
+// has not ended before it has.
+func TestAStuckContainerOutlivesTheStartOfAnother(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.giveUp("app")
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+			b.rt.Start("app-2", lifecycletest.Script{})
+			return "app-2", nil
+		}))
+		b.pod.Status.ContainerStatuses[0].ContainerID = "fake://app-2"
+
+		result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		_, exited := b.rt.ExitCode("app-2")
+		require.True(b, exited)
+		require.Len(b, b.rt.Execs(), 2, "each has its hook once")
+	})
+}
+
+// The same holds for one of the same name that nobody but a hook or a kill names.
+func TestAStuckContainerOutlivesTheHookOfAnother(t *testing.T) {
+	for name, touch := range map[string]func(*bed, lifecycle.Container) error{
+		"a postStart hook": func(b *bed, c lifecycle.Container) error {
+			b.pod.Spec.Containers[0].Lifecycle.PostStart = exec()
+			return b.PostStart(b.Context(), b.pod, c)
+		},
+		"a kill": func(b *bed, c lifecycle.Container) error {
+			_, err := b.KillContainer(b.Context(), b.pod, c, lifecycle.ContainerRequest{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.giveUp("app")
+				b.rt.Start("app-2", lifecycletest.Script{})
+				named := lifecycle.Container{Name: "app", ID: "app-2"}
+				require.NoError(b, touch(b, named))
+				result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named}})
+				require.ErrorIs(b, err, lifecycletest.ErrScripted)
+				require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+			})
+		})
+	}
+}
+
+// A container that has the ID of one that was stuck has all of its grace: the other is gone,
+// and is not asked for under its old deadline.
+func TestTheIDOfAStuckContainerIsUsedAgain(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.giveUp("app")
+		<-time.After(10 * time.Second)
+		asked := len(b.rt.Stops())
+		b.rt.Exit("app")
+		b.rt.Start("app", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time = time.Now()
+
+		result := b.kill()
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Len(b, b.rt.Stops(), asked+1)
+		require.EqualValues(b, 10, b.rt.Stops()[asked].TimeoutSeconds)
+	})
+}
