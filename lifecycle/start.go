@@ -95,6 +95,8 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	p.mu.Lock()
 	c.calls++
 	defer c.rest()
+	isEnding := func() bool { return c.run != nil && c.result.Outcome != "" } // it stops nothing any more
+	p.waitLocked(func() bool { return !isEnding() }, nil, nil)
 	c.cancelStart = nil
 	late := c.hasEnded()
 	restarted := c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)

@@ -153,3 +153,23 @@ func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
+
+// A restart that returns when its container was given up, and only the hook of that is
+// still waited for, stops what it has started.
+func TestARestartThatReturnsWhileAHookIsWaitedFor(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.sidecar("side", exec(), lifecycletest.Script{ExitAfter: time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(1500 * time.Millisecond)
+		err := b.Start(b.Context(), b.pod, "side", func(context.Context) (string, error) {
+			<-time.After(4 * time.Second) // until half a second after the deadline
+			b.rt.Start("side-2", lifecycletest.Script{})
+			return "side-2", nil
+		})
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		_, exited := b.rt.ExitCode("side-2")
+		require.True(b, exited)
+		<-termination.Done()
+	}, withHooks(func(context.Context) error { <-time.After(8 * time.Second); return nil }))
+}
