@@ -173,7 +173,7 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	}
 	failed, err := false, unknownContainer(nil, c.Name).result.Err
 	if c.ID != "" {
-		failed, err = tr.runPostStart(ctx, pod, c, spec)
+		failed, err = tr.runPostStart(ctx, pod, c, spec, role)
 	}
 	if err == nil {
 		return nil
@@ -182,7 +182,6 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if !failed {
 		return err
 	}
-	tr.record(ctx, containerReference(pod, role, c.Name), pod, "FailedPostStartHook", "PostStartHook failed")
 	_, killErr := tr.KillContainer(ctx, pod, c, ContainerRequest{
 		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
 	})
@@ -190,16 +189,18 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 }
 
 // runPostStart runs the hook beside the caller, and tells whether an error means that
-// it has failed.
-func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container) (failed bool, err error) {
+// it has failed, of which there is an event then.
+func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container, role role) (failed bool, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	p := tr.lock(podKey(pod), true)
-	defer p.unlock()
 	if p.closed {
+		p.unlock()
 		return false, AgentStopping
 	}
 	c, handler := p.nameLocked(pod, named), spec.Lifecycle.PostStart
+	c.calls++
+	defer c.rest()
 	returned := c.spawnLocked(ctx, "hook", func() error {
 		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
@@ -223,5 +224,9 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
 	}
-	return !p.closed && p.current == nil && c.run == nil, err
+	failed = !p.closed && p.current == nil && c.run == nil
+	if failed {
+		c.warnLocked(ctx, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
+	}
+	return failed, err
 }

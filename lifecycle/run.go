@@ -206,14 +206,19 @@ func (r *run) logLocked(log func(klog.Logger)) {
 	})
 }
 
-// record records a warning in the caller's goroutine; a recorder that panics is logged.
-func (tr *Terminator) record(ctx context.Context, object runtime.Object, pod *v1.Pod, reason, message string) {
-	if tr.opts.Events != nil {
-		guarded(ctx, "event recorder", pod, "", func() error {
-			tr.opts.Events.Event(object, v1.EventTypeWarning, reason, message)
-			return nil
-		}, func(error) {})
+// warnLocked has a warning recorded for a caller, who waits for that, though not longer than
+// a moment: a recorder that hangs must not hold it up.
+func (c *container) warnLocked(ctx context.Context, object runtime.Object, reason, message string) {
+	recorder := c.table.terminator.opts.Events
+	if recorder == nil {
+		return
 	}
+	recorded := c.spawnLocked(ctx, "event recorder", func() error {
+		recorder.Event(object, v1.EventTypeWarning, reason, message)
+		return nil
+	}, func(error) {})
+	until := time.Now().Add(abandonAfter)
+	c.table.waitLocked(func() bool { return *recorded || c.table.closed }, func() time.Time { return until }, nil)
 }
 
 // reference refers to the container.

@@ -214,13 +214,15 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	case <-ctx.Done():
 	}
 	t.table.mu.Lock()
-	result, a, deadline := t.resultLocked(), t.active, t.deadline.at()
-	t.table.mu.Unlock()
+	defer t.table.mu.Unlock()
+	result, a := t.resultLocked(), t.active
 	if a == nil {
 		return result, result.Err()
 	}
-	if time.Since(deadline) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
-		t.table.terminator.record(ctx, a.pod, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+	if time.Since(t.deadline.at()) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
+		if i := slices.IndexFunc(a.containers, func(c *container) bool { return c.calls > 0 }); i >= 0 {
+			a.containers[i].warnLocked(ctx, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+		}
 	}
 	running := &StillRunningError{Cause: context.Cause(ctx)}
 	for _, c := range result.Containers {

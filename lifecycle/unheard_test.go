@@ -127,3 +127,31 @@ func TestAStatusWithoutAnIDThatStartKnows(t *testing.T) {
 		require.NoError(b, err)
 	})
 }
+
+// A recorder that hangs holds up nobody who waits for a pod for longer than a moment.
+func TestARecorderThatHangsAndAWaitThatEnds(t *testing.T) {
+	var let hung
+	inBubble(t, 1, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
+		defer cancel()
+		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.LessOrEqual(b, b.at(), 7*time.Second)
+		close(let)
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+}
+
+// A container whose postStart hook has failed is killed, whatever the recorder does.
+func TestARecorderThatHangsAndAPostStartHookThatFails(t *testing.T) {
+	var let hung
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		err := b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		b.requireStop("app", 30, time.Second)
+		close(let)
+	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }),
+		func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+}
