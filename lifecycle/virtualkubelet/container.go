@@ -12,6 +12,7 @@ type container struct {
 	id          string
 	preStopDone bool
 	state       v1.ContainerState // empty: it has not started
+	lost        bool              // its start was cancelled, and has not said whether it runs
 	exited      chan struct{}     // closed once the state is terminated
 }
 

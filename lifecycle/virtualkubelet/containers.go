@@ -60,6 +60,11 @@ func (cs *containers) running() []lifecycle.Container {
 	return running
 }
 
+// mayRun tells whether one of them runs, or was perhaps started.
+func (cs *containers) mayRun() bool {
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.lost })
+}
+
 // regularRuns tells whether a container runs that is no init container.
 func (cs *containers) regularRuns() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && c.running() })

@@ -22,10 +22,10 @@ type ending struct {
 // be stopped.
 func (e *ending) settle(stuck error) { e.settled, e.stuck = true, stuck }
 
-// due tells, once, that the status is to be made final. running tells whether any
-// container runs.
-func (e *ending) due(running bool) bool {
-	if e.settling || !e.settled || e.starting || running {
+// due tells, once, that the status is to be made final. mayRun tells whether any
+// container runs, or may.
+func (e *ending) due(mayRun bool) bool {
+	if e.settling || !e.settled || e.starting || mayRun {
 		return false
 	}
 	e.settling = true

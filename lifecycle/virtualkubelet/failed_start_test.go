@@ -3,6 +3,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -31,6 +33,46 @@ func TestAStartThatIsDeaf(t *testing.T) {
 		require.Equal(b, 20*second, b.last().at)
 		require.Equal(b, "Completed", terminated(b, b.last().pod.Status, "app").Reason)
 	})
+}
+
+// A start that is cancelled by the deletion may have started its container: a pod is not
+// told to have ended while that may run.
+func TestAStartThatIsCancelled(t *testing.T) {
+	cancelled := errors.New("cancelled on the way")
+	for name, test := range map[string]struct {
+		id    string // that it knows
+		err   error
+		ended bool // virtual-kubelet is told so, when the runtime fails to stop anything
+	}{
+		"and knows nothing":   {err: cancelled},
+		"and knows its ID":    {id: "uid/app", err: cancelled},
+		"and that none runs":  {err: fmt.Errorf("%w: %w", cancelled, lifecycle.ErrContainerNotFound), ended: true},
+		"and whose ID is off": {id: "uid/app", err: fmt.Errorf("%w: %w", cancelled, lifecycle.ErrContainerNotFound), ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.cancelled = func() (string, error) { return test.id, test.err }
+				b.rt.Start("uid/app", lifecycletest.Script{FailStops: -1})
+				pod := podOf(plain("app"))
+				b.create(pod)
+				b.remove(pod, 10)
+				wait(10 * time.Minute)
+				if test.ended {
+					require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+					return
+				}
+				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.last().pod.Status.Phase)
+				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to end pod ns/pod")
+				_, err := b.GetPod(b.Context(), "ns", "pod")
+				require.NoError(b, err)
+				if test.id != "" { // it is stopped after all
+					b.rt.Exit("uid/app")
+					wait(10 * second)
+					require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+				}
+			})
+		})
+	}
 }
 
 func TestAPodThatCannotStartFails(t *testing.T) {

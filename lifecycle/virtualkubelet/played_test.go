@@ -18,6 +18,8 @@ type played struct {
 	codes   map[string]int32
 	start   func(ctx context.Context, name string) error // nil: a start takes no time
 	deaf    bool                                         // it tells of no exit
+
+	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
 }
 
 func newPlayed() *played {
@@ -25,6 +27,10 @@ func newPlayed() *played {
 }
 
 func (r *played) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	if r.cancelled != nil {
+		<-ctx.Done()
+		return r.cancelled()
+	}
 	if r.start != nil {
 		if err := r.start(ctx, c.Name); err != nil {
 			return "", err

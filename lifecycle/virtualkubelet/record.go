@@ -72,6 +72,13 @@ func (r *record) down(c *container, end v1.ContainerStateTerminated) {
 	r.teller.wake()
 }
 
+// lose notes that a container was perhaps started.
+func (r *record) lose(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.lost = true
+}
+
 // containerOf finds a container by its ID, nil if it has none.
 func (r *record) containerOf(id string) *container {
 	r.mu.Lock()

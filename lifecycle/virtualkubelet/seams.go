@@ -32,8 +32,10 @@ type Runtime interface {
 	// regular containers are started alike, one at a time for a pod and in the order of
 	// its spec. Neither argument may be changed or kept. When the pod is deleted
 	// meanwhile, ctx ends; a container that comes up all the same is stopped. An error
-	// fails the pod; after the end of ctx, one that wraps [lifecycle.ErrContainerNotFound]
-	// says that no container runs.
+	// fails the pod. After the end of ctx it says that no container runs if it wraps
+	// [lifecycle.ErrContainerNotFound]; one that comes with an ID has that container
+	// stopped; and with neither the pod is never told to have ended, as whether the
+	// container runs is not known.
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
 	// ExitCode is that of a container whose ExitWatcher has told of its exit. It is
 	// asked once for each, and must not block.

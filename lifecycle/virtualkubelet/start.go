@@ -78,17 +78,23 @@ func (s *starter) awaitFormer() error {
 func (s *starter) start(c *container) error {
 	pod := s.r.view()
 	var started string
+	called, known := false, false // known: whether the container runs, and its ID
 	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) (string, error) {
+		called = true
 		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
-		if err == nil && id != "" { // an empty ID is an error of Start's
+		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
 			started = id
 			s.r.up(c, id)
 			s.workers.spawn(s.r.name, func() { s.r.watch(c, id) })
 		}
+		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
 		return id, err
 	})
 	switch {
 	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping):
+		if called && !known {
+			s.r.lose(c)
+		}
 		return err
 	case err != nil:
 		s.r.down(c, notStarted(err))

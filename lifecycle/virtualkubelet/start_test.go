@@ -2,6 +2,7 @@ package virtualkubelet_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -25,7 +27,7 @@ func (r *played) starts(while time.Duration) func() []string {
 		case <-time.After(while):
 			return nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
 		}
 	}
 	return func() []string {

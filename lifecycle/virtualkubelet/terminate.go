@@ -116,7 +116,7 @@ func (e *ender) settle() {
 func (e *ender) due() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ending.due(len(e.containers.running()) > 0) {
+	if !e.ending.due(e.containers.mayRun()) {
 		return false
 	}
 	e.containers.giveUp()
