@@ -74,7 +74,7 @@ func setTerminationGracePeriod(pod *v1.Pod, container *v1.Container, reason grac
 func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID ContainerID, containerName, message string, reason graceperiod.KillReason, gracePeriodOverride *int64) error {
 	if pod == nil {
 		var err error
-		if pod, err = m.restorePod(ctx, &Container{ID: containerID, Name: containerName}); err != nil {
+		if pod, err = m.restore(ctx, &v1.Pod{}, containerID); err != nil {
 			return err
 		}
 	}
@@ -83,18 +83,15 @@ func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.P
 	return err
 }
 
-// restorePod makes a pod of what the labels of its containers have.
-func (m *kubeGenericRuntimeManager) restorePod(ctx context.Context, containers ...*Container) (*v1.Pod, error) {
-	restored := &v1.Pod{}
-	for _, c := range containers {
-		pod, spec, err := m.restoreSpecs(ctx, c.ID)
-		if err != nil {
-			return nil, err
-		}
-		pod.Spec.Containers = append(restored.Spec.Containers, *spec)
-		restored = pod
+// restore makes a pod of what the labels of a container have, and of the containers that were
+// restored before.
+func (m *kubeGenericRuntimeManager) restore(ctx context.Context, before *v1.Pod, id ContainerID) (*v1.Pod, error) {
+	pod, spec, err := m.restoreSpecs(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	return restored, nil
+	pod.Spec.Containers = append(before.Spec.Containers, *spec)
+	return pod, nil
 }
 
 // killContainersWithSyncResult ends all containers of a pod that run, sidecars last.
@@ -102,17 +99,26 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	if len(runningPod.Containers) == 0 {
 		return nil
 	}
-	running := make([]lifecycle.Container, len(runningPod.Containers))
-	for i, c := range runningPod.Containers {
-		running[i] = lifecycle.Container{Name: c.Name, ID: c.ID.ID}
-	}
-	var err error
-	if pod == nil {
-		if pod, err = m.restorePod(ctx, runningPod.Containers...); err != nil {
-			failed := NewSyncResult(KillContainer, runningPod.Name)
-			failed.Fail(ErrKillContainer, err.Error())
-			return []*SyncResult{failed}
+	var running []lifecycle.Container
+	restored := &v1.Pod{}
+	for _, c := range runningPod.Containers {
+		if pod == nil { // one that cannot be restored keeps no other from being killed
+			with, err := m.restore(ctx, restored, c.ID)
+			if err != nil {
+				failed := NewSyncResult(KillContainer, c.Name)
+				failed.Fail(ErrKillContainer, err.Error())
+				syncResults = append(syncResults, failed)
+				continue
+			}
+			restored = with
 		}
+		running = append(running, lifecycle.Container{Name: c.Name, ID: c.ID.ID})
+	}
+	if len(running) == 0 {
+		return syncResults
+	}
+	if pod == nil {
+		pod = restored
 	}
 	result, err := m.terminator.KillPod(ctx, pod, lifecycle.Request{GracePeriodSeconds: gracePeriodOverride, Containers: running})
 	for _, c := range result.Containers {

@@ -115,7 +115,10 @@ func TestKillContainerWithoutAPod(t *testing.T) {
 
 		require.EqualError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "unknown"}, "unknown", "", graceperiod.ReasonUnknown, nil), "it has no labels")
 		n.run("unknown", script{})
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, nil)), "it has no labels")
+		n.main("late", script{})
+		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, seconds(7))), "it has no labels")
+		require.Contains(t, n.granted(), "late", "one without labels keeps no other from being killed")
+		require.NotContains(t, n.granted(), "unknown")
 	})
 }
 
