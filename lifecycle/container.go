@@ -33,6 +33,7 @@ type container struct {
 
 	cancelStart context.CancelCauseFunc // of a Start that is under way; nil: none is
 	startBegan  time.Time               // when the last Start began; zero: there was none
+	startEnded  time.Time               // when it returned; zero: it has not, or there was none
 	startErr    error                   // why it is not known what a start has started
 }
 

@@ -97,7 +97,7 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	defer c.rest()
 	isEnding := func() bool { return c.run != nil && c.result.Outcome != "" } // it stops nothing any more
 	p.waitLocked(func() bool { return !isEnding() }, nil, nil)
-	c.cancelStart = nil
+	c.cancelStart, c.startEnded = nil, time.Now()
 	late := c.hasEnded()
 	restarted := c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)
 	stopping := c.run != nil && !restarted || late
@@ -105,7 +105,9 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	switch {
 	case mayRun:
 		c.result.ID, c.started, c.obsolete, c.startErr = id, true, false, nil
-		p.dropLocked(c, func(other *container) bool { return other.cancelStart == nil })
+		p.dropLocked(c, func(other *container) bool { // not one that was started meanwhile
+			return other.cancelStart == nil && !other.startEnded.After(c.startBegan)
+		})
 	case unknown:
 		c.startErr = err
 		p.dropLocked(c, (*container).isLost)

@@ -30,26 +30,34 @@ func TestAStartThatOutlastsForgetIsKnown(t *testing.T) {
 	})
 }
 
-// Of two starts at once neither takes the place of the other.
+// Of two starts at once neither takes the place of the other, whichever is up first.
 func TestOverlappingStartsOfOneName(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		var wg sync.WaitGroup
-		for i, id := range []string{"one", "two"} {
-			wg.Go(func() {
-				require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
-					<-time.After(time.Duration(10-5*i) * time.Second)
-					b.rt.Start(id, lifecycletest.Script{})
-					return id, nil
-				}))
+	for name, last := range map[string]int{"the first is up last": 0, "the second is up last": 1} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.declare("app")
+				var wg sync.WaitGroup
+				for i, id := range []string{"one", "two"} {
+					takes := 5 * time.Second
+					if i == last {
+						takes *= 2
+					}
+					wg.Go(func() {
+						require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+							<-time.After(takes)
+							b.rt.Start(id, lifecycletest.Script{})
+							return id, nil
+						}))
+					})
+					synctest.Wait()
+				}
+				wg.Wait()
+				_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+				require.NoError(b, err)
+				require.Len(b, b.rt.Stops(), 2)
 			})
-			synctest.Wait()
-		}
-		wg.Wait()
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
-		require.NoError(b, err)
-		require.Len(b, b.rt.Stops(), 2)
-	})
+		})
+	}
 }
 
 // The error of a start counts until another one has worked.
