@@ -56,7 +56,7 @@ type chaos struct {
 	starts     atomic.Int64                      // that have brought a container up
 
 	mu    sync.Mutex
-	dice  *rand.Rand
+	dice  map[string]*rand.Rand            // by pod, so that the bad luck of one is not that of another
 	hooks map[string]int                   // runs by container ID
 	known map[string][]lifecycle.Container // that were started, by pod
 	begun map[string]string                // starts that are under way, the pod by the ID
@@ -64,7 +64,7 @@ type chaos struct {
 
 func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	c := &chaos{
-		T: t, random: random, dice: rand.New(rand.NewPCG(random.Uint64(), 0)),
+		T: t, random: random, dice: map[string]*rand.Rand{},
 		runtimes: map[string]*lifecycletest.Runtime{}, hooks: map[string]int{}, known: map[string][]lifecycle.Container{},
 		begun: map[string]string{},
 	}
@@ -76,55 +76,65 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	return c
 }
 
-// chance is true once in n times, in whatever goroutine.
-func (c *chaos) chance(n int) bool {
+// roll throws the dice of a pod, in whatever goroutine.
+func (c *chaos) roll(pod string, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dice.IntN(n) == 0
+	return c.dice[pod].IntN(n)
 }
 
 // stumble sometimes does not return.
-func (c *chaos) stumble(n int) {
-	if c.chance(n) {
+func (c *chaos) stumble(pod string, n int) {
+	if c.roll(pod, n) == 0 {
 		panic("boom")
 	}
-	if c.chance(n) {
+	if c.roll(pod, n) == 0 {
 		goruntime.Goexit()
 	}
 }
 
-func (c *chaos) runtimeOf(id string) *lifecycletest.Runtime {
+// podOf is the pod of a container's ID.
+func podOf(id string) string {
 	pod, _, _ := strings.Cut(id, "/")
-	return c.runtimes[pod]
+	return pod
 }
+
+func (c *chaos) runtimeOf(id string) *lifecycletest.Runtime { return c.runtimes[podOf(id)] }
 
 // StopContainer stumbles before it has asked the runtime, or after.
 func (c *chaos) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	c.stumble(10)
+	c.stumble(podOf(id), 10)
 	err := c.runtimeOf(id).StopContainer(ctx, id, timeoutSeconds)
-	c.stumble(20)
+	c.stumble(podOf(id), 20)
 	return err
 }
 
 func (c *chaos) Exited(id string) <-chan struct{} {
-	c.stumble(20)
+	c.stumble(podOf(id), 20)
 	return c.runtimeOf(id).Exited(id)
 }
 
-func (c *chaos) Event(apiruntime.Object, string, string, string) { c.stumble(20) }
+func (c *chaos) Event(object apiruntime.Object, _, _, _ string) {
+	switch o := object.(type) {
+	case *v1.Pod:
+		c.stumble(o.Name, 20)
+	case *v1.ObjectReference:
+		c.stumble(o.Name, 20)
+	}
+}
 
 // Run counts the hook, which takes up to 8 s and heeds its context three times in four.
 func (c *chaos) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, _ *v1.LifecycleHandler) (string, error) {
 	c.mu.Lock()
 	c.hooks[id]++
-	takes := time.Duration(c.dice.IntN(8000)) * time.Millisecond
 	c.mu.Unlock()
-	if c.chance(4) {
+	takes := time.Duration(c.roll(podOf(id), 8000)) * time.Millisecond
+	if c.roll(podOf(id), 4) == 0 {
 		<-time.After(takes)
 		return "", nil
 	}
 	err := wait(ctx, takes)
-	c.stumble(10)
+	c.stumble(podOf(id), 10)
 	return "", err
 }
 
@@ -153,7 +163,7 @@ func (c *chaos) run(pods int) {
 // plan makes a pod and what happens to it.
 func (c *chaos) plan(name string) func() {
 	rt := lifecycletest.NewRuntime()
-	c.runtimes[name] = rt
+	c.runtimes[name], c.dice[name] = rt, rand.New(rand.NewPCG(c.random.Uint64(), 0))
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
 		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(c.random.IntN(15)))},
@@ -245,9 +255,9 @@ func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 			c.mu.Lock()
 			c.begun[id] = pod.Name
 			c.mu.Unlock()
-			c.stumble(20)
+			c.stumble(pod.Name, 20)
 			err := wait(ctx, takes)
-			if err != nil && !c.chance(3) || c.chance(8) {
+			if err != nil && c.roll(pod.Name, 3) != 0 || c.roll(pod.Name, 8) == 0 {
 				return "", lifecycletest.ErrScripted
 			}
 			c.start(rt, pod, lifecycle.Container{Name: name, ID: id}, script)
@@ -279,7 +289,9 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 			c.restart(ctx, pod, rt, name, script, takes)
 		default:
 			for _, named := range c.running(pod, rt) {
-				if named.Name == name {
+				// The kill before this one has taken its time. A pod that was forgotten
+				// meanwhile has forgotten that the hook has run of what has ended meanwhile.
+				if _, exited := rt.ExitCode(named.ID); named.Name == name && !exited {
 					result, _ := c.terminator.KillContainer(ctx, pod, named, lifecycle.ContainerRequest{GracePeriodSeconds: override}) // the result has the error
 					c.judge(rt, result)
 				}
