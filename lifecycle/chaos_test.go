@@ -53,6 +53,7 @@ type chaos struct {
 	random     *rand.Rand
 	terminator *lifecycle.Terminator
 	runtimes   map[string]*lifecycletest.Runtime // by pod
+	unlisted   map[string]bool                   // pods of which Start alone knows what runs
 	starts     atomic.Int64                      // that have brought a container up
 
 	mu    sync.Mutex
@@ -65,7 +66,7 @@ type chaos struct {
 func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	c := &chaos{
 		T: t, random: random, dice: map[string]*rand.Rand{},
-		runtimes: map[string]*lifecycletest.Runtime{}, hooks: map[string]int{}, known: map[string][]lifecycle.Container{},
+		runtimes: map[string]*lifecycletest.Runtime{}, unlisted: map[string]bool{}, hooks: map[string]int{}, known: map[string][]lifecycle.Container{},
 		begun: map[string]string{},
 	}
 	var err error
@@ -176,6 +177,7 @@ func (c *chaos) plan(name string) func() {
 		rt.Away(from, from+c.upTo(6))
 	}
 	ctx := klog.NewContext(c.Context(), klog.Logger{}) // the stacks of panics are no use here
+	c.unlisted[name] = c.random.IntN(3) == 0
 	actors := make([]func(), 0, 8)
 	for i := range 2 + c.random.IntN(6) {
 		// Each actor has microseconds of its own, so that a list of what runs is true for a moment.
@@ -183,6 +185,11 @@ func (c *chaos) plan(name string) func() {
 		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(7)))
 	}
 	return func() {
+		for _, named := range c.running(pod, rt) {
+			if c.unlisted[name] {
+				require.NoError(c, c.terminator.Start(ctx, pod, named.Name, func(context.Context) (string, error) { return named.ID, nil }))
+			}
+		}
 		var all sync.WaitGroup
 		for _, actor := range actors {
 			all.Go(actor)
@@ -284,7 +291,9 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 		case 1:
 			c.killPod(ctx, pod, rt, override)
 		case 2:
-			c.terminator.Forget(pod.UID)
+			if !c.unlisted[pod.Name] { // or nobody would know any more what runs
+				c.terminator.Forget(pod.UID)
+			}
 		case 3, 4:
 			c.restart(ctx, pod, rt, name, script, takes)
 		default:
@@ -312,6 +321,9 @@ func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 		}
 	}
 	c.mu.Unlock()
+	if c.unlisted[pod.Name] {
+		list = []lifecycle.Container{}
+	}
 	result, _ := c.terminator.KillPod(ctx, pod, lifecycle.Request{Containers: list, GracePeriodSeconds: override}) // the result has the error
 	for _, container := range result.Containers {
 		c.judge(rt, container)
