@@ -40,7 +40,12 @@ func TestTenAtATime(t *testing.T) {
 // Final statuses come before marks, and those before restores.
 func TestOrderOfKinds(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
-		r.takes = 100 * time.Millisecond
+		r.answer = func(_ context.Context, _, pod string, _ int) error {
+			if i := slices.Index(many(10), pod); i >= 0 { // one after the other, so that one call is free at a time
+				<-time.After(time.Duration(i+1) * 100 * time.Millisecond)
+			}
+			return nil
+		}
 		r.status(many(10)...) // all calls are taken
 		r.restore("c", time.Hour)
 		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
