@@ -62,7 +62,8 @@ func (l *loop) found(pending *Event, known bool, session uint64, received time.T
 		l.cannotTell(received)
 	case pending != nil && !pending.Cancelled:
 		if p := l.unfinished; p != nil && p.Report.Kind != KindUnknown && pending.Kind != KindUnknown && p.Report.Kind != pending.Kind {
-			l.forgo(false) // another shutdown than the one on record
+			l.unfinished = nil // another shutdown than the one on record; nobody is admitted in between
+			l.close(p, false)
 		}
 		l.hostBegan(*pending, received)
 	default:

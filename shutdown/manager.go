@@ -74,6 +74,7 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 		byPriority: byPriority,
 		boot:       boot,
 		refused:    m.admission.refused.Load,
+		longest:    func(s plan.Schedule) time.Duration { return plan.NewBudget(s, m.opts.Plan).Total() },
 	}
 	m.refuseFirst()
 	return m, nil

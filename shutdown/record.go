@@ -100,9 +100,10 @@ func (r *record) bucketDone(i int) {
 }
 
 // calledOff stores, beside the drain, that the shutdown was cancelled: pods that it has
-// signalled may take their time, and nobody is to take it up meanwhile.
+// signalled may take their time, and nobody is to take it up meanwhile. Of one that is over
+// that counts where pods may run on that only a former agent has signalled.
 func (r *record) calledOff() {
-	if r.letGo().IsZero() {
+	if r.letGo().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
 		r.saveBeside(0)
 	}
 }
@@ -218,11 +219,24 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 		p := r.header
 		r.mu.Unlock()
 		p.Report = report()
-		p.Unacknowledged = r.unacknowledged(r.roster.All())
+		p.Unacknowledged = append(r.unacknowledged(r.roster.All()), r.leftRunning()...)
 		return p
 	})
 	r.wrote(0, write)
 	return write
+}
+
+// leftRunning are the final statuses of pods that a former agent has signalled, and of which
+// nobody knows whether they have ended: they have when the host is down. Those that this drain
+// has signalled too are its own, and of a cancelled shutdown they may run on.
+func (r *record) leftRunning() []finalStatus {
+	if r.resumed == nil || r.halt.cancelled() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.resumed.Unacknowledged), func(s finalStatus) bool {
+		k := r.roster.Find(kills.Key(s.Pod))
+		return s.Ended || k != nil && k.Signalled()
+	})
 }
 
 // saveTimes stores the start and the end of a shutdown of the node, and shows them.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statefile"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // lockTime is how long an agent waits for the one before it to leave the state folder.
@@ -31,7 +34,8 @@ type stateFolder struct {
 	keepsTimes bool   // the kubelet's file is kept
 	byPriority bool   // and read
 	boot       func() (id string, since time.Duration, err error)
-	refused    func() uint64 // the admissions refused so far
+	refused    func() uint64                     // the admissions refused so far
+	longest    func(plan.Schedule) time.Duration // a shutdown by this schedule
 	ledger     *ledger
 }
 
@@ -77,8 +81,11 @@ func (f *stateFolder) remember() remembered {
 		return r
 	}
 	var err error
-	if r.progress, err = readProgress(f.ledger.dir); err != nil {
-		r.trouble = append(r.trouble, err)
+	if r.progress, err = readProgress(f.ledger.dir); err == nil {
+		err = f.fromTheFuture(r.progress)
+	}
+	if err != nil {
+		r.progress, r.trouble = nil, append(r.trouble, err)
 	}
 	if f.byPriority {
 		if r.times, err = readTimes(f.ledger.dir); err != nil {
@@ -91,15 +98,31 @@ func (f *stateFolder) remember() remembered {
 	return r
 }
 
+// futureSlack is how much longer a shutdown on record may take than this agent would need for
+// its schedule: the one before may have had other options.
+const futureSlack = time.Minute
+
+// fromTheFuture says that a shutdown of this boot cannot have begun yet, because it would end
+// later than one that begins now. Such a record is another machine's, or of a machine that
+// was put back to an earlier state.
+func (f *stateFolder) fromTheFuture(p *progress) error {
+	if p == nil || !p.goesOn() || p.BootID != f.ledger.bootID {
+		return nil
+	}
+	left := time.Until(f.ledger.moment(p.HostEnd))
+	if left-futureSlack <= f.longest(p.Schedule) {
+		return nil
+	}
+	return fmt.Errorf("shutdown state %s is not usable: its shutdown ends in %v, and cannot have begun",
+		filepath.Join(f.ledger.dir, progressFile), left.Round(time.Second))
+}
+
 // refuseFirst refuses pods from the making of the manager on: all of them if a shutdown of
 // this boot is on record that has not ended and whose time is not over, and those whose
 // final status has still to be told. Run finds out what has become of both. What is wrong
 // with the files is Run's to say.
 func (m *Manager) refuseFirst() {
 	m.state.open(m.state.dir)
-	if m.state.ledger.err != nil {
-		return
-	}
 	r := m.state.remember()
 	if p := m.state.unfinished(r); p != nil {
 		until := m.state.ledger.moment(p.HostEnd)
@@ -144,8 +167,8 @@ func (l *loop) recall() {
 	if l.unfinished = l.m.state.unfinished(r); l.unfinished != nil {
 		l.m.admission.shuttingDown.Store(true)
 		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
-	} else if p := r.progress; p != nil && !p.ended() && p.BootID == l.m.state.ledger.bootID {
-		l.close(p, p.Report.Cancelled)
+	} else if p := r.progress; p != nil && p.BootID == l.m.state.ledger.bootID {
+		l.outlived(p)
 	}
 	if l.m.state.usable() { // else what is on record is another agent's, and goes on
 		l.m.admission.refusesUntil.Store(nil)
@@ -156,6 +179,19 @@ func (l *loop) recall() {
 		l.begin(Event{}, time.Now())
 	default:
 		l.undo()
+	}
+}
+
+// outlived is a shutdown of this boot that does not go on: its report is closed. Pods that were
+// not known to have ended may run again from now on, so that nobody says after the next boot
+// that it has ended them.
+func (l *loop) outlived(p *progress) {
+	ledger := l.m.state.ledger
+	switch {
+	case !p.ended():
+		l.close(p, p.Report.Cancelled)
+	case slices.ContainsFunc(p.Unacknowledged, func(s finalStatus) bool { return !s.Ended }):
+		ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls}, func() progress { return *ledger.stored })
 	}
 }
 

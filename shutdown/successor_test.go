@@ -1,0 +1,196 @@
+//go:build unix
+
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// atEachMessage is a log that has something done whenever anything is logged.
+type atEachMessage func()
+
+func (atEachMessage) Init(klog.RuntimeInfo)             {}
+func (atEachMessage) Enabled(int) bool                  { return true }
+func (do atEachMessage) Info(int, string, ...any)       { do() }
+func (do atEachMessage) Error(error, string, ...any)    { do() }
+func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
+func (do atEachMessage) WithName(string) klog.LogSink   { return do }
+
+// Where another shutdown is under way than the one on record, no pod is admitted between the
+// two, and the node is not said to be well.
+func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
+	stale(t, func(t *testing.T, n *node, boot *boot) {
+		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot})
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = flusher{reporter}
+		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		require.NoError(t, err)
+		var admitted atomic.Int32
+		sink := atEachMessage(func() {
+			if m.Admit(nil).Admit {
+				admitted.Add(1)
+			}
+		})
+		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(sink)))
+		n.m, n.stop, n.ended = m, stop, make(chan error, 1)
+		go func() { n.ended <- m.Run(ctx) }()
+		n.pass(3 * time.Second)
+		require.Zero(t, admitted.Load())
+		for _, published := range reporter.Published() {
+			require.True(t, published.State.ShuttingDown)
+		}
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
+// A pod that one agent has signalled, and that the next one does not see any more, has its
+// final status told after the reboot, although the next one was killed too; not where that
+// one was told that the shutdown was cancelled.
+func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
+	for cancelled, want := range map[bool][]string{false: {"hangs"}, true: nil} {
+		t.Run(strconv.FormatBool(cancelled), func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, list(shutdowntest.Pod("hangs", 0, 60)), func(t *testing.T, n *node) {
+				c := &cluster{away: true}
+				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+				one := &boot{id: "one", began: time.Now()}
+				n.runOn(one)
+				n.announce()
+				n.pass(5 * time.Second)
+				n.crash()
+
+				n.set() // what it asks for its pods is not ready
+				n.opts.LateStart = func(shutdown.Event) bool { return true }
+				n.runOn(one)
+				if cancelled {
+					n.host.Cancel()
+				}
+				n.pass(time.Second)
+				n.crash()
+
+				n.host.SetPending(nil)
+				c.set(false)
+				n.runOn(&boot{id: "two", began: time.Now()})
+				n.pass(time.Second)
+				require.Equal(t, want, c.names())
+				require.Len(t, n.report().Pods, 1)
+			})
+		})
+	}
+}
+
+// A pod that has outlived a shutdown, and that is left to run by the next agent of the same
+// boot, is not said to have ended with that boot by the agent after it.
+func TestPodThatHasOutlivedItsShutdown(t *testing.T) {
+	dir := t.TempDir()
+	hangs := shutdowntest.Pod("hangs", 0, 5)
+	bubble(t, list(hangs), func(t *testing.T, n *node) {
+		c := &cluster{}
+		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		n.announce()
+		n.pass(time.Minute)
+		require.NotZero(t, n.report().Ended)
+		c.set(true)
+		n.crash()
+
+		n.host.SetPending(nil) // the host has failed to shut down
+		n.runOn(one)
+		require.True(t, n.m.Admit(hangs).Admit)
+		n.pass(time.Second)
+		n.crash()
+
+		c.set(false)
+		n.runOn(&boot{id: "two", began: time.Now()})
+		n.pass(time.Second)
+		require.Empty(t, c.names())
+		require.True(t, n.m.Admit(hangs).Admit)
+	})
+}
+
+// A shutdown of this boot that would end later than one that begins now has not begun: it is
+// of a machine that was put back to an earlier state. It kills nobody and refuses nobody, be
+// there a host to ask or not.
+func TestShutdownFromTheFuture(t *testing.T) {
+	hour := func() (string, time.Duration, error) { return "one", time.Hour, nil }
+	for end, unusable := range map[time.Duration]bool{
+		time.Hour + 30*time.Second: false,
+		26 * time.Hour:             true,
+		1<<63 - 1:                  true,
+	} {
+		for _, sourced := range []bool{true, false} {
+			t.Run(fmt.Sprint(end, sourced), func(t *testing.T) {
+				dir := t.TempDir()
+				text := fmt.Sprintf(`{"version":2,"bootID":"one","startMonotonicNanoseconds":%d,"hostEndMonotonicNanoseconds":%d,"schedule":[{"priority":0,"seconds":20}],`+
+					`"report":{"started":"2026-01-01T00:00:00Z","ended":"0001-01-01T00:00:00Z"}}`, end-20*time.Second, end)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(text), 0o600))
+				bubble(t, twoPods(), func(t *testing.T, n *node) {
+					n.opts.StateDir = dir
+					n.host.ConnectErr = errors.New("no bus")
+					if !sourced {
+						n.opts.Source = nil
+					}
+					m, err := shutdown.NewManagerOn(n.opts, hour)
+					require.NoError(t, err)
+					require.Equal(t, unusable, m.Admit(nil).Admit)
+					n.start(m)
+					synctest.Wait()
+					require.Equal(t, unusable, m.Admit(nil).Admit)
+					require.Equal(t, !unusable && !sourced, len(n.killer.Kills()) > 0)
+					if unusable {
+						require.Contains(t, n.report().Errors[0], progressFile)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Where boots cannot be told apart, what is on record is told of the pods that are known to
+// have ended, and of no others: they may run. Those that have ended are refused from the
+// making of the manager on.
+func TestStatusesWhereBootsCannotBeToldApart(t *testing.T) {
+	dir := t.TempDir()
+	ended, hangs := shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)
+	bubble(t, list(ended, hangs), func(t *testing.T, n *node) {
+		c := &cluster{away: true}
+		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(time.Minute)
+		n.crash()
+
+		n.host.SetPending(nil)
+		m, err := shutdown.NewManagerOn(n.opts, (&boot{err: errors.ErrUnsupported}).now)
+		require.NoError(t, err)
+		require.False(t, m.Admit(ended).Admit, "before Run")
+		require.True(t, m.Admit(hangs).Admit)
+		n.start(m)
+		synctest.Wait()
+		require.False(t, m.Admit(ended).Admit)
+		require.True(t, m.Admit(hangs).Admit)
+		c.set(false)
+		n.pass(2 * time.Second)
+		require.Equal(t, []string{"ended"}, c.names())
+		require.True(t, m.Admit(ended).Admit)
+	})
+}
