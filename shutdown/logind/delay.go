@@ -47,7 +47,9 @@ func fromMicroseconds(usec uint64) time.Duration {
 // wish. What it grants is what logind then says; math.MaxInt64 is without limit.
 // If that is below wish, the error is a *[shutdown.DelayCappedError], joined with
 // what failed. A drop-in of ours that wish does not need is removed, so that a
-// wish of 0 leaves the host as it was. Calls take turns across sessions.
+// wish of 0 leaves the host as it was; as long as another process holds a lock for the
+// same reason (Options.Why), it is neither removed nor made to say less. Calls take turns
+// across sessions.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	done, err := s.source.takeTurn(ctx)
 	if err != nil {
@@ -75,6 +77,8 @@ func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Dur
 		return s.judge(ctx, wish, err)
 	case asWished && s.source.vain == s.source.attempt(wish):
 		return s.judge(ctx, wish, s.source.unseen(granted, wish))
+	case present && !asWished && granted >= wish && s.neighbour(ctx):
+		return s.judge(ctx, wish, nil)
 	case present && s.source.without().delay >= wish:
 		return s.withdraw(ctx, wish)
 	case granted >= wish && (asWished || !present), asWished && s.source.winner(granted) != "":

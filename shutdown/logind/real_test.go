@@ -3,9 +3,11 @@
 package logind_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
@@ -30,6 +33,7 @@ func TestRealLogind(t *testing.T) {
 		"limit raised":             testRealLimitRaised,
 		"limit capped":             testRealLimitCapped,
 		"limit extremes":           testRealLimitExtremes,
+		"limit of two agents":      testRealLimitOfTwoAgents,
 		"read-only etc":            testRealReadOnlyEtc,
 		"delayed until released":   testRealDelayedUntilReleased,
 		"delay expired":            testRealDelayExpired,
@@ -143,6 +147,34 @@ func testRealLimitExtremes(t *testing.T, host *bustest.Host) {
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, time.Duration(1<<63-1), granted, "ours is removed for one that grants more")
+}
+
+// An agent that needs less does not take from another one what that one was granted.
+func testRealLimitOfTwoAgents(t *testing.T, host *bustest.Host) {
+	session := connect(t, realSource(t))
+	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 42*time.Second, granted)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
+		"--why=Pods need time to end before the node shuts down", "sleep", "1000")
+	require.NoError(t, other.Start())
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, soon, time.Millisecond)
+	for _, wish := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
+		granted, err = session.RequestDelay(t.Context(), wish)
+		require.NoError(t, err)
+		require.Equal(t, 42*time.Second, granted)
+	}
+	granted, err = session.RequestDelay(t.Context(), 50*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 50*time.Second, granted, "more takes nothing from anybody")
+	end()
+	require.Error(t, other.Wait(), "it was killed")
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 7*time.Second, granted)
 }
 
 func testRealReadOnlyEtc(t *testing.T, _ *bustest.Host) {
