@@ -36,14 +36,33 @@ type loop struct {
 	session   uint64       // in which the host was last heard
 	numbers   uint64       // of the shutdowns so far
 
+	recalled bool     // what a former agent has left is known
+	late     []func() // what is done then, in order
+
 	unfinished *progress   // of a former agent; nil: none, or it was taken up
 	expiry     *time.Timer // when the time of that is over
 	said       bool        // the node's state is what this agent says it is
 	trouble    []error     // with the state files, for the next report
 }
 
+// putOff has something done when it is known what a former agent has left; false: it is. What
+// is said of a shutdown counts for admission at once; nil: nothing is.
+func (l *loop) putOff(said *Event, do func()) bool {
+	if l.recalled {
+		return false
+	}
+	if said != nil {
+		l.m.admission.shuttingDown.Store(!said.Cancelled)
+	}
+	l.late = append(l.late, do)
+	return true
+}
+
 // hear is an event of the host, in one of its sessions.
 func (l *loop) hear(event Event, session uint64, received time.Time) {
+	if l.putOff(&event, func() { l.hear(event, session, received) }) {
+		return
+	}
 	l.session = session
 	if event.Cancelled {
 		l.hostCancelled()
@@ -56,6 +75,9 @@ func (l *loop) hear(event Event, session uint64, received time.Time) {
 // counts only as long as that session has sent no event, which is newer. Not
 // known means that the host cannot tell, and then nothing is concluded.
 func (l *loop) found(pending *Event, known bool, session uint64, received time.Time) {
+	if l.putOff(pending, func() { l.found(pending, known, session, received) }) {
+		return
+	}
 	switch {
 	case l.session == session:
 	case !known:
@@ -95,15 +117,26 @@ func (l *loop) hostCancelled() {
 
 // trigger is an event of the embedder. It cancels the host's shutdown too.
 func (l *loop) trigger(event Event) {
-	l.triggered = !event.Cancelled
+	received := time.Now()
 	if event.Cancelled {
 		l.m.admission.refusesUntil.Store(nil)
+	}
+	if l.putOff(&event, func() { l.triggerAt(event, received) }) {
+		return
+	}
+	l.triggerAt(event, received)
+}
+
+// triggerAt is an event of the embedder that was received at a time.
+func (l *loop) triggerAt(event Event, received time.Time) {
+	l.triggered = !event.Cancelled
+	if event.Cancelled {
 		l.forgo(true)
 		l.announced = false
 		l.cancel()
 		return
 	}
-	l.begin(event, time.Now())
+	l.begin(event, received)
 }
 
 // begin refuses admission and starts a drain. A shutdown that is under way

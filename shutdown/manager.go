@@ -115,7 +115,8 @@ func (m *Manager) showTimes(number uint64, began, ended time.Time) {
 // that refuses, cannot be reached or does not answer within two seconds (five where it is
 // asked for the delay) settles it too, as the attempts go on for ever and an agent must not
 // be stuck behind them: [Manager.Inhibitor] says which it was. The end of Run settles it
-// as well. Another agent that has the state folder is waited for first, for ten seconds.
+// as well. Another agent that has the state folder is waited for too, for ten seconds, in
+// which the host is held already.
 //
 // With it, a start that does not block is made of Run: see the package's documentation.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }

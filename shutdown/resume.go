@@ -153,10 +153,12 @@ func (m *Manager) restore(r remembered) {
 	}
 }
 
-// recall is the first thing that the loop does. A shutdown that a former agent has
+// recall is what the loop does as soon as the state folder is locked, or is not to be had.
+// A shutdown that a former agent has
 // left goes on at once where there is no host to ask; else pods are refused until the host
 // has told, or until its time is over.
 func (l *loop) recall() {
+	l.recalled = true
 	r := l.m.state.remember()
 	l.trouble = append(l.trouble, r.trouble...)
 	for _, err := range l.trouble {
@@ -256,6 +258,9 @@ func (l *loop) acknowledged(key types.UID) {
 // once it is known that no shutdown goes on. That nothing is remembered does not
 // mean that nothing was said: the files may be lost, or none be wanted.
 func (l *loop) undo() {
+	if l.putOff(nil, l.undo) {
+		return
+	}
 	if l.said || l.current != nil || l.unfinished != nil {
 		return
 	}

@@ -3,7 +3,9 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -21,17 +23,16 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	calls := &call.Group{}
 	queue := newSharedQueue(ctx)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}
-	unlock, err := m.state.lock(ctx)
-	if err != nil {
-		l.trouble = append(l.trouble, err)
-	}
-	if m.state.ledger.err != nil {
-		l.trouble = append(l.trouble, m.state.ledger.err)
-	}
 	var keeping error
 	var kept sync.WaitGroup
+	var settled atomic.Int32 // of the two that Ready waits for: the folder and the host
+	settle := func() {
+		if settled.Add(1) == 2 {
+			m.settle()
+		}
+	}
 	if m.watches() {
-		l.keeper = m.newKeeper(calls)
+		l.keeper = m.newKeeper(calls, sync.OnceFunc(settle))
 		m.host.log(ctx)
 	} else {
 		logger := klog.FromContext(ctx)
@@ -40,10 +41,19 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		}
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
-	l.recall()
 	if l.keeper != nil {
 		kept.Go(func() { keeping = l.keeper.run(ctx) })
 	}
+	unlock, err := l.awaitFolder()
+	if err != nil {
+		l.trouble = append(l.trouble, err)
+	}
+	if m.state.ledger.err != nil {
+		l.trouble = append(l.trouble, m.state.ledger.err)
+	}
+	l.recall()
+	l.catchUp()
+	settle()
 	l.serve()
 	m.inbox.phase.Store(phaseOver)
 	close(m.inbox.stopped)
@@ -72,7 +82,7 @@ func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *st
 	}
 }
 
-func (m *Manager) newKeeper(calls *call.Group) *keeper {
+func (m *Manager) newKeeper(calls *call.Group, settle func()) *keeper {
 	return &keeper{
 		source: m.opts.Source,
 		wish:   m.host.wish(),
@@ -80,9 +90,35 @@ func (m *Manager) newKeeper(calls *call.Group) *keeper {
 		lock:   &m.lock,
 		calls:  calls,
 		post:   m.inbox.post,
-		settle: m.settle,
+		settle: settle,
 		wake:   make(chan struct{}, 1),
 	}
+}
+
+// awaitFolder locks the state folder. The host is held, and what it says is heard, while
+// another agent is waited for that has the folder.
+func (l *loop) awaitFolder() (unlock io.Closer, err error) {
+	locked := make(chan struct{})
+	go func() {
+		defer close(locked)
+		unlock, err = l.m.state.lock(l.ctx)
+	}()
+	for {
+		select {
+		case msg := <-l.m.inbox.messages:
+			msg(l)
+		case <-locked:
+			return unlock, err
+		}
+	}
+}
+
+// catchUp does what was put off until it was known what a former agent has left.
+func (l *loop) catchUp() {
+	for _, do := range l.late {
+		do()
+	}
+	l.late = nil
 }
 
 // serve does what it is told until ctx ends, and drops what a former agent has left when

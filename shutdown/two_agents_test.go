@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,8 @@ import (
 )
 
 // Two agents do not share a folder: the second waits ten seconds for it, then it goes on
-// without, and says so. A third has it as soon as the first is gone.
+// without, and says so; it holds the host from the beginning on. A third has the folder as
+// soon as the first is gone.
 func TestTwoAgentsOnOneFolder(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -26,10 +28,10 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 		m, err := shutdown.NewManager(other.opts)
 		require.NoError(t, err)
 		other.start(m)
-		n.pass(9 * time.Second)
-		require.Zero(t, other.host.Held(), "it waits")
-		n.pass(2 * time.Second)
+		n.pass(time.Millisecond)
 		require.Equal(t, 1, other.host.Held())
+		<-m.Ready()
+		n.pass(11 * time.Second)
 		other.announce()
 		other.pass(time.Second)
 		require.Contains(t, other.report().Errors[0], "another agent uses it")
@@ -120,4 +122,59 @@ func TestSuccessorWaitsForTheFolder(t *testing.T) {
 		require.Empty(t, report.Errors)
 		other.end()
 	})
+}
+
+// What the host or the embedder says while an agent waits for the folder counts for admission
+// at once; pods are killed when it is known what the agent before has left, and none if the
+// shutdown was cancelled meanwhile.
+func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
+	for name, test := range map[string]struct {
+		say, cancel func(n *node)
+	}{
+		"by the host": {func(n *node) { n.announce() }, func(n *node) { n.host.Cancel() }},
+		"before": {func(n *node) {
+			n.host.SetPending(&shutdown.Event{})
+			n.host.Lose()
+			n.pass(2 * time.Second)
+		}, func(n *node) { n.host.Cancel() }},
+		"by the embedder": {
+			func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{})) },
+			func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: true})) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				n.runOn(&boot{id: "one", began: time.Now()})
+				other := newNode(t, twoPods())
+				other.opts.StateDir = dir
+				m, err := shutdown.NewManager(other.opts)
+				require.NoError(t, err)
+				other.start(m)
+				n.pass(time.Millisecond)
+				require.Equal(t, 1, other.host.Held())
+				require.True(t, m.Admit(nil).Admit)
+				began := time.Now()
+				test.say(other)
+				require.False(t, m.Admit(nil).Admit)
+				test.cancel(other)
+				synctest.Wait()
+				require.True(t, m.Admit(nil).Admit)
+				test.say(other)
+				said := time.Now()
+				n.pass(time.Second)
+				require.Empty(t, other.killer.Kills())
+				require.Equal(t, 1, other.host.Held())
+				n.end()
+				n.pass(time.Second)
+				require.Len(t, other.killer.Kills(), 2)
+				require.Less(t, other.startedAt("web", said), 2*time.Second)
+				n.pass(time.Minute)
+				require.Len(t, other.report().Pods, 2)
+				require.WithinRange(t, other.report().Started, began, said)
+				other.end()
+			})
+		})
+	}
 }
