@@ -106,7 +106,8 @@
 // acknowledged are told by the next agent, also after a reboot, and their pods are not
 // admitted before. A state file that is torn, foreign, or may be written to by others is
 // named in the report and not believed; one that cannot be written costs the report. Two
-// agents do not share a folder: the second waits for ten seconds and goes on without it.
+// agents do not share a folder: the second waits for ten seconds and goes on without it; it
+// holds the host meanwhile, and kills nobody before it knows what the first has left.
 // Without a lock kept by the host (logind can, in systemd's FD store) the host does
 // not wait for the restarted agent; the report says that too.
 //

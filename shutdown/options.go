@@ -79,7 +79,7 @@ type Options struct {
 
 	// StateDir is the directory of the state files; it must exist. "": nothing is
 	// stored and a restart forgets the shutdown. One that another agent uses is waited for,
-	// ten seconds from the beginning of Run, in which the host is not held; then this agent
+	// ten seconds from the beginning of Run, in which the host is held; then this agent
 	// goes on without, stores and resumes nothing, and says so. It refuses pods as long as
 	// that one's shutdown may go on.
 	StateDir string

@@ -37,7 +37,8 @@
 // winner and the lock is taken for the time that there is. Where a reload has not
 // helped, logind is not reloaded again before the files or the wish change. The
 // drop-in outlives the agent, so that the next one need not reload logind; one that
-// is no longer needed is removed, and [Source.RemoveDropIn] leaves the host as it was.
+// is no longer needed is removed, unless another agent holds the host for the same reason,
+// and [Source.RemoveDropIn] leaves the host as it was.
 //
 // # The FD store
 //
