@@ -52,12 +52,14 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		drainRequest: request,
 		ctx:          ctx,
 		calls:        calls,
-		ledger:       m.state.ledger,
 		last:         &m.last,
 		halt:         h,
 		roster:       kills.NewRoster(request.received),
 		flushes:      flushes,
 		times:        m.showTimes,
+	}
+	if !request.local { // those begin when it is settled which ledger there is
+		r.ledger = m.state.ledger
 	}
 	r.header.Done = r.bucketsDone()
 	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.admission.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}

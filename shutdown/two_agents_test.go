@@ -178,3 +178,29 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 		})
 	}
 }
+
+// Pods can be terminated at any moment of the wait for the folder.
+func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				n.runOn(&boot{id: "one", began: time.Now()})
+				other := newNode(t, twoPods())
+				other.opts.StateDir = dir
+				m, err := shutdown.NewManager(other.opts)
+				require.NoError(t, err)
+				other.start(m)
+				<-time.After(after)
+				report, err := m.TerminateAll(t.Context())
+				if after < 10*time.Second {
+					require.NoError(t, err)
+				}
+				require.Len(t, report.Pods, 2)
+				require.Len(t, other.killer.Kills(), 2)
+				other.end()
+			})
+		})
+	}
+}
