@@ -50,6 +50,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 	_, flushes := m.opts.Reporter.(StatusFlusher)
 	r := &record{
 		drainRequest: request,
+		made:         time.Now(),
 		ctx:          ctx,
 		calls:        calls,
 		last:         &m.last,

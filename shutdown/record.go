@@ -24,6 +24,7 @@ const podsStoredAtOnce = 1000
 // its report.
 type record struct {
 	drainRequest
+	made    time.Time       // which is after that of the drain before, whenever the event was received
 	ctx     context.Context // of Run, or of TerminateAll
 	calls   *call.Group
 	ledger  *ledger // not used by a local drain
@@ -117,7 +118,7 @@ func (r *record) podChanged() {
 }
 
 // interrupted is the end of Run within the shutdown: what is stored stays as it is.
-func (r *record) interrupted() { r.last.set(r.received, r.result(time.Time{})) }
+func (r *record) interrupted() { r.last.set(r.made, r.result(time.Time{})) }
 
 // ended stores the report before the host is let go, and waits for that until a time. Of
 // very many pods only the outline is stored: theirs is stored beside the release, for
@@ -127,7 +128,7 @@ func (r *record) ended(ended, until time.Time) {
 	r.over = ended
 	r.mu.Unlock()
 	report := r.result(ended)
-	r.last.set(r.received, report)
+	r.last.set(r.made, report)
 	r.saveTimes(ended)
 	if r.storesLater() {
 		outline := r.outline(ended)
@@ -154,7 +155,7 @@ func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
 		r.awaitWrites()
 	}
 	report := r.result(ended)()
-	r.last.set(r.received, func() Report { return report })
+	r.last.set(r.made, func() Report { return report })
 	return report, errors.Join(r.failures()...)
 }
 

@@ -51,17 +51,17 @@ func texts(errs []error) []string {
 
 // lastReport is the newest report, made when it is asked for.
 type lastReport struct {
-	mu       sync.Mutex    // guards all below; never held while a report is made
-	received time.Time     // the event of its shutdown, by this process's clock
-	make     func() Report // nil: none yet
+	mu   sync.Mutex    // guards all below; never held while a report is made
+	made time.Time     // when its drain was, by this process's clock
+	make func() Report // nil: none yet
 }
 
 // set makes a report the last one, unless a later shutdown has one already.
-func (l *lastReport) set(received time.Time, report func() Report) {
+func (l *lastReport) set(made time.Time, report func() Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.make == nil || !received.Before(l.received) {
-		l.received, l.make = received, report
+	if l.make == nil || !made.Before(l.made) {
+		l.made, l.make = made, report
 	}
 }
 

@@ -179,6 +179,29 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	}
 }
 
+// A shutdown that was announced before pods are terminated, and that is taken up after it, is
+// the one that is reported last.
+func TestTerminateAllBeforeAnAnnouncementIsTakenUp(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		other := newNode(t, twoPods())
+		other.opts.StateDir = dir
+		m, err := shutdown.NewManager(other.opts)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(time.Millisecond)
+		other.host.Announce(shutdown.Event{Origin: "host"})
+		n.pass(time.Second)
+		_, err = m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		n.pass(time.Minute)
+		require.Equal(t, "host", other.report().Origin)
+		other.end()
+	})
+}
+
 // Pods can be terminated at any moment of the wait for the folder.
 func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
