@@ -2,6 +2,7 @@ package podlist_test
 
 import (
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,6 +152,26 @@ func TestErrorsNameThePlace(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
+}
+
+// The zeros of /dev/zero would fill the memory as one line of YAML.
+func TestStreamsWithoutAnEnd(t *testing.T) {
+	zeros := io.LimitReader(zeroReader{}, 1<<30)
+	require.EqualError(t, podlist.New().Read(t.Context(), "input", zeros), "input: is no text, wanted is JSON or YAML")
+	left, err := io.CopyN(io.Discard, zeros, 1<<29)
+	require.NoError(t, err, "most of it was not read, there are %d bytes left", left)
+
+	folder := t.TempDir()
+	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "1.yaml")))
+	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "1.yaml: is not a regular file")
+}
+
+// zeroReader is /dev/zero.
+type zeroReader struct{}
+
+func (zeroReader) Read(to []byte) (int, error) {
+	clear(to)
+	return len(to), nil
 }
 
 func TestNothing(t *testing.T) {
