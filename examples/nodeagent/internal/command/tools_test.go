@@ -169,6 +169,20 @@ func TestStopHastensAPodThatADrainIsStopping(t *testing.T) {
 	require.NotContains(t, p.out.String(), "was stopped")
 }
 
+func TestDrainWhoseAgentIsKilled(t *testing.T) {
+	t.Parallel()
+	p, _, at := controlled(t, map[string]string{"db.yaml": scripted("db", "ignores TERM")})
+	ended := make(chan string, 1)
+	go func() {
+		_, stderr, _ := tell(t, "drain", at)
+		ended <- stderr
+	}()
+	p.says("got SIGTERM, is ending")
+	require.NoError(t, p.command.Process.Kill())
+	require.Error(t, p.command.Wait())
+	require.Contains(t, <-ended, "has ended, or closed the connection, before it answered")
+}
+
 func TestWithoutAnAgentToAsk(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"drain"}, {"stop", "web"}, {"report", "--state-dir=" + t.TempDir()}} {
