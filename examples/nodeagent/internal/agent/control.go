@@ -93,14 +93,16 @@ func graceOf(p *pod) int64 {
 }
 
 // retire stops a pod outside of a shutdown; one that begins meanwhile only shortens it.
+// A pod that a shutdown is stopping already can only be given less time.
 func (a *Agent) retire(ctx context.Context, p *pod, graceSeconds int64) error {
 	if p.isStopped() {
 		return nil
 	}
-	p.mu.Lock()
-	p.byHand = true
-	p.mu.Unlock()
-	result, err := a.killer.KillPod(ctx, p.spec, shutdown.KillRequest{GracePeriodSeconds: graceSeconds})
+	request := shutdown.KillRequest{GracePeriodSeconds: graceSeconds}
+	if !p.stopByHand() {
+		return a.killer.hasten(ctx, p, request)
+	}
+	result, err := a.killer.KillPod(ctx, p.spec, request)
 	if err != nil || a.opts.APIServer == nil || result.Status == nil {
 		return err
 	}

@@ -145,6 +145,18 @@ func (p *pod) tell(granted int64) {
 	}
 }
 
+// stopByHand says that somebody else than a shutdown is about to stop the pod. It is false,
+// and nothing is said, while a shutdown is doing that.
+func (p *pod) stopByHand() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.byHand && !p.told.IsZero() && p.gone.IsZero() {
+		return false
+	}
+	p.byHand = true
+	return true
+}
+
 // running are the containers that the start has left running.
 func (p *pod) running() []lifecycle.Container {
 	p.mu.Lock()

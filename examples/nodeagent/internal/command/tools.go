@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -239,6 +240,9 @@ func (t *tools) ask(ctx context.Context, method, path string, answer any) (err e
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // it was reached
+			return fmt.Errorf("the agent on %s has ended, or closed the connection, before it answered: %w", t.socket, err)
 		}
 		return fmt.Errorf("no agent answers on %s (see its --socket): %w", t.socket, err)
 	}

@@ -148,6 +148,41 @@ func TestStopOfOnePod(t *testing.T) {
 	require.Contains(t, p.out.String(), "0 of 2 pods stopped in time.")
 }
 
+// The pod stays one of the shutdown, in its report and in the count at the end.
+func TestStopHastensAPodThatADrainIsStopping(t *testing.T) {
+	t.Parallel()
+	p, _, at := controlled(t, map[string]string{"db.yaml": scripted("db", "ignores TERM")})
+	drained := make(chan string, 1)
+	go func() {
+		out, _, _ := tell(t, "drain", at, "-o=json")
+		drained <- out
+	}()
+	p.says("got SIGTERM, is ending")
+	out, stderr, status := tell(t, "stop", at, "db", "--grace-period=1")
+	require.Zero(t, status, stderr)
+	require.Contains(t, out, "default/db gone after ")
+	report := decode[api.Report](t, <-drained)
+	require.Len(t, report.Pods, 1)
+	require.EqualValues(t, 60, report.Pods[0].GrantedSeconds)
+	require.Zero(t, p.exit())
+	require.Regexp(t, `default/db +0 +0\+ +60 s +\d+\.\d s  killed, its time was up`, p.out.String())
+	require.NotContains(t, p.out.String(), "was stopped")
+}
+
+func TestDrainWhoseAgentIsKilled(t *testing.T) {
+	t.Parallel()
+	p, _, at := controlled(t, map[string]string{"db.yaml": scripted("db", "ignores TERM")})
+	ended := make(chan string, 1)
+	go func() {
+		_, stderr, _ := tell(t, "drain", at)
+		ended <- stderr
+	}()
+	p.says("got SIGTERM, is ending")
+	require.NoError(t, p.command.Process.Kill())
+	require.Error(t, p.command.Wait())
+	require.Contains(t, <-ended, "has ended, or closed the connection, before it answered")
+}
+
 func TestWithoutAnAgentToAsk(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"drain"}, {"stop", "web"}, {"report", "--state-dir=" + t.TempDir()}} {

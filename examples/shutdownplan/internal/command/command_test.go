@@ -71,7 +71,7 @@ func TestNewUser(t *testing.T) {
 		"file is missing":     {"", []string{missing}, missing + ": no such file"},
 		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
 		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: object 1: "},
-		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: object 1 is not valid YAML"},
+		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML"},
 		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
 		"format":              {"", []string{"-o", "xml"}, `--output: output format "xml" is none of table, chart, json, yaml, html`},
 		"limit":               {"", []string{"--limit", "soon"}, `--limit: "soon" is no time as 30s, and not logind`},

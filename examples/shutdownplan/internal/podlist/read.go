@@ -2,6 +2,7 @@ package podlist
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,16 @@ func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file 
 	return nil
 }
 
+// readManifest reads a file of a folder, or what a link there leads to. A pipe or a device
+// is an error: its reading might never end, and nobody has named it.
 func (c *Cluster) readManifest(ctx context.Context, file string, open func(file string) (io.ReadCloser, error)) (err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: is not a regular file, as a manifest is", file)
+	}
 	r, err := open(file)
 	if err != nil {
 		return err
@@ -57,6 +67,9 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
 	}
+	if isBinary(start) {
+		return fmt.Errorf("%s: is no text, wanted is JSON or YAML", source)
+	}
 	if utilyaml.IsJSONBuffer(start) {
 		err = c.readJSON(buffered, static)
 	} else {
@@ -66,6 +79,13 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
+}
+
+// isBinary tells whether a stream that begins like this is neither JSON nor YAML: it has
+// zero bytes, which only the text of PowerShell has, UTF-16 behind a byte order mark.
+func isBinary(start []byte) bool {
+	wide := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
+	return !wide && bytes.IndexByte(start, 0) >= 0
 }
 
 // readJSON reads JSON objects that follow each other.

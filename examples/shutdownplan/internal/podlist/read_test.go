@@ -2,6 +2,7 @@ package podlist_test
 
 import (
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,7 +57,7 @@ func TestReadForms(t *testing.T) {
 		"YAML list that is indented":       "kind: List\nitems:\n\n  # two pods\n" + item(yamlA, "    ") + "\n" + item(yamlB, "    "),
 		"YAML list with Windows lines":     strings.ReplaceAll("items:\n"+item(yamlA, "")+item(yamlB, "")+"kind: List\n", "\n", "\r\n"),
 		"YAML documents":                   "# pods\n---\n" + yamlA + "---\n" + yamlB + "...\n",
-		"YAML lists one after the other":   "items:\n" + item(yamlA, "") + "kind: List\n---\nitems:\n" + item(yamlB, "  "),
+		"YAML lists one after the other":   "items:\n" + item(yamlA, "") + "kind: List\n---\nitems:\n" + item(yamlB, "  ") + "kind: List\n",
 		"YAML list in flow form":           "kind: List\nitems: [" + podA + ", " + podB + "]\n",
 		"YAML with anchors and merges":     "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
 		"YAML items in flow form":          "kind: List\nitems:\n- " + podA + "\n- " + podB + "\n",
@@ -107,6 +108,7 @@ func TestTextInAnItemIsNoItem(t *testing.T) {
     - name: other
 - kind: Pod
   metadata: {name: b}
+kind: List
 `)
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/a", "default/b"}}, names(cluster))
 }
@@ -139,8 +141,10 @@ func TestErrorsNameThePlace(t *testing.T) {
 		"name is a number":  {`{"kind": "Pod", "metadata": {"name": 5}}`, "/metadata/name: 5, must be a string"},
 		"no list":           {`{"kind": "Pod", "spec": {"containers": {}}}`, "/spec/containers: {}, must be a list"},
 		"no mapping":        {`{"kind": "Pod", "spec": ["` + strings.Repeat("x", 100) + `"]}`, "…, must be a mapping of fields"},
-		"in YAML":           {"items:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\n", `object 2: /spec/priority: "high", must be a whole number`},
-		"no YAML":           {"items:\n- kind: Pod\n- kind: [\n", "object 2 is not valid YAML"},
+		"in YAML":           {"items:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `object 2: /spec/priority: "high", must be a whole number`},
+		"YAML cut off":      {"apiVersion: v1\nitems:\n- kind: Pod\n  metadata:\n    name: a\n", "its end is missing"},
+		"one list cut off":  {"items:\n- kind: Pod\n---\nitems:\n- kind: Pod\nkind: List\n", "its end is missing"},
+		"no YAML":           {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "object 2 is not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := podlist.New().Read(t.Context(), "input", strings.NewReader(test.text))
@@ -148,6 +152,26 @@ func TestErrorsNameThePlace(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
+}
+
+// The zeros of /dev/zero would fill the memory as one line of YAML.
+func TestStreamsWithoutAnEnd(t *testing.T) {
+	zeros := io.LimitReader(zeroReader{}, 1<<30)
+	require.EqualError(t, podlist.New().Read(t.Context(), "input", zeros), "input: is no text, wanted is JSON or YAML")
+	left, err := io.CopyN(io.Discard, zeros, 1<<29)
+	require.NoError(t, err, "most of it was not read, there are %d bytes left", left)
+
+	folder := t.TempDir()
+	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "1.yaml")))
+	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "1.yaml: is not a regular file")
+}
+
+// zeroReader is /dev/zero.
+type zeroReader struct{}
+
+func (zeroReader) Read(to []byte) (int, error) {
+	clear(to)
+	return len(to), nil
 }
 
 func TestNothing(t *testing.T) {

@@ -46,7 +46,11 @@ type splitter struct {
 	text   []byte // of the document, or of the item, so far
 	indent int    // of the items, or one of the constants above
 	listed bool   // the document was a list: what is around the items says nothing
+	kind   bool   // the document says its own kind
 }
+
+// errCutOff is of a list whose kind was not read. kubectl writes it after the items.
+var errCutOff = errors.New("the list says no kind: its end is missing, or the line \"kind: List\"")
 
 // line takes in the next line.
 func (s *splitter) line(line []byte) error {
@@ -55,6 +59,7 @@ func (s *splitter) line(line []byte) error {
 	case bytes.Equal(content, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(content, []byte("...")):
 		return s.document()
 	case s.indent == none:
+		s.kind = s.kind || bytes.HasPrefix(line, []byte("kind:"))
 		s.text = append(s.text, line...)
 		if string(content) == "items:" {
 			s.indent = waiting
@@ -83,7 +88,7 @@ func (s *splitter) line(line []byte) error {
 			return err
 		}
 		s.indent = none
-		s.text = append(s.text, line...)
+		return s.line(line)
 	default:
 		s.text = append(s.text, line...)
 	}
@@ -109,8 +114,11 @@ func (s *splitter) flush() error {
 // document ends a document.
 func (s *splitter) document() error {
 	inItem := s.indent >= 0
-	around := s.listed && !inItem
-	s.indent, s.listed = none, false
+	around, cutOff := s.listed && !inItem, s.listed && !s.kind
+	s.indent, s.listed, s.kind = none, false, false
+	if cutOff {
+		return errCutOff
+	}
 	if around {
 		s.text = nil
 		return nil
