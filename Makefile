@@ -11,6 +11,7 @@ LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 BENCHTIME ?= 1s
+SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
 # A second containerd for the tests of the container runtime; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
@@ -24,8 +25,16 @@ demo: ## drain a small node in this terminal: the main job, on the embedded runt
 	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
 
 # One line for each program that draws; what it draws is kept beside it.
-pictures: ## draw the pictures of the examples anew, from real runs (about a minute)
-	@cd examples && go run ./zerodowntime --quiet --picture zerodowntime/pictures/rolling-update.svg
+pictures: ## draw the pictures of the examples anew, from real runs (about a minute; needs chromium)
+	@command -v chromium > /dev/null || { echo "make pictures needs chromium: apt-get install chromium" >&2; exit 1; }
+	@rm -rf .cache/pictures && mkdir -p .cache/pictures
+	@cd examples && go build -o ../.cache/pictures/ ./nodeagent ./shutdownplan ./zerodowntime
+	@cd examples && ../.cache/pictures/zerodowntime --quiet --picture zerodowntime/pictures/rolling-update.svg
+	@cd examples && ../.cache/pictures/nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 1s --listen= --state-dir ../.cache/pictures/state
+	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
+	@cd examples && ../.cache/pictures/shutdownplan --config nodeagent/demo/kubelet.yaml --limit 20s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
+	@$(SCREENSHOT) --window-size=900,1030 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
+	@$(SCREENSHOT) --window-size=900,1285 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
 test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
