@@ -42,9 +42,10 @@ type Manager struct {
 	first     []finalStatus // whose pods are refused until Run has read the files
 }
 
-// NewManager checks the options and gives a manager that does nothing until
-// Run, but refuse pods if the state folder has a shutdown of this boot on record that may
-// still go on, and those whose final status it has. All that is wrong with the options is in the error, joined.
+// NewManager checks the options and gives a manager. Until Run it only decides on the
+// admission of pods: it refuses all if the state folder has a shutdown of this boot on
+// record that may still go on, and else those whose final status is on record. All that is
+// wrong with the options is in the error, joined.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, systemBoot) }
 
 // newManager is NewManager on another boot.

@@ -51,24 +51,24 @@ func texts(errs []error) []string {
 
 // lastReport is the newest report, made when it is asked for.
 type lastReport struct {
-	mu   sync.Mutex    // guards all below; never held while a report is made
-	made time.Time     // when its drain was, by this process's clock
-	make func() Report // nil: none yet
+	mu     sync.Mutex    // guards all below; never held while a report is made
+	made   time.Time     // when its drain was made, by this process's clock
+	report func() Report // makes the report; nil: there is none yet
 }
 
 // set makes a report the last one, unless a later shutdown has one already.
 func (l *lastReport) set(made time.Time, report func() Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.make == nil || !made.Before(l.made) {
-		l.made, l.make = made, report
+	if l.report == nil || !made.Before(l.made) {
+		l.made, l.report = made, report
 	}
 }
 
 func (l *lastReport) get() func() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.make
+	return l.report
 }
 
 // setReport makes the report of a former agent the last one: any of this one is later,

@@ -34,7 +34,7 @@ func callForDescriptor(ctx context.Context, address, owner, method string, args 
 		return nil, err
 	}
 	c := &descriptorConn{socket: socket}
-	defer c.drop()
+	defer c.closeReceived()
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() }) // whoever reads is told
 	file, err := c.ask(owner, method, args...)
 	if !stop() && err != nil {
@@ -44,7 +44,8 @@ func callForDescriptor(ctx context.Context, address, owner, method string, args 
 	return file, err
 }
 
-// ask has the whole conversation with the bus, of which the descriptor is the end.
+// ask authenticates at the bus, says Hello and calls the method, whose answer has the
+// descriptor in it.
 func (c *descriptorConn) ask(owner, method string, args ...any) (*os.File, error) {
 	if err := c.authenticate(); err != nil {
 		return nil, fmt.Errorf("authenticate at the system bus: %w", err)
@@ -57,28 +58,28 @@ func (c *descriptorConn) ask(owner, method string, args ...any) (*os.File, error
 		return nil, err
 	}
 	var index dbus.UnixFDIndex
-	if err := dbus.Store(reply.Body, &index); err != nil || int(index) >= len(c.came) {
+	if err := dbus.Store(reply.Body, &index); err != nil || int(index) >= len(c.received) {
 		return nil, errors.Join(errBadReply, err)
 	}
-	descriptor := c.came[index]
-	c.came = append(c.came[:index], c.came[index+1:]...)
+	descriptor := c.received[index]
+	c.received = append(c.received[:index], c.received[index+1:]...)
 	return os.NewFile(uintptr(descriptor), "logind inhibitor"), nil
 }
 
 // descriptorConn is a connection to the bus that takes descriptors. It is used by one
 // goroutine.
 type descriptorConn struct {
-	socket *net.UnixConn
-	serial uint32
-	came   []int // with the message that was read last
+	socket   *net.UnixConn
+	serial   uint32
+	received []int // descriptors of the message that was read last
 }
 
-// drop closes what came with the last message.
-func (c *descriptorConn) drop() {
-	for _, descriptor := range c.came {
+// closeReceived closes the descriptors that the last message brought and nobody took.
+func (c *descriptorConn) closeReceived() {
+	for _, descriptor := range c.received {
 		_ = syscall.Close(descriptor) // nobody has written to it
 	}
-	c.came = nil
+	c.received = nil
 }
 
 // authenticate is the bus's own handshake, with the user whom the kernel vouches for.
@@ -112,7 +113,7 @@ func (c *descriptorConn) call(owner, name string, path dbus.ObjectPath, iface, m
 		return nil, err
 	}
 	for {
-		c.drop()
+		c.closeReceived()
 		raw, err := readMessage(c)
 		if err != nil {
 			return nil, err
@@ -171,7 +172,7 @@ func (c *descriptorConn) Read(p []byte) (int, error) {
 	messages, parseErr := syscall.ParseSocketControlMessage(rights[:size])
 	for _, message := range messages {
 		descriptors, err := syscall.ParseUnixRights(&message)
-		c.came, parseErr = append(c.came, descriptors...), errors.Join(parseErr, err)
+		c.received, parseErr = append(c.received, descriptors...), errors.Join(parseErr, err)
 	}
 	return n, errors.Join(err, parseErr)
 }
