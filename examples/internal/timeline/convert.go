@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -92,6 +93,10 @@ func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 		p.Text, p.Bad = "It is not known to have ended.", true
 	case r.Unflushed:
 		p.Text, p.Bad = "The API server has not acknowledged its final status.", true
+	case r.Outcome == string(lifecycle.GraceExceeded):
+		p.Text, p.Bad = "It was killed, its time was up.", true
+	case r.Outcome == string(lifecycle.Forced):
+		p.Text, p.Bad = "It was killed, its stop had failed.", true
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -34,6 +35,23 @@ func TestReportStandsBesideThePlan(t *testing.T) {
 	network := node.Buckets[1].Pods[0]
 	require.Equal(t, timeline.Bar{Start: 21 * time.Second, End: 28 * time.Second, Open: true}, *network.Actual, "it ran on when the host was let go")
 	require.Equal(t, 28*time.Second, node.Release)
+}
+
+func TestAPodThatWasKilledIsMarked(t *testing.T) {
+	for outcome, text := range map[lifecycle.Outcome]string{
+		lifecycle.Graceful:      "",
+		lifecycle.GraceExceeded: "It was killed, its time was up.",
+		lifecycle.Forced:        "It was killed, its stop had failed.",
+	} {
+		report := happened()
+		report.Pods = report.Pods[:1]
+		report.Pods[0].Outcome = string(outcome)
+		var node timeline.Node
+		node.Report(report)
+		pod := node.Buckets[0].Pods[0]
+		require.Equal(t, text, pod.Text, outcome)
+		require.Equal(t, text != "", pod.Bad, outcome)
+	}
 }
 
 func TestReportAlone(t *testing.T) {

@@ -52,7 +52,7 @@ type Pod struct {
 	Facts string
 	// Text is said under the bars.
 	Text string
-	// Bad marks the row: the pod is or was cut short.
+	// Bad marks the row: the pod is cut short, was killed, or its end is in doubt.
 	Bad             bool
 	Planned, Actual *Bar
 }
