@@ -58,8 +58,8 @@ func (c *container) mayRun(pod *v1.Pod) bool {
 		return !c.run.hookOnly
 	case c.result.Outcome != "":
 		return c.isToStop()
-	default:
-		return c.isOfStart() && !hasExited(pod, &c.result, c.startBegan) || c.calls > 0 // by its postStart hook
+	default: // a call that is under way, of its postStart hook for instance, shows that it ran
+		return c.isOfStart() && !hasExited(pod, &c.result, c.startBegan) || c.calls > 0
 	}
 }
 

@@ -198,7 +198,9 @@ func (tr *Terminator) Termination(uid types.UID) (*Termination, bool) {
 // Forget lets go of a pod that is gone, so that one with the same UID, as a static
 // pod has when it returns, starts afresh. For a pod without UID, uid is
 // "NAMESPACE/NAME". What is under way is not forgotten: a termination goes on, and what
-// is being started or stopped becomes a part of the next one.
+// is being started or stopped becomes a part of the next one. That the preStop hook of a
+// container has run is forgotten too: a caller who names the container again after that has
+// its hook run again.
 func (tr *Terminator) Forget(uid types.UID) {
 	if p := tr.lock(uid, false); p != nil {
 		p.current = nil

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
@@ -274,8 +273,7 @@ func (r *record) outline(ended time.Time) Report {
 
 // result gives the report as it will stand when it is asked for: a pod that has
 // not ended by then has no end in it, and one that was never signalled is not in
-// it. It may be asked by another goroutine while the drain goes on. A pod that a former
-// agent has signalled too is in it once, as this one knows it.
+// it. It may be asked by another goroutine while the drain goes on.
 func (r *record) result(ended time.Time) func() Report {
 	outline := r.outline(ended)
 	var before []PodReport
@@ -283,49 +281,10 @@ func (r *record) result(ended time.Time) func() Report {
 		before = r.resumed.Report.Pods
 	}
 	return func() Report {
-		report, again, all := outline, map[types.NamespacedName]bool{}, r.roster.All()
-		pods := make([]PodReport, 0, len(all))
-		for _, k := range all {
-			if state := k.State(); state.Signalled {
-				pods = append(pods, podReport(k, state, r.flushes))
-				if len(before) > 0 {
-					again[types.NamespacedName{Namespace: k.Pod.Namespace, Name: k.Pod.Name}] = true
-				}
-			}
-		}
-		for _, pod := range before {
-			if !again[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] {
-				report.Pods = append(report.Pods, pod)
-			}
-		}
-		if report.Pods == nil {
-			report.Pods = slices.Clip(pods)
-			return report
-		}
-		report.Pods = append(report.Pods, pods...)
+		report := outline
+		report.Pods = podReports(before, r.roster.All(), r.flushes)
 		return report
 	}
-}
-
-// podReport is what became of one pod so far.
-func podReport(k *kills.Kill, state kills.State, flushes bool) PodReport {
-	r := PodReport{
-		Namespace:      k.Pod.Namespace,
-		Name:           k.Pod.Name,
-		UID:            k.Pod.UID,
-		Priority:       k.Priority,
-		Bucket:         k.Bucket,
-		GrantedSeconds: state.Seconds,
-		Started:        state.Started,
-		Outcome:        state.Result.Outcome,
-		Unflushed:      flushes && !state.Acknowledged,
-	}
-	if state.Err != nil {
-		r.Error = fmt.Sprint(state.Err) // which survives an Error method that panics
-		return r
-	}
-	r.Ended = state.Ended // a pod whose kill was given up may still run
-	return r
 }
 
 // resumedTable is the timetable of the former agent, on this one's clock.

@@ -153,10 +153,9 @@ func (m *Manager) restore(r remembered) {
 	}
 }
 
-// recall is what the loop does as soon as the state folder is locked, or is not to be had.
-// A shutdown that a former agent has
-// left goes on at once where there is no host to ask; else pods are refused until the host
-// has told, or until its time is over.
+// recall takes up what a former agent has stored. The loop calls it once the state folder is
+// locked, or cannot be had. An unfinished shutdown goes on at once where there is no host to
+// ask; else pods are refused until the host has told, or until the shutdown's time is over.
 func (l *loop) recall() {
 	l.recalled = true
 	r := l.m.state.remember()
@@ -184,9 +183,9 @@ func (l *loop) recall() {
 	}
 }
 
-// outlived is a shutdown of this boot that does not go on: its report is closed. Pods that were
-// not known to have ended may run again from now on, so that nobody says after the next boot
-// that it has ended them.
+// outlived closes the report of a shutdown of this boot that does not go on. Pods that were
+// not known to have ended may run again from now on; they are removed from what is stored, so
+// that no agent of the next boot reports that this shutdown has ended them.
 func (l *loop) outlived(p *progress) {
 	ledger := l.m.state.ledger
 	switch {

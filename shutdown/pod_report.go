@@ -1,0 +1,54 @@
+package shutdown
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+)
+
+// podReports gives the reports of a former agent, and then those of the pods that this one
+// has signalled. A pod that both have signalled is in it once, as this one knows it.
+// flushes says that final statuses are told to somebody.
+func podReports(before []PodReport, known []*kills.Kill, flushes bool) []PodReport {
+	again := map[types.NamespacedName]bool{}
+	pods := make([]PodReport, 0, len(known))
+	for _, k := range known {
+		if state := k.State(); state.Signalled {
+			pods = append(pods, podReport(k, state, flushes))
+			if len(before) > 0 {
+				again[types.NamespacedName{Namespace: k.Pod.Namespace, Name: k.Pod.Name}] = true
+			}
+		}
+	}
+	former := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
+		return again[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+	})
+	if len(former) == 0 {
+		return slices.Clip(pods) // a copy of very many pods costs a drain its time
+	}
+	return append(former, pods...)
+}
+
+// podReport is what became of one pod so far.
+func podReport(k *kills.Kill, state kills.State, flushes bool) PodReport {
+	r := PodReport{
+		Namespace:      k.Pod.Namespace,
+		Name:           k.Pod.Name,
+		UID:            k.Pod.UID,
+		Priority:       k.Priority,
+		Bucket:         k.Bucket,
+		GrantedSeconds: state.Seconds,
+		Started:        state.Started,
+		Outcome:        state.Result.Outcome,
+		Unflushed:      flushes && !state.Acknowledged,
+	}
+	if state.Err != nil {
+		r.Error = fmt.Sprint(state.Err) // which survives an Error method that panics
+		return r
+	}
+	r.Ended = state.Ended // a pod whose kill was given up may still run
+	return r
+}
