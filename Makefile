@@ -12,7 +12,7 @@ LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 BENCHTIME ?= 1s
 SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
-# A second containerd for the tests of the container runtime; empty where none was built.
+# Further containerds for the tests of the container runtime, by minor; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
 .PHONY: help demo pictures test apiserver containerd compat e2e bench lint
@@ -46,8 +46,11 @@ apiserver:
 	@echo "Building the API server of the tests; the first time this takes a few minutes." >&2
 	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
 
-containerd: ## build containerd 2.2, which the tests then take beside Debian's 1.6
-	@CGO_ENABLED=0 go build -C internal/containerd -mod=readonly -tags 'no_btrfs no_devmapper no_zfs' -o $(CURDIR)/.cache/containerd/ $$(go -C internal/containerd tool | grep /)
+containerd: ## build containerd 2.2 and 2.4, which the tests then take beside Debian's 1.6
+	@set -e; for minor in 2.2 2.4; do \
+	  echo "Building containerd $$minor; the first time this takes some minutes." >&2; \
+	  CGO_ENABLED=0 go build -C internal/containerd/$$minor -mod=readonly -tags 'no_btrfs no_devmapper no_zfs' -o $(CURDIR)/.cache/containerd/$$minor/ $$(go -C internal/containerd/$$minor tool | grep /); \
+	done
 
 compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
@@ -64,7 +67,6 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@missing=; for program in $(E2E_PROGRAMS); do command -v $$program > /dev/null || missing="$$missing $$program"; done; \
 	  test -z "$$missing" || { echo "make e2e needs$$missing: apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
-	@echo "Building containerd 2.2; the first time this takes some minutes." >&2
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
@@ -78,7 +80,7 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
-	@cd internal/containerd && go mod tidy -diff
+	@set -e; for module in internal/containerd/*; do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test ./internal/deptest
 	@cd lifecycle/virtualkubelet && go test -run TestImports .

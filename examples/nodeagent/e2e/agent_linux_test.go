@@ -31,8 +31,8 @@ type platform struct {
 	tellsKind  bool // logind says what kind of shutdown it is
 }
 
-// eachPlatform runs a test with systemd 252 and the containerd of Debian 12, and with
-// systemd 257 and a newer containerd, at the same time.
+// eachPlatform runs a test with systemd 252 and the containerd of Debian 12 (1.6), and with
+// systemd 257 and containerd 2.2, at the same time.
 func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	t.Parallel()
 	t.Run("systemd 252", func(t *testing.T) {
@@ -45,10 +45,10 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	})
 }
 
-// newest is the platform with systemd 257 and the newer containerd.
+// newest is the platform with systemd 257 and containerd 2.2.
 func newest(t *testing.T) platform {
 	t.Helper()
-	return platform{debian: machine.Trixie, containerd: containerdtest.Newer(t), tellsKind: true}
+	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), tellsKind: true}
 }
 
 // images are what the manifests call for. nginx exits with 0 on the signal that the

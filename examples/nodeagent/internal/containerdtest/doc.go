@@ -7,10 +7,9 @@
 //	runtime, err := cri.New(t.Context(), server.Endpoint(), cri.Options{})
 //
 // It needs root and the Debian packages containerd, runc and busybox-static; the
-// test is skipped where they are missing, as package need says. Where the variable
-// KUBEGRACE_CONTAINERD has the path of a folder with the programs containerd
-// and containerd-shim-runc-v2, [Each] runs a test with those, too: make containerd
-// builds the ones of containerd 2.2, and make sets the variable. There is no registry
+// test is skipped where they are missing, as package need says. [Each] runs a test with
+// that containerd and with two newer ones, 2.2 and 2.4: make containerd builds them, and
+// make sets KUBEGRACE_CONTAINERD to the folder that holds them. There is no registry
 // and no network: every image has the host's static busybox in it, and is told from
 // the others by its name, its command and its stop signal.
 //

@@ -1,6 +1,7 @@
-// The containerd that the tests of examples/nodeagent use beside Debian's: make
-// containerd builds it. There is no code here, only the versions.
-module github.com/kubegrace/kubegrace/internal/containerd
+// Containerd 2.2, which unlike 1.6 sends events about containers: the tests of
+// examples/nodeagent use it beside those of Debian and of 2.4. make containerd builds it;
+// there is no code here.
+module github.com/kubegrace/kubegrace/internal/containerd/2.2
 
 go 1.25.0
 
