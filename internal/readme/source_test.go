@@ -1,0 +1,131 @@
+package readme_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// source is one package of the library as it is written: its files without tests, and its
+// string constants, declared at whatever level.
+type source struct {
+	path      string // within the repository
+	files     []*ast.File
+	constants map[string]string
+}
+
+// library parses every package that an importer can have, and those internal to it.
+func library(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	for _, room := range []string{"graceperiod", "lifecycle", "metrics", "shutdown", "validation"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("../..", room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return err
+			}
+			if entry.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			all = append(all, parsed(t, path))
+			return nil
+		}))
+	}
+	return all
+}
+
+func parsed(t *testing.T, folder string) source {
+	t.Helper()
+	path, err := filepath.Rel("../..", folder)
+	require.NoError(t, err)
+	s := source{path: filepath.ToSlash(path), constants: map[string]string{}}
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		s.files = append(s.files, file)
+	}
+	inspect(s, func(spec *ast.ValueSpec) {
+		for i, name := range spec.Names {
+			if i < len(spec.Values) {
+				if value, ok := literal(spec.Values[i]); ok {
+					s.constants[name.Name] = value
+				}
+			}
+		}
+	})
+	return s
+}
+
+// inspect calls f for each node of one kind in a package.
+func inspect[N ast.Node](s source, f func(N)) {
+	for _, file := range s.files {
+		ast.Inspect(file, func(node ast.Node) bool {
+			if n, ok := node.(N); ok {
+				f(n)
+			}
+			return true
+		})
+	}
+}
+
+// literal gives the value of a string that is written out.
+func literal(expr ast.Expr) (string, bool) {
+	basic, ok := expr.(*ast.BasicLit)
+	if !ok || basic.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(basic.Value)
+	return value, err == nil
+}
+
+// value gives a string that is written out, or that a constant of the package has.
+func (s source) value(expr ast.Expr) (string, bool) {
+	if name, ok := expr.(*ast.Ident); ok {
+		value, ok := s.constants[name.Name]
+		return value, ok
+	}
+	return literal(expr)
+}
+
+// called gives the name of the function or method of a call, without what it is called on.
+func called(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	default:
+		return ""
+	}
+}
+
+// verbosity finds the V(1) or V(2) that a call of Info is made on; logV1 is a wrapper that
+// brings its own.
+func (s source) verbosity(call *ast.CallExpr) string {
+	level := "0"
+	ast.Inspect(call.Fun, func(node ast.Node) bool {
+		if inner, ok := node.(*ast.CallExpr); ok && called(inner) == "V" {
+			level = inner.Args[0].(*ast.BasicLit).Value
+		}
+		return true
+	})
+	inspect(s, func(outer *ast.CallExpr) {
+		if wrapper := regexp.MustCompile(`^logV(\d)$`).FindStringSubmatch(called(outer)); wrapper != nil &&
+			outer.Pos() <= call.Pos() && call.End() <= outer.End() {
+			level = wrapper[1]
+		}
+	})
+	return level
+}

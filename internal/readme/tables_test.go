@@ -1,0 +1,230 @@
+package readme_test
+
+import (
+	"flag"
+	"go/ast"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+var update = flag.Bool("update", false, "write the rows that the code has into the tables of the README")
+
+// TestTables compares the tables of the README with what the code has: a table after a
+// comment <!-- table: NAME --> has a row for each thing in the code, and no other. The last
+// column is written by hand; with -update it is kept, and new rows say TODO there.
+func TestTables(t *testing.T) {
+	packages := library(t)
+	for name, rows := range map[string]map[string]bool{
+		"log lines":  logLines(packages),
+		"events":     events(packages),
+		"conditions": conditions(packages),
+		"reasons":    without(reasons(t, packages), events(packages)),
+		"metrics":    series(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := readme(t)
+			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n\n`).FindStringSubmatchIndex(text)
+			require.NotNil(t, table, "the README has no such table")
+			written := map[string]string{} // what is written by hand, by row
+			for line := range strings.SplitSeq(text[table[4]:table[5]], "\n") {
+				line = strings.TrimSuffix(line, " |")
+				last := strings.LastIndex(line, " | ")
+				require.Positive(t, last, "a row without columns: %q", line)
+				written[line[:last]] = line[last+len(" | "):]
+			}
+			if *update {
+				replace(t, text, table[4], table[5], rows, written)
+				return
+			}
+			require.Equal(t, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(written)), "go test ./internal/readme -update adds what is missing")
+			require.NotContains(t, slices.Collect(maps.Values(written)), "TODO")
+		})
+	}
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+func replace(t *testing.T, text string, from, to int, rows map[string]bool, written map[string]string) {
+	t.Helper()
+	var lines []string
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		meaning := written[row]
+		if meaning == "" {
+			meaning = "TODO"
+		}
+		lines = append(lines, row+" | "+meaning+" |")
+	}
+	require.NoError(t, os.WriteFile("../../README.md", []byte(text[:from]+strings.Join(lines, "\n")+text[to:]), 0o600))
+}
+
+// row begins a line of a table.
+func row(columns ...string) string { return "| " + strings.Join(columns, " | ") }
+
+func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+
+// logLines finds what the library logs: each call of Info or Error with a message that is
+// written out. What is logged with Error is at verbosity 0.
+func logLines(packages []source) map[string]bool {
+	rows := map[string]bool{}
+	for _, s := range packages {
+		inspect(s, func(call *ast.CallExpr) {
+			at, level := 0, "error"
+			switch called(call) {
+			case "Info":
+				level = s.verbosity(call)
+			case "Error":
+				at = 1
+			default:
+				return
+			}
+			if len(call.Args) <= at {
+				return
+			}
+			if message, ok := literal(call.Args[at]); ok {
+				rows[row(code(s.path), level, message)] = true
+			}
+		})
+	}
+	return rows
+}
+
+// identifier is what a reason looks like.
+var identifier = regexp.MustCompile(`^[A-Z]\w+$`)
+
+// events finds the reasons of events: the third argument of a recorder's Event, what
+// follows the type of an event in another call, and what a function whose name begins with
+// warn is given.
+func events(packages []source) map[string]bool {
+	rows := map[string]bool{}
+	for _, s := range packages {
+		inspect(s, func(call *ast.CallExpr) {
+			kind := ""
+			if called(call) == "Event" && len(call.Args) == 4 {
+				kind = "any"
+			}
+			if strings.HasPrefix(called(call), "warn") {
+				kind = v1.EventTypeWarning
+			}
+			for _, arg := range call.Args {
+				if selector, ok := arg.(*ast.SelectorExpr); ok && strings.HasPrefix(selector.Sel.Name, "EventType") {
+					kind = strings.TrimPrefix(selector.Sel.Name, "EventType")
+				} else if reason, ok := s.value(arg); ok && kind != "" && identifier.MatchString(reason) {
+					rows[row(code(s.path), kind, code(reason))] = true
+				}
+			}
+		})
+	}
+	return rows
+}
+
+// conditions finds the conditions of nodes and pods that are read or written: those of
+// k8s.io/api by their constants, others where they are declared.
+func conditions(packages []source) map[string]bool {
+	known := map[string]string{
+		"NodeReady": string(v1.NodeReady), "PodReady": string(v1.PodReady), "ContainersReady": string(v1.ContainersReady),
+		"PodInitialized": string(v1.PodInitialized), "PodScheduled": string(v1.PodScheduled), "DisruptionTarget": string(v1.DisruptionTarget),
+	}
+	rows := map[string]bool{}
+	for _, s := range packages {
+		inspect(s, func(selector *ast.SelectorExpr) {
+			if condition, ok := known[selector.Sel.Name]; ok {
+				rows[row(code(s.path), code(condition))] = true
+			}
+		})
+		inspect(s, func(spec *ast.ValueSpec) {
+			if declared, ok := spec.Type.(*ast.SelectorExpr); ok && strings.HasSuffix(declared.Sel.Name, "ConditionType") {
+				rows[row(code(s.path), code(s.constants[spec.Names[0].Name]))] = true
+			}
+		})
+	}
+	return rows
+}
+
+// reasons finds the reasons of conditions and statuses: the strings that are constants and
+// called so, and those of k8s.io/api.
+func reasons(t *testing.T, packages []source) map[string]bool {
+	t.Helper()
+	known := map[string]string{"PodReasonTerminationByKubelet": v1.PodReasonTerminationByKubelet}
+	rows := map[string]bool{}
+	for _, s := range packages {
+		inspect(s, func(spec *ast.ValueSpec) {
+			for _, name := range spec.Names {
+				value := s.constants[name.Name]
+				if spec.Type == nil && strings.Contains(strings.ToLower(name.Name), "reason") && identifier.MatchString(value) {
+					rows[row(code(s.path), code(value))] = true
+				}
+			}
+		})
+		inspect(s, func(selector *ast.SelectorExpr) {
+			if from, ok := selector.X.(*ast.Ident); ok && from.Name == "v1" && strings.HasPrefix(selector.Sel.Name, "PodReason") {
+				require.Contains(t, known, selector.Sel.Name, "say here which string that is")
+				rows[row(code(s.path), code(known[selector.Sel.Name]))] = true
+			}
+		})
+	}
+	return rows
+}
+
+// without leaves out the reasons that are those of events.
+func without(reasons, events map[string]bool) map[string]bool {
+	maps.DeleteFunc(reasons, func(reason string, _ bool) bool {
+		columns := strings.Split(reason, " | ")
+		for event := range events {
+			if of := strings.Split(event, " | "); of[0] == columns[0] && of[2] == columns[1] {
+				return true
+			}
+		}
+		return false
+	})
+	return reasons
+}
+
+// series asks the collectors of package metrics for their names and labels.
+func series(t *testing.T) map[string]bool {
+	t.Helper()
+	r := &registerer{}
+	_, err := metrics.NewLifecycle(r, metrics.Options{})
+	require.NoError(t, err)
+	_, err = metrics.NewShutdown(r, metrics.Options{})
+	require.NoError(t, err)
+	rows := map[string]bool{}
+	description := regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
+	for _, collector := range r.collectors {
+		descriptions := make(chan *prometheus.Desc, 10)
+		collector.Describe(descriptions)
+		close(descriptions)
+		for d := range descriptions {
+			found := description.FindStringSubmatch(d.String())
+			require.NotNil(t, found, d.String())
+			rows[row(code(found[1]), strings.ReplaceAll(found[2], ",", ", "))] = true
+		}
+	}
+	return rows
+}
+
+// registerer keeps what is registered with it.
+type registerer struct {
+	prometheus.Registerer
+
+	collectors []prometheus.Collector
+}
+
+func (r *registerer) Register(c prometheus.Collector) error {
+	r.collectors = append(r.collectors, c)
+	return nil
+}
