@@ -15,10 +15,10 @@ SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars -
 # Further containerds for the tests of the container runtime, by minor; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-.PHONY: help demo pictures test apiserver containerd compat e2e bench lint
+.PHONY: help demo pictures test apiserver containerd compat e2e bench lint apidiff release-check
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
@@ -75,7 +75,7 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 bench: ## measure speed and memory beside the plain way of doing the same
 	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
 
-lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules
+lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules, links, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
@@ -84,3 +84,10 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test ./internal/deptest
 	@cd lifecycle/virtualkubelet && go test -run TestImports .
+	@cd internal/tools && go run ./house --root $(CURDIR)
+
+apidiff: ## say how the exported API differs from that of the last tag
+	@cd internal/tools && go run ./release apidiff --root $(CURDIR)
+
+release-check: ## say what is missing for the tags of a release: VERSION=v0.1.0
+	@cd internal/tools && go run ./release check --root $(CURDIR) '$(VERSION)'
