@@ -35,7 +35,8 @@ type record struct {
 	// unacknowledged gives the final statuses that the next agent has to tell.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
-	unsaved atomic.Bool // a write is due that has what has become of a pod
+	unsaved atomic.Bool                 // a write is due that has what has become of a pod
+	settled atomic.Pointer[settledPods] // nil: the reports of the pods may change
 
 	mu       sync.Mutex                // guards all below
 	header   progress                  // how far the drain has come, without its report
@@ -282,9 +283,29 @@ func (r *record) result(ended time.Time) func() Report {
 	}
 	return func() Report {
 		report := outline
-		report.Pods = podReports(before, r.roster.All(), r.flushes)
+		report.Pods = r.pods(before)
 		return report
 	}
+}
+
+// pods gives the reports of the pods as they are now. Those that will not change are made
+// once: of very many pods they are a large part of what the drain keeps in memory.
+func (r *record) pods(before []PodReport) []PodReport {
+	known := r.roster.All()
+	if kept := r.settled.Load(); kept != nil && kept.kills == len(known) {
+		return kept.pods
+	}
+	pods, settled := podReports(before, known, r.flushes)
+	if settled {
+		r.settled.Store(&settledPods{kills: len(known), pods: pods})
+	}
+	return pods
+}
+
+// settledPods are the reports of so many pods, all of which have ended.
+type settledPods struct {
+	kills int
+	pods  []PodReport
 }
 
 // resumedTable is the timetable of the former agent, on this one's clock.

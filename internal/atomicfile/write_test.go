@@ -2,7 +2,9 @@ package atomicfile_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +101,23 @@ func TestWriteThatCannotRenameKeepsWhatWasThere(t *testing.T) {
 	path := filepath.Join(dir, "state")
 	require.NoError(t, os.Mkdir(path, 0o755))
 	require.ErrorContains(t, atomicfile.Write(path, []byte("new")), "failed to replace "+path)
+	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
+}
+
+// What has written a part of the new content when it fails leaves the old one.
+func TestWriteFromThatFailsKeepsWhatWasThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	require.NoError(t, atomicfile.Write(path, []byte("old")))
+	err := atomicfile.WriteFrom(path, func(w io.Writer) error {
+		_, err := w.Write([]byte("new"))
+		return errors.Join(err, errors.ErrUnsupported)
+	})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "failed to write "+path)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(got))
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 

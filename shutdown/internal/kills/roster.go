@@ -41,7 +41,8 @@ const killsAtOnce = 256
 // before. Nil pods are left out. wants gives the pod's priority and whether it is meant.
 func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priority int32, ok bool)) []*Kill {
 	picked := make([]bool, len(pods))
-	var kills []*Kill
+	before := len(r.kills) // which nobody else writes to
+	kills := slices.Grow(r.kills, max(len(pods)-before, 0))
 	var room []Kill // kills are made in lots, and not moved
 	for i, pod := range pods {
 		if pod == nil {
@@ -64,14 +65,10 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 		}
 	}
 	r.listed, r.picked = append(r.listed[:0], pods...), picked
-	return r.add(kills)
-}
-
-func (r *Roster) add(kills []*Kill) []*Kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kills = append(r.kills, kills...)
-	return kills
+	r.kills = kills
+	return slices.Clip(kills[before:])
 }
 
 // All are the kills so far. The list is not written to again.
