@@ -2,6 +2,7 @@ package graceperiod_test
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func plainExplanation(pod *v1.Pod, container *v1.Container, reason graceperiod.K
 	const probe = "spec.containers[0].livenessProbe.terminationGracePeriodSeconds"
 	deletion := "not set"
 	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
-		deletion = fmt.Sprint(*seconds)
+		deletion = strconv.FormatInt(*seconds, 10)
 	}
 	grace := plainContainer(pod, container, reason)
 	return fmt.Sprintf("The grace period is %d s because metadata.deletionGracePeriodSeconds is %s and %s is %d.",

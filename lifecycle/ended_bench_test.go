@@ -88,7 +88,6 @@ type plainEnd struct {
 	name, id        string
 	started, exited time.Time
 	exitCode        int
-	err             error
 }
 
 func plainEnds(tb testing.TB, all []*v1.Pod) any {
@@ -101,7 +100,7 @@ func plainEnds(tb testing.TB, all []*v1.Pod) any {
 		w.terminating, w.grace = time.Now(), *pod.Spec.TerminationGracePeriodSeconds
 		plainStop(ctx, pod)
 		for _, status := range pod.Status.ContainerStatuses {
-			w.containers = append(w.containers, plainEnd{name: status.Name, id: status.ContainerID, started: w.started, exited: time.Now()})
+			w.containers = append(w.containers, plainEnd{name: status.Name, id: status.ContainerID, started: w.started, exited: time.Now(), exitCode: 0})
 		}
 		w.ended, w.finished = time.Now(), true
 		close(w.done)
