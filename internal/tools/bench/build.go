@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,9 @@ func build(ctx context.Context, o options, root, folder string, progress io.Writ
 	fmt.Fprintln(progress, "Building the benchmarks; the first time this takes a few minutes.")
 	for _, module := range o.modules {
 		packages, err := listPackages(ctx, filepath.Join(root, module))
+		if errors.Is(err, fs.ErrNotExist) && o.base != "" {
+			continue // one of the commits does not have it
+		}
 		if err != nil {
 			return t, err
 		}

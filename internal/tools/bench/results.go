@@ -40,9 +40,10 @@ func (r *results) read(pkg, out string) error {
 	if err := reader.Err(); err != nil {
 		return fmt.Errorf("failed to read the results of %s: %w", pkg, err)
 	}
-	if why := skipped(out); why != "" {
-		r.skipped[pkg] = why
-	} else if !found {
+	for name, why := range skipped(out) {
+		found, r.skipped[pkg+"."+name] = true, why
+	}
+	if !found {
 		return errors.New("no results in the output of " + pkg + ":\n" + out)
 	}
 	return nil

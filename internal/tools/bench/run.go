@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -108,7 +107,7 @@ func (t tree) find(pkg, benchmark string) (program, bool) {
 
 // run runs one benchmark once and gives its results.
 func (p program) run(ctx context.Context, benchmark string, o options) (string, error) {
-	args := []string{"-test.run", "^$", "-test.bench", "^" + benchmark + "$", "-test.benchtime", o.benchTime, "-test.timeout", limit.String()}
+	args := []string{"-test.v", "-test.run", "^$", "-test.bench", "^" + benchmark + "$", "-test.benchtime", o.benchTime, "-test.timeout", limit.String()}
 	if o.base != "" {
 		args = append(args, "-test.skip", skipPlain)
 	}
@@ -140,14 +139,16 @@ func (o options) keep(name, out string, fresh bool) (err error) {
 	return err
 }
 
-// skipped gives why a benchmark was skipped, of the output of its run; "": it was not.
-func skipped(out string) string {
-	lines := bufio.NewScanner(strings.NewReader(out))
-	for lines.Scan() {
-		if strings.HasPrefix(strings.TrimSpace(lines.Text()), "--- SKIP: ") && lines.Scan() {
-			_, why, _ := strings.Cut(lines.Text(), ": ")
-			return why
+// skipped gives the benchmarks that were skipped, with the reason, which is the line
+// before, of the output of a run.
+func skipped(out string) map[string]string {
+	found := map[string]string{}
+	var before string
+	for line := range strings.Lines(out) {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "--- SKIP: Benchmark"); is {
+			_, found[name], _ = strings.Cut(strings.TrimSpace(before), ": ")
 		}
+		before = line
 	}
-	return ""
+	return found
 }
