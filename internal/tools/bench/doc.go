@@ -21,7 +21,7 @@
 //	go tool benchstat -col /way .cache/bench/here.txt
 //
 // Where a benchmark has both pods=10000 and pods=50000, the larger one may cost at most six
-// times as much; more is an error. The exit status is not 0 then, or when a benchmark fails.
+// times as much, in the fastest round of each; more is an error. The exit status is not 0 then, or when a benchmark fails.
 //
 // With --base the same benchmarks, the plain ways left out, run by turns in a worktree of
 // another commit and in this one, and the table is of these two. Benchmarks that the other
