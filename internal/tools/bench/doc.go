@@ -16,9 +16,10 @@
 // of another one, and all of them in turn, --count rounds long, so that a machine that slows
 // down slows both ways. The figures are medians with their confidence interval of 95%; a
 // ratio is marked with ~ where the Mann-Whitney test finds that it may be chance. All of that
-// is benchstat's own (golang.org/x/perf/benchmath), and the files in --raw are for benchstat:
+// is benchstat's own (golang.org/x/perf/benchmath), and the files in --raw are for benchstat, in
+// internal/tools:
 //
-//	go tool benchstat -col /way .cache/bench/here.txt
+//	go tool benchstat -col /way ../../.cache/bench/here.txt
 //
 // Where a benchmark has both pods=10000 and pods=50000, the larger one may cost at most six
 // times as much, in the fastest round of each; more is an error. The exit status is not 0 then, or when a benchmark fails.
