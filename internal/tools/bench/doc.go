@@ -16,13 +16,14 @@
 // of another one, and all of them in turn, --count rounds long, so that a machine that slows
 // down slows both ways. The figures are medians with their confidence interval of 95%; a
 // ratio is marked with ~ where the Mann-Whitney test finds that it may be chance. All of that
-// is benchstat's own (golang.org/x/perf/benchmath), and the files in --raw are for benchstat, in
-// internal/tools:
+// is benchstat's own (golang.org/x/perf/benchmath), and the files in --raw are for benchstat,
+// in internal/tools:
 //
 //	go tool benchstat -col /way ../../.cache/bench/here.txt
 //
 // Where a benchmark has both pods=10000 and pods=50000, the larger one may cost at most six
-// times as much, in the fastest round of each; more is an error. The exit status is not 0 then, or when a benchmark fails.
+// times as much, in the fastest round of each. The exit status is 1 where it costs more, where
+// a benchmark fails, and where one has neither a plain way nor a reason.
 //
 // With --base the same benchmarks, the plain ways left out, run by turns in a worktree of
 // another commit and in this one, and the table is of these two. Benchmarks that the other
