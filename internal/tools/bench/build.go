@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -31,7 +33,7 @@ func build(ctx context.Context, o options, root, folder string, progress io.Writ
 	t := tree{name: "here"}
 	fmt.Fprintln(progress, "Building the benchmarks; the first time this takes a few minutes.")
 	for _, module := range o.modules {
-		packages, err := listPackages(ctx, filepath.Join(root, module))
+		packages, err := listPackages(ctx, filepath.Join(root, module), o.only)
 		if errors.Is(err, fs.ErrNotExist) && o.base != "" {
 			continue // one of the commits does not have it
 		}
@@ -40,12 +42,10 @@ func build(ctx context.Context, o options, root, folder string, progress io.Writ
 		}
 		for _, p := range packages {
 			p.path = filepath.Join(folder, strconv.Itoa(len(t.programs))+".test")
-			if err := p.build(ctx, o); err != nil {
+			if _, err := output(ctx, p.dir, "go", "test", "-c", "-o", p.path, "."); err != nil {
 				return t, err
 			}
-			if len(p.benchmarks) > 0 {
-				t.programs = append(t.programs, p)
-			}
+			t.programs = append(t.programs, p)
 		}
 	}
 	if len(t.programs) == 0 {
@@ -54,9 +54,10 @@ func build(ctx context.Context, o options, root, folder string, progress io.Writ
 	return t, nil
 }
 
-// listPackages gives the packages of a module that have test files.
-func listPackages(ctx context.Context, dir string) ([]program, error) {
-	const format = "{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}\t{{.ImportPath}}\t{{.Module.Path}}{{end}}"
+// listPackages gives the packages of a module that have benchmarks which are wanted. Their
+// programs are not built.
+func listPackages(ctx context.Context, dir string, only *regexp.Regexp) ([]program, error) {
+	const format = "{{.Dir}}\t{{.ImportPath}}\t{{.Module.Path}}{{range .TestGoFiles}}\t{{.}}{{end}}{{range .XTestGoFiles}}\t{{.}}{{end}}"
 	out, err := output(ctx, dir, "go", "list", "-f", format, "./...")
 	if err != nil {
 		return nil, err
@@ -64,11 +65,32 @@ func listPackages(ctx context.Context, dir string) ([]program, error) {
 	var all []program
 	for line := range strings.Lines(out) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
-		if len(fields) == 3 {
-			all = append(all, program{dir: fields[0], pkg: shortName(fields[1], fields[2])})
+		p := program{dir: fields[0], pkg: shortName(fields[1], fields[2])}
+		if err := p.choose(fields[3:], only); err != nil {
+			return nil, err
+		}
+		if len(p.benchmarks) > 0 {
+			all = append(all, p)
 		}
 	}
 	return all, nil
+}
+
+// choose finds the benchmarks in test files.
+func (p *program) choose(files []string, only *regexp.Regexp) error {
+	declared := regexp.MustCompile(`(?m)^func Benchmark(\w*)\(`)
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(p.dir, file))
+		if err != nil {
+			return fmt.Errorf("failed to look for benchmarks: %w", err)
+		}
+		for _, match := range declared.FindAllSubmatch(content, -1) {
+			if name := string(match[1]); only.MatchString(p.pkg + "." + name) {
+				p.benchmarks = append(p.benchmarks, "Benchmark"+name)
+			}
+		}
+	}
+	return nil
 }
 
 // shortName is an import path below the root of the repository.
@@ -77,27 +99,6 @@ func shortName(path, module string) string {
 		return short
 	}
 	return filepath.Base(path)
-}
-
-// build builds the program, where the package has benchmarks, and chooses of them.
-func (p *program) build(ctx context.Context, o options) error {
-	has, err := hasBenchmarks(p.dir)
-	if err != nil || !has {
-		return err
-	}
-	if _, err := output(ctx, p.dir, "go", "test", "-c", "-o", p.path, "."); err != nil {
-		return err
-	}
-	listed, err := output(ctx, p.dir, p.path, "-test.list", "^Benchmark")
-	if err != nil {
-		return err
-	}
-	for name := range strings.FieldsSeq(listed) {
-		if o.only.MatchString(p.pkg + "." + strings.TrimPrefix(name, "Benchmark")) {
-			p.benchmarks = append(p.benchmarks, name)
-		}
-	}
-	return nil
 }
 
 // output runs a program and gives what it writes to its standard output.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,24 +21,6 @@ const (
 
 // interrupt lets a test program end the processes that it has started.
 func interrupt(cmd *exec.Cmd) error { return cmd.Process.Signal(os.Interrupt) }
-
-// hasBenchmarks tells whether a test file of a folder declares a benchmark.
-func hasBenchmarks(dir string) (bool, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		return false, err
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return false, err
-		}
-		if bytes.Contains(content, []byte("\nfunc Benchmark")) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
 
 // runAll runs the benchmarks of trees, round after round and in each round by turns, and
 // gives the results of each tree.
