@@ -18,6 +18,7 @@ const (
 // printGrowth prints what five times as many pods cost, and gives the rows of kubegrace
 // that cost too much.
 func printGrowth(w io.Writer, r *results) (tooMuch []string) {
+	rows := 0
 	for _, row := range r.names {
 		if !strings.Contains(row, manyPods) {
 			continue
@@ -30,6 +31,9 @@ func printGrowth(w io.Writer, r *results) (tooMuch []string) {
 		text := fmt.Sprintf("50,000 pods take %.1f times as long as 10,000 in %s; at most %g are allowed", ours, name, mostGrow)
 		if plain, measured := growth(r, row, plainWay); measured {
 			text += fmt.Sprintf(" (plain: %.1f)", plain)
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, text+".")
 		if ours > mostGrow {

@@ -33,7 +33,6 @@ func report(w io.Writer, r *results, about string) error {
 		return err
 	}
 	printSkipped(w, r)
-	fmt.Fprintln(w)
 	tooMuch := printGrowth(w, r)
 	if len(without) > 0 {
 		err = fmt.Errorf("neither a plain way nor a reason in alone.go: %s", strings.Join(without, ", "))

@@ -103,5 +103,5 @@ func TestGrowthIsOfTheFastestRounds(t *testing.T) {
 		"BenchmarkB/pods=50000/way=kubegrace-2 1 9000 ns/op")
 	var out strings.Builder
 	require.Empty(t, printGrowth(&out, r))
-	require.Equal(t, "50,000 pods take 5.0 times as long as 10,000 in p.A; at most 6 are allowed.\n", out.String())
+	require.Equal(t, "\n50,000 pods take 5.0 times as long as 10,000 in p.A; at most 6 are allowed.\n", out.String())
 }
