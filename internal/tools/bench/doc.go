@@ -22,7 +22,7 @@
 //	go tool benchstat -col /way ../../.cache/bench/here.txt
 //
 // Where a benchmark has both pods=10000 and pods=50000, the larger one may cost at most six
-// times as much, in the fastest round of each. The exit status is 1 where it costs more, where
+// times as much, by the medians. The exit status is 1 where it costs more, where
 // a benchmark fails, and where one has neither a plain way nor a reason.
 //
 // With --base the same benchmarks, the plain ways left out, run by turns in a worktree of

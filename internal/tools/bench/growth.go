@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -43,13 +42,14 @@ func printGrowth(w io.Writer, r *results) (tooMuch []string) {
 	return tooMuch
 }
 
-// growth is how many times as long the larger row takes, in the fastest round of each: what
-// disturbs a round has nothing to do with how the work grows. false: either was not measured.
+// growth is how many times as long the larger row takes, by the medians: on a busy machine
+// the shorter work finds a quiet moment, and the longer one none, so that the fastest rounds
+// would not do. false: either was not measured.
 func growth(r *results, larger, way string) (float64, bool) {
 	many, unit := r.sample(larger, way, timeUnit)
 	few, fewUnit := r.sample(strings.Replace(larger, manyPods, fewPods, 1), way, timeUnit)
 	if len(many) == 0 || len(few) == 0 || unit != fewUnit {
 		return 0, false
 	}
-	return slices.Min(many) / slices.Min(few), true
+	return median(many) / median(few), true
 }
