@@ -10,7 +10,9 @@ GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-
 LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-BENCHTIME ?= 1s
+# Of make bench: how long each run of a benchmark is, and how many there are of each.
+BENCHTIME ?= 200ms
+COUNT     ?= 6
 SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
 # Further containerds for the tests of the container runtime, by minor; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
@@ -72,8 +74,10 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
-bench: ## measure speed and memory beside the plain way of doing the same
-	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
+# ONLY='podkiller|logind.Start' runs these; BASE=main compares with that commit instead.
+bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+bench: apiserver ## measure speed and memory beside the plain way of doing the same; BASE=main: beside a commit
+	@cd internal/tools && go run ./bench --root $(CURDIR) --benchtime $(BENCHTIME) --count $(COUNT) --only '$(ONLY)' --base '$(BASE)' --raw $(CURDIR)/.cache/bench $(MODULES)
 
 lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules, links, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
