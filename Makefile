@@ -102,7 +102,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
 
 vulncheck: ## look for known vulnerabilities in all modules, in the database $GOVULNDB
-	@cd internal/tools && go run ./vulncheck --root $(CURDIR) --db '$(GOVULNDB)' --tags e2e,no_btrfs,no_devmapper,no_zfs $(MODULES) internal/apiserver internal/containerd
+	@cd internal/tools && go run ./vulncheck --root $(CURDIR) --db '$(GOVULNDB)' --tags e2e,no_btrfs,no_devmapper,no_zfs $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
 
 patches: ## see whether all direct dependencies are at their newest patch release
-	@cd internal/tools && go run ./patches --root $(CURDIR) $(MODULES) internal/apiserver internal/containerd
+	@cd internal/tools && go run ./patches --root $(CURDIR) $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
