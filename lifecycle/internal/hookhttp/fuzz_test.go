@@ -2,6 +2,7 @@ package hookhttp
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,9 +28,7 @@ func FuzzRequest(f *testing.F) {
 			require.Nil(t, req)
 			return
 		}
-		got, _, err := net.SplitHostPort(req.URL.Host)
-		require.NoError(t, err)
-		require.Equal(t, host, got)
+		require.True(t, strings.HasPrefix(req.URL.Host, net.JoinHostPort(host, "")), req.URL.Host)
 		require.Equal(t, "GET", req.Method)
 		require.Equal(t, req.Header.Get("Host"), req.Host)
 	})
