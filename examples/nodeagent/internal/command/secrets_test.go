@@ -27,7 +27,7 @@ func secretive(t *testing.T) map[string]string {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, deaf.Close()) // nobody listens there now
-	talkative := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	talkative := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "gopher://127.0.0.1/"+secret)
 		w.WriteHeader(http.StatusFound)
 		_, _ = io.WriteString(w, secret) // a client that has gone needs no answer
