@@ -17,7 +17,11 @@ SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars -
 # Further containerds for the tests of the container runtime, by minor; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-.PHONY: help demo pictures test apiserver containerd compat e2e bench lint apidiff release-check
+# The database of known vulnerabilities: an URL of https, http or file.
+GOVULNDB  ?= https://vuln.go.dev
+FUZZTIME  ?= 10s
+
+.PHONY: help demo pictures test apiserver containerd compat e2e bench lint apidiff release-check fuzz vulncheck patches
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,3 +99,14 @@ apidiff: ## say how the exported API differs from that of the last tag
 
 release-check: ## say what is missing for the tags of a release: VERSION=v0.1.0
 	@cd internal/tools && go run ./release check --root $(CURDIR) '$(VERSION)'
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@set -e; for module in $(MODULES); do (cd $$module; for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
+
+vulncheck: ## look for known vulnerabilities in all modules, in the database $GOVULNDB
+	@cd internal/tools && go run ./vulncheck --root $(CURDIR) --db '$(GOVULNDB)' --tags e2e,no_btrfs,no_devmapper,no_zfs $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
+
+patches: ## see whether all direct dependencies are at their newest patch release
+	@cd internal/tools && go run ./patches --root $(CURDIR) $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
