@@ -30,6 +30,7 @@ type loop struct {
 
 	current   *drain       // of the shutdown that is under way; nil: none is
 	earlier   []*drain     // cancelled or overtaken, the latest first
+	untold    []*drain     // the same, and those that are over, until all of their final statuses are acknowledged
 	published *publication // of the shutdown that is under way; nil: none yet
 	announced bool         // the host has said that it shuts down
 	triggered bool         // Trigger has
@@ -208,6 +209,9 @@ func (l *loop) newDrain(request drainRequest) *drain {
 		d.record.keep(err)
 	}
 	l.trouble = nil
+	l.dropTold()
+	d.record.untold = slices.Clone(l.untold)
+	l.untold = append(l.untold, d)
 	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlock)
 	return d
 }
@@ -253,4 +257,5 @@ func (l *loop) retire(cause error) {
 // forget drops a drain whose pods have all ended.
 func (l *loop) forget(ended *drain) {
 	l.earlier = slices.DeleteFunc(l.earlier, func(d *drain) bool { return d == ended })
+	l.dropTold()
 }

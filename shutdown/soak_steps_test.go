@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -116,7 +118,7 @@ func (s *soak) deletes() string {
 	}
 	seconds := int64(1 + s.pick(30))
 	pod := s.delete(uid, seconds)
-	killer, ctx := s.killer, s.t.Context()
+	killer, ctx := s.killer, klog.NewContext(s.t.Context(), klog.Logger{})
 	s.deletions.Go(func() {
 		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: seconds}) // an agent that ends leaves it
 	})
@@ -130,7 +132,7 @@ func (s *soak) startAgain() string {
 	s.mu.Lock()
 	var again []*soakPod
 	for _, p := range s.pods {
-		if p.ended && p.running == 0 && staticpod.Is(p.pod) {
+		if !p.ended.IsZero() && p.running == 0 && staticpod.Is(p.pod) {
 			again = append(again, p)
 		}
 	}
@@ -150,7 +152,7 @@ func (s *soak) startAgain() string {
 // restart ends the agent, or kills it, or boots the host, and starts an agent.
 func (s *soak) restart() string {
 	s.mu.Lock()
-	s.whole, s.full = false, false
+	s.whole, s.full, s.ends = false, false, append(s.ends, time.Now())
 	s.mu.Unlock()
 	shuts := s.m.ShutdownStatus() != nil
 	switch s.pick(3) {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -86,7 +87,8 @@ type soak struct {
 	restarts bool
 	whole    bool // no agent was restarted in this round
 	counts   map[string]int
-	steps    []string // of this round
+	ends     []time.Time // of agents, in this round
+	steps    []string    // of this round
 
 	m          *shutdown.Manager
 	terminator *lifecycle.Terminator
@@ -153,7 +155,7 @@ func kib(sizes []uint64) []uint64 {
 // round is some minutes of faults, and the calm after them.
 func (s *soak) round() {
 	s.counts["rounds"]++
-	s.steps, s.whole, s.full = nil, true, true
+	s.steps, s.ends, s.whole, s.full = nil, nil, true, true
 	began := time.Now()
 	for range 3 + s.pick(8) {
 		s.newPod("", "")
@@ -209,7 +211,7 @@ func (s *soak) restless() string {
 		switch {
 		case p.running > 0:
 			return "the kill of pod " + p.pod.Name
-		case p.ended && !p.told && s.whole && p.pod.DeletionTimestamp == nil:
+		case s.isToBeTold(p) && !p.told:
 			return "the final status of pod " + p.pod.Name
 		}
 	}
@@ -220,6 +222,15 @@ func (s *soak) restless() string {
 		return "what is said of the node"
 	}
 	return ""
+}
+
+// isToBeTold tells whether the API server is to have the final status of a pod: a shutdown has
+// ended it, and the agent has lived long enough to store that. The mutex is held.
+func (s *soak) isToBeTold(p *soakPod) bool {
+	const stored = 200 * time.Millisecond
+	survived := func(end time.Time) bool { return end.Before(p.ended) || end.Sub(p.ended) > stored }
+	return !p.ended.IsZero() && p.pod.DeletionTimestamp == nil && !slices.ContainsFunc(s.ends, func(end time.Time) bool { return !survived(end) }) &&
+		(s.whole || !staticpod.Is(p.pod)) // those are started by the next boot
 }
 
 // check looks at what has to be so when all is calm.
@@ -240,7 +251,7 @@ func (s *soak) check() {
 		}
 	}
 	for uid, p := range s.pods {
-		if p.ended && s.whole && p.pod.DeletionTimestamp == nil {
+		if s.whole && s.isToBeTold(p) {
 			require.True(t, ended[uid], "pod %s has ended, and is in no report", p.pod.Name)
 		}
 	}

@@ -57,9 +57,9 @@ type soakPod struct {
 	ids     map[string]string // of its containers, by their names
 	atLeast int64             // the seconds that its first kill has to have
 	kills   []soakKill
-	running int  // calls of KillPod under way
-	ended   bool // one has returned without an error
-	told    bool // its final status was acknowledged
+	running int       // calls of KillPod under way
+	ended   time.Time // when one has returned without an error first; zero: none has
+	told    bool      // its final status was acknowledged
 }
 
 // soakKill is one call of KillPod.
@@ -214,7 +214,9 @@ func (w *soakWorld) killer(real shutdown.PodKiller) shutdown.PodKillerFunc {
 		if err == nil && w.runs(p) {
 			w.blame("pod %s is said to have ended, and runs", pod.Name)
 		}
-		p.ended = p.ended || err == nil
+		if err == nil && p.ended.IsZero() {
+			p.ended = time.Now()
+		}
 		return result, err
 	}
 }

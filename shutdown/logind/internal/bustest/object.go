@@ -55,7 +55,7 @@ func (o *object) loop() {
 // close gives the name up.
 func (o *object) close() {
 	o.conn.Eavesdrop(nil) // else godbus closes the channel, and panics if a message comes in meanwhile
-	_ = o.conn.Close() // it may be closed, or its bus gone
+	_ = o.conn.Close()    // it may be closed, or its bus gone
 	o.wg.Wait()
 }
 
