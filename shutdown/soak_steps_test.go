@@ -89,7 +89,10 @@ func (s *soak) listAgain() string {
 		return "list: " + s.addPod("").Name + " appears"
 	case s.pick(2) == 0:
 		s.drop(uid)
-		return fmt.Sprint("list: ", uid, " vanishes")
+		for _, ended := range s.ended() {
+			s.drop(ended.pod.UID)
+		}
+		return fmt.Sprint("list: ", uid, " vanishes, and what has ended")
 	default:
 		s.mu.Lock()
 		name := s.pods[uid].pod.Name
@@ -125,21 +128,26 @@ func (s *soak) deletes() string {
 	return fmt.Sprint("deleted ", uid, " with ", seconds)
 }
 
+// ended are the pods that have ended, in an order that can be repeated.
+func (s *soak) ended() []*soakPod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ended []*soakPod
+	for _, p := range s.pods {
+		if !p.ended.IsZero() && p.running == 0 {
+			ended = append(ended, p)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *soakPod) int { return strings.Compare(string(a.pod.UID), string(b.pod.UID)) })
+	return ended
+}
+
 // startAgain starts static pods that have ended, if the agent may: they keep their UIDs.
 func (s *soak) startAgain() string {
 	synctest.Wait()
 	n := 0
-	s.mu.Lock()
-	var again []*soakPod
-	for _, p := range s.pods {
-		if !p.ended.IsZero() && p.running == 0 && staticpod.Is(p.pod) {
-			again = append(again, p)
-		}
-	}
-	s.mu.Unlock()
-	slices.SortFunc(again, func(a, b *soakPod) int { return strings.Compare(string(a.pod.UID), string(b.pod.UID)) })
-	for _, p := range again {
-		if s.m.Admit(p.pod).Admit {
+	for _, p := range s.ended() {
+		if staticpod.Is(p.pod) && s.m.Admit(p.pod).Admit {
 			s.drop(p.pod.UID)
 			s.terminator.Forget(p.pod.UID)
 			s.newPod(p.pod.Name, p.pod.UID)
