@@ -144,6 +144,7 @@ func (l *loop) triggerAt(event Event, received time.Time) {
 // already goes on, unless the event leaves it less time: then a new drain
 // overtakes it, and the pods that still end join it.
 func (l *loop) begin(event Event, received time.Time) {
+	event = steady(event, received)
 	if l.current != nil && !l.current.outlasts(event, received) {
 		return
 	}
