@@ -20,11 +20,12 @@ func stepped(t time.Time, by time.Duration) time.Time {
 	return t
 }
 
-var steps = []time.Duration{-time.Hour, time.Hour} //nolint:gochecknoglobals // of the wall clock
+// steps are those of a wall clock.
+func steps() []time.Duration { return []time.Duration{-time.Hour, time.Hour} }
 
 func TestSteppedClocks(t *testing.T) {
 	now := time.Now()
-	for _, step := range steps {
+	for _, step := range steps() {
 		require.Zero(t, stepped(now, step).Sub(now), "by the monotonic clock")
 		require.Equal(t, step, stepped(now, step).Round(0).Sub(now.Round(0)), "by the wall clock")
 	}
@@ -40,7 +41,7 @@ func TestWallClockIsSteppedDuringADrain(t *testing.T) {
 		now := received.Add(after)
 		for i := range schedule {
 			want := table.Window(i, now, 0)
-			for _, step := range steps {
+			for _, step := range steps() {
 				got := table.Window(i, stepped(now, step), 0)
 				require.Zero(t, got.End.Sub(want.End))
 				require.Equal(t, want.Seconds(pod, now), got.Seconds(pod, stepped(now, step)))
@@ -55,7 +56,7 @@ func TestWallClockIsSteppedDuringADrain(t *testing.T) {
 // then, or between the agent before it and this one: what is on record ends when it did, is not
 // taken for one of the future, and is over when its time is.
 func TestWallClockIsSteppedBesideARecord(t *testing.T) {
-	for _, step := range steps {
+	for _, step := range steps() {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			f := &stateFolder{
 				boot:    func() (string, time.Duration, error) { return "one", time.Hour, nil },
@@ -85,7 +86,7 @@ func TestWallClockIsSteppedBesideARecord(t *testing.T) {
 // A deadline that comes as a date is one by the wall clock of the moment at which it comes, and
 // stays where it is when that clock is stepped.
 func TestDeadlineThatComesAsADate(t *testing.T) {
-	for _, step := range steps {
+	for _, step := range steps() {
 		l := newLedger("", false, nil, nil) // before the step
 		received := stepped(l.at, step)
 		event := steady(Event{Deadline: received.Round(0).Add(30 * time.Second)}, received)

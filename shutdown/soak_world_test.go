@@ -197,7 +197,7 @@ func (w *soakWorld) status(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 }
 
 // killer notes the calls of a killer, and what they have come to.
-func (w *soakWorld) killer(real shutdown.PodKiller) shutdown.PodKillerFunc {
+func (w *soakWorld) killer(over shutdown.PodKiller) shutdown.PodKillerFunc {
 	return func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		w.mu.Lock()
 		p := w.pods[pod.UID]
@@ -207,7 +207,7 @@ func (w *soakWorld) killer(real shutdown.PodKiller) shutdown.PodKillerFunc {
 		p.kills = append(p.kills, soakKill{time.Now(), req.GracePeriodSeconds})
 		p.running++
 		w.mu.Unlock()
-		result, err := real.KillPod(ctx, pod, req)
+		result, err := over.KillPod(ctx, pod, req)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		p.running--
@@ -227,6 +227,7 @@ func (w *soakWorld) answer(ctx context.Context) error {
 	state := w.server
 	w.mu.Unlock()
 	switch state {
+	case serverAnswers, serverStates:
 	case serverRefuses:
 		return errServer
 	case serverHangs:

@@ -55,12 +55,12 @@ func (a *soakAgent) start() {
 	var err error
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: a, Exits: a})
 	require.NoError(a.t, err)
-	real := podkiller.New(a.terminator, podkiller.Options{Containers: a.containers})
+	killer := podkiller.New(a.terminator, podkiller.Options{Containers: a.containers})
 	a.manager, err = shutdown.NewManager(shutdown.Options{
 		Config: buckets, Source: a.source, StateDir: a.dir,
 		Pods: func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods },
 		Killer: shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-			return a.kill(ctx, real, pod, req)
+			return a.kill(ctx, killer, pod, req)
 		}),
 	})
 	require.NoError(a.t, err)
@@ -119,12 +119,12 @@ func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Conta
 }
 
 // kill kills a pod and looks at what has come of that.
-func (a *soakAgent) kill(ctx context.Context, real shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+func (a *soakAgent) kill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.running++
 	rt := a.rt
 	a.mu.Unlock()
-	result, err := real.KillPod(ctx, pod, req)
+	result, err := killer.KillPod(ctx, pod, req)
 	_, exited := rt.ExitCode(string(pod.UID))
 	a.mu.Lock()
 	defer a.mu.Unlock()
