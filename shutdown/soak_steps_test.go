@@ -160,7 +160,7 @@ func (s *soak) startAgain() string {
 // restart ends the agent, or kills it, or boots the host, and starts an agent.
 func (s *soak) restart() string {
 	s.mu.Lock()
-	s.whole, s.full, s.ends = false, false, append(s.ends, time.Now())
+	s.whole, s.full = false, false
 	s.mu.Unlock()
 	shuts := s.m.ShutdownStatus() != nil
 	switch s.pick(3) {

@@ -18,7 +18,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -83,8 +82,7 @@ type soak struct {
 	restarts bool
 	whole    bool // no agent was restarted in this round
 	counts   map[string]int
-	ends     []time.Time // of agents, in this round
-	steps    []string    // of this round
+	steps    []string // of this round
 
 	m          *shutdown.Manager
 	terminator *lifecycle.Terminator
@@ -151,7 +149,7 @@ func kib(sizes []uint64) []uint64 {
 // round is some minutes of faults, and the calm after them.
 func (s *soak) round() {
 	s.counts["rounds"]++
-	s.steps, s.ends, s.whole, s.full = nil, nil, true, true
+	s.steps, s.whole, s.full = nil, true, true
 	began := time.Now()
 	for range 3 + s.pick(8) {
 		s.newPod("", "")
@@ -221,12 +219,9 @@ func (s *soak) restless() string {
 }
 
 // isToBeTold tells whether the API server is to have the final status of a pod: a shutdown has
-// ended it, and the agent has lived long enough to store that. The mutex is held.
+// ended it, and the agent lives on. The mutex is held.
 func (s *soak) isToBeTold(p *soakPod) bool {
-	const stored = 200 * time.Millisecond
-	survived := func(end time.Time) bool { return end.Before(p.ended) || end.Sub(p.ended) > stored }
-	return !p.ended.IsZero() && p.pod.DeletionTimestamp == nil && !slices.ContainsFunc(s.ends, func(end time.Time) bool { return !survived(end) }) &&
-		(s.whole || !staticpod.Is(p.pod)) // those are started by the next boot
+	return s.whole && !p.ended.IsZero() && p.pod.DeletionTimestamp == nil
 }
 
 // check looks at what has to be so when all is calm.
@@ -247,7 +242,7 @@ func (s *soak) check() {
 		}
 	}
 	for uid, p := range s.pods {
-		if s.whole && s.isToBeTold(p) {
+		if s.isToBeTold(p) {
 			require.True(t, ended[uid], "pod %s has ended, and is in no report", p.pod.Name)
 		}
 	}
