@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -35,7 +33,7 @@ type soakAgent struct {
 	end        func() // may be called again
 
 	mu      sync.Mutex // guards all below
-	rt      *lifecycletest.Runtime
+	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
 	pods    []*v1.Pod
 	made    int // pods so far
 	running int // calls of KillPod under way
@@ -45,7 +43,7 @@ type soakAgent struct {
 // startSoakAgent starts one that ends with the test.
 func startSoakAgent(t *testing.T, source shutdown.Source, dir string) *soakAgent {
 	t.Helper()
-	a := &soakAgent{t: t, source: source, dir: dir, rt: lifecycletest.NewRuntime()}
+	a := &soakAgent{t: t, source: source, dir: dir}
 	a.start()
 	t.Cleanup(func() { a.end() })
 	return a
@@ -85,34 +83,37 @@ func (a *soakAgent) restart() {
 func (a *soakAgent) populate(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, pod := range a.pods {
+	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
+	for _, pod := range a.pods { // a signal that is late may have them killed only now
+		rts[string(pod.UID)] = a.rts[string(pod.UID)]
 		a.terminator.Forget(pod.UID)
 	}
-	a.rt, a.pods = lifecycletest.NewRuntime(), nil
+	a.rts, a.pods = rts, nil
 	for i := range n {
 		a.made++
 		pod := shutdowntest.Pod(fmt.Sprint("pod-", a.made), []int32{0, 1000}[i%2], 30)
 		pod.Spec.Containers = []v1.Container{{Name: "app"}}
 		a.pods = append(a.pods, pod)
-		a.rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
+		a.rts[string(pod.UID)] = rt
+		rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
 	}
 }
 
-func (a *soakAgent) runtime() *lifecycletest.Runtime {
+func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.rt
+	return a.rts[id]
 }
 
 // StopContainer and Exited are the runtime's.
 func (a *soakAgent) StopContainer(ctx context.Context, id string, seconds int64) error {
-	return a.runtime().StopContainer(ctx, id, seconds)
+	return a.runtime(id).StopContainer(ctx, id, seconds)
 }
 
-func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime().Exited(id) }
+func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime(id).Exited(id) }
 
 func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-	if _, exited := a.runtime().ExitCode(string(pod.UID)); exited {
+	if _, exited := a.runtime(string(pod.UID)).ExitCode(string(pod.UID)); exited {
 		return []lifecycle.Container{}
 	}
 	return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
@@ -122,7 +123,7 @@ func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Conta
 func (a *soakAgent) kill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.running++
-	rt := a.rt
+	rt := a.rts[string(pod.UID)]
 	a.mu.Unlock()
 	result, err := killer.KillPod(ctx, pod, req)
 	_, exited := rt.ExitCode(string(pod.UID))
@@ -159,13 +160,12 @@ func (a *soakAgent) check(t *testing.T) {
 	require.Empty(t, a.wrong)
 	report, _ := a.manager.LastReport()
 	for _, pod := range report.Pods {
-		if _, exited := a.rt.ExitCode(string(pod.UID)); !pod.Ended.IsZero() && !exited && a.knows(pod.UID) {
+		rt := a.rts[string(pod.UID)]
+		if rt == nil || pod.Ended.IsZero() {
+			continue
+		}
+		if _, exited := rt.ExitCode(string(pod.UID)); !exited {
 			require.Fail(t, "ended by the report, and running", "%+v", pod)
 		}
 	}
-}
-
-// knows tells whether a pod is of this round. The mutex is held.
-func (a *soakAgent) knows(uid types.UID) bool {
-	return slices.ContainsFunc(a.pods, func(pod *v1.Pod) bool { return pod.UID == uid })
 }
