@@ -32,7 +32,7 @@ type soakAgent struct {
 	terminator *lifecycle.Terminator
 	end        func() // may be called again
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex                        // guards all below
 	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
 	pods    []*v1.Pod
 	made    int // pods so far
