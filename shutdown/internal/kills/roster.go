@@ -45,7 +45,7 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 	before := len(r.kills) // which nobody else writes to
 	kills := slices.Grow(r.kills, max(len(pods)-before, 0))
 	chosen := make(map[types.UID]struct{}, len(pods)) // by this call
-	var room []Kill // kills are made in lots, and not moved
+	var room []Kill                                   // kills are made in lots, and not moved
 	for i, pod := range pods {
 		if pod == nil {
 			continue
