@@ -21,7 +21,7 @@ export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 GOVULNDB  ?= https://vuln.go.dev
 FUZZTIME  ?= 10s
 
-.PHONY: help demo pictures test apiserver containerd compat e2e bench lint apidiff release-check fuzz vulncheck patches
+.PHONY: help demo pictures test apiserver containerd compat e2e soak bench lint apidiff release-check fuzz vulncheck patches
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,11 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
+
+soak: export KUBEGRACE_SOAK ?= 5m
+soak: export KUBEGRACE_NEED_ALL := 1
+soak: ## harm agents on a real bus for five minutes, and look that nothing grows; KUBEGRACE_SOAK=1h
+	@go test $(RACE) -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
 
 # ONLY='podkiller|logind.Start' runs these; BASE=main compares with that commit instead.
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver

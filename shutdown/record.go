@@ -30,7 +30,8 @@ type record struct {
 	last    *lastReport
 	halt    halt
 	roster  *kills.Roster
-	flushes bool // final statuses are told to somebody
+	flushes bool     // final statuses are told to somebody
+	untold  []*drain // of this agent, before this one; see leftUntold
 	times   func(number uint64, began, ended time.Time)
 	// unacknowledged gives the final statuses that the next agent has to tell.
 	unacknowledged func([]*kills.Kill) []finalStatus
@@ -220,7 +221,7 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 		p := r.header
 		r.mu.Unlock()
 		p.Report = report()
-		p.Unacknowledged = append(r.unacknowledged(r.roster.All()), r.leftRunning()...)
+		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.leftRunning(), r.leftUntold())
 		return p
 	})
 	r.wrote(0, write)
