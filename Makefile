@@ -10,15 +10,21 @@ GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-
 LINTER    := go tool -modfile=$(TOOLS) golangci-lint
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-BENCHTIME ?= 1s
+# Of make bench: how long each run of a benchmark is, and how many there are of each.
+BENCHTIME ?= 200ms
+COUNT     ?= 6
 SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
 # Further containerds for the tests of the container runtime, by minor; empty where none was built.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-.PHONY: help demo pictures test apiserver containerd compat e2e bench lint
+# The database of known vulnerabilities: an URL of https, http or file.
+GOVULNDB  ?= https://vuln.go.dev
+FUZZTIME  ?= 10s
+
+.PHONY: help demo pictures test apiserver containerd compat e2e soak bench lint apidiff release-check fuzz vulncheck patches
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
@@ -72,10 +78,17 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
-bench: ## measure speed and memory beside the plain way of doing the same
-	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
+soak: export KUBEGRACE_SOAK ?= 5m
+soak: export KUBEGRACE_NEED_ALL := 1
+soak: ## harm agents on a real bus for five minutes, and look that nothing grows; KUBEGRACE_SOAK=1h
+	@go test $(RACE) -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
 
-lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules
+# ONLY='podkiller|logind.Start' runs these; BASE=main compares with that commit instead.
+bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+bench: apiserver ## measure speed and memory beside the plain way of doing the same; BASE=main: beside a commit
+	@cd internal/tools && go run ./bench --root $(CURDIR) --benchtime $(BENCHTIME) --count $(COUNT) --only '$(ONLY)' --base '$(BASE)' --raw $(CURDIR)/.cache/bench $(MODULES)
+
+lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules, links, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
@@ -84,3 +97,21 @@ lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds o
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test ./internal/deptest
 	@cd lifecycle/virtualkubelet && go test -run TestImports .
+	@cd internal/tools && go run ./house --root $(CURDIR)
+
+apidiff: ## say how the exported API differs from that of the last tag
+	@cd internal/tools && go run ./release apidiff --root $(CURDIR)
+
+release-check: ## say what is missing for the tags of a release: VERSION=v0.1.0
+	@cd internal/tools && go run ./release check --root $(CURDIR) '$(VERSION)'
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@set -e; for module in $(MODULES); do (cd $$module; for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
+
+vulncheck: ## look for known vulnerabilities in all modules, in the database $GOVULNDB
+	@cd internal/tools && go run ./vulncheck --root $(CURDIR) --db '$(GOVULNDB)' --tags e2e,no_btrfs,no_devmapper,no_zfs $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
+
+patches: ## see whether all direct dependencies are at their newest patch release
+	@cd internal/tools && go run ./patches --root $(CURDIR) $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4

@@ -32,107 +32,151 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 	require.Equal(t, 30*time.Second, span)
 }
 
-func BenchmarkForContainer(b *testing.B) {
+// compare measures the same by hand and through the package. What either gives is
+// returned, so that the compiler leaves nothing out; the call of a closure is in both.
+func compare[T any](b *testing.B, plain, kubegrace func() T) {
+	b.Helper()
+	for _, way := range []struct {
+		name string
+		call func() T
+	}{{"way=plain", plain}, {"way=kubegrace", kubegrace}} {
+		b.Run(way.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				way.call()
+			}
+		})
+	}
+}
+
+// probed is a pod of one container whose liveness probe has a grace of its own.
+func probed() (*v1.Pod, *v1.Container) {
 	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
-	}
+	return pod, &pod.Spec.Containers[0]
+}
+
+func BenchmarkForContainer(b *testing.B) {
+	pod, c := probed()
+	compare(b,
+		func() int64 { return plainContainer(pod, c, graceperiod.ReasonLivenessProbe) },
+		func() int64 { return graceperiod.ForContainer(pod, c, graceperiod.ReasonLivenessProbe) })
 }
 
 func BenchmarkForPod(b *testing.B) {
 	pod, override := podWith(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForPod(pod, 20, override)
-	}
+	compare(b,
+		func() int64 { return plainPod(pod, 20, override) },
+		func() int64 { seconds, _ := graceperiod.ForPod(pod, 20, override); return seconds })
 }
 
 func BenchmarkForNodeShutdown(b *testing.B) {
 	pod := podWith(ptr.To(int64(30)), nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForNodeShutdown(pod, 60)
-	}
+	compare(b,
+		func() int64 { return plainNodeShutdown(pod, 60) },
+		func() int64 { return graceperiod.ForNodeShutdown(pod, 60) })
 }
 
 func BenchmarkForDelete(b *testing.B) {
 	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForDelete(pod, options)
-	}
+	compare(b,
+		func() int64 { return plainDelete(pod, options) },
+		func() int64 { seconds, _ := graceperiod.ForDelete(pod, options); return seconds })
 }
 
 func BenchmarkForSoftEviction(b *testing.B) {
 	pod := podWith(ptr.To(int64(30)), nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ForSoftEviction(pod, -1)
-	}
+	compare(b,
+		func() int64 { return plainSoftEviction(pod, -1) },
+		func() int64 { return graceperiod.ForSoftEviction(pod, -1) })
 }
 
 // The two below write into the pod or the options, and allocate what they write.
 
 func BenchmarkBeforeDelete(b *testing.B) {
 	pod, now := scheduled(ptr.To(int64(30))), today()
-	b.ReportAllocs()
-	for b.Loop() {
-		pod.DeletionTimestamp = nil
-		if _, _, err := graceperiod.BeforeDelete(pod, asking(nil), now); err != nil {
-			b.Fatal(err)
-		}
-	}
+	compare(b,
+		func() error {
+			pod.DeletionTimestamp = nil
+			return plainBeforeDelete(pod, asking(nil), now)
+		},
+		func() error {
+			pod.DeletionTimestamp = nil
+			_, _, err := graceperiod.BeforeDelete(pod, asking(nil), now)
+			return err
+		})
 }
 
 func BenchmarkCheckGracefulDelete(b *testing.B) {
 	var strategy graceperiod.PodDeleteStrategy
 	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		options.GracePeriodSeconds = nil
-		strategy.CheckGracefulDelete(b.Context(), pod, options)
-	}
+	compare(b,
+		func() bool {
+			options.GracePeriodSeconds = nil
+			options.GracePeriodSeconds = ptr.To(plainDelete(pod, options))
+			return true
+		},
+		func() bool {
+			options.GracePeriodSeconds = nil
+			return strategy.CheckGracefulDelete(b.Context(), pod, options)
+		})
 }
 
-// What an explanation costs beside its plain function.
+// The sentence that says why. By hand it is one format for one case.
 func BenchmarkExplainContainer(b *testing.B) {
-	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
-	}
+	pod, c := probed()
+	compare(b,
+		func() string { return plainExplanation(pod, c, graceperiod.ReasonLivenessProbe) },
+		func() string {
+			return graceperiod.ExplainContainer(pod, c, graceperiod.ReasonLivenessProbe).String()
+		})
 }
 
 func BenchmarkRemaining(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.Remaining(30, 12*time.Second)
-	}
+	compare(b,
+		func() int64 { return plainRemaining(30, 12*time.Second) },
+		func() int64 { return graceperiod.Remaining(30, 12*time.Second) })
 }
 
 func BenchmarkKillTimeout(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.KillTimeout(30)
-	}
+	compare(b,
+		func() time.Duration { return plainKillTimeout(30) },
+		func() time.Duration { return graceperiod.KillTimeout(30) })
 }
 
 func BenchmarkDuration(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.Duration(30)
-	}
+	seconds := int64(30)
+	compare(b,
+		func() time.Duration { return time.Duration(seconds) * time.Second },
+		func() time.Duration { return graceperiod.Duration(seconds) })
 }
 
 func BenchmarkLeftOfDeletion(b *testing.B) {
-	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	now := today()
 	pod := podWith(nil, ptr.To(int64(30)))
 	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
-	b.ReportAllocs()
-	for b.Loop() {
-		graceperiod.LeftOfDeletion(pod, now)
+	compare(b,
+		func() int64 { return plainLeftOfDeletion(pod, now) },
+		func() int64 { return graceperiod.LeftOfDeletion(pod, now) })
+}
+
+// The plain ways are the same rules, or the comparison would say nothing.
+func TestPlainWaysGiveTheSame(t *testing.T) {
+	pod, c := probed()
+	for _, reason := range []graceperiod.KillReason{graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe, graceperiod.ReasonUnknown} {
+		require.Equal(t, graceperiod.ForContainer(pod, c, reason), plainContainer(pod, c, reason))
 	}
+	require.Equal(t, graceperiod.ExplainContainer(pod, c, graceperiod.ReasonLivenessProbe).String(), plainExplanation(pod, c, graceperiod.ReasonLivenessProbe))
+	seconds, _ := graceperiod.ForPod(pod, 20, ptr.To(int64(10)))
+	require.Equal(t, seconds, plainPod(pod, 20, ptr.To(int64(10))))
+	require.Equal(t, graceperiod.ForNodeShutdown(pod, 60), plainNodeShutdown(pod, 60))
+	require.Equal(t, graceperiod.ForSoftEviction(pod, -1), plainSoftEviction(pod, -1))
+	require.Equal(t, graceperiod.Remaining(30, 12*time.Second), plainRemaining(30, 12*time.Second))
+	require.Equal(t, graceperiod.KillTimeout(30), plainKillTimeout(30))
+	ours, plain := scheduled(ptr.To(int64(30))), scheduled(ptr.To(int64(30)))
+	_, _, err := graceperiod.BeforeDelete(ours, asking(nil), today())
+	require.NoError(t, err)
+	require.NoError(t, plainBeforeDelete(plain, asking(nil), today()))
+	require.Equal(t, ours, plain)
+	require.Equal(t, graceperiod.LeftOfDeletion(ours, today()), plainLeftOfDeletion(plain, today()))
 }

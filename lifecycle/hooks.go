@@ -38,7 +38,8 @@ type HandlerRunnerOptions struct {
 	Commands CommandRunner
 	// HTTP sends the requests of httpGet hooks. Nil is the kubelet's client: no
 	// proof of the server's identity is asked for, redirects are followed on the
-	// same host only and ten times at most. A doer of one's own must end a
+	// same host only and ten times at most. Unlike the kubelet's it sends a hook's
+	// headers to no other port or scheme. A doer of one's own must end a
 	// request with the request's context, and keep no connection open after it.
 	HTTP HTTPDoer
 	// PodIP gives the address of a pod for an httpGet hook that names no host.

@@ -94,7 +94,7 @@ func (d *drain) bucket(ctx context.Context, i int) {
 	}
 	d.left = window.Left(killed, time.Since(killed))
 	if !d.halt.is() { // a node that goes on keeps its volumes
-		d.hooks.unmount(d.ctx, podsOf(chosen), window.Unmounted(killed))
+		d.hooks.unmount(d.ctx, chosen, window.Unmounted(killed))
 	}
 	if last := i == len(d.table.Schedule())-1; !last {
 		d.statuses.awaitBucket(d.ctx, batch, chosen, window, d.table.Budget().Reserves[i].Statuses)

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -123,10 +124,11 @@ func (h *hooks) hold(shutdown context.Context, until time.Time) {
 }
 
 // unmount waits for the volumes of pods.
-func (h *hooks) unmount(ctx context.Context, pods []*v1.Pod, until time.Time) {
+func (h *hooks) unmount(ctx context.Context, of []*kills.Kill, until time.Time) {
 	if h.opts.Volumes == nil {
 		return
 	}
+	pods := podsOf(of)
 	err := h.within(ctx, until, "Options.Volumes", func(ctx context.Context) error {
 		return h.opts.Volumes.WaitForAllPodsUnmount(ctx, pods)
 	})

@@ -64,6 +64,15 @@ func (h hostTime) release(event Event, received time.Time) time.Time {
 	return event.Deadline.Add(-plan.NewBudget(nil, h.options).Fit(event.Deadline.Sub(received)).Margin)
 }
 
+// steady has the deadline of an event count from when the event was received. One that came
+// as a date, as in the notices of clouds, would move with the wall clock otherwise.
+func steady(event Event, received time.Time) Event {
+	if !event.Deadline.IsZero() {
+		event.Deadline = received.Add(event.Deadline.Sub(received))
+	}
+	return event
+}
+
 // margin is how long before the host's end a drain is over.
 func (h hostTime) margin() time.Duration { return plan.NewBudget(nil, h.options).Margin }
 

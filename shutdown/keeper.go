@@ -61,20 +61,19 @@ func (k *keeper) run(ctx context.Context) error {
 	var said string // the failure that was logged last, and goes on
 	for {
 		began := time.Now()
-		session := call.Start(ctx, k.calls, "Options.Source", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, k.serve(ctx)
-		})
+		session := call.Start(ctx, k.calls, "Options.Source", k.serve)
 		select {
 		case <-session.Done():
 		case <-ctx.Done():
 		}
-		_, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
+		unclosed, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
 		if ctx.Err() != nil {
-			if errors.Is(err, errTimeSpent) {
-				err = nil // Run names what hangs
+			if !errors.As(err, new(*call.PanicError)) {
+				err = nil // it was lost, and need not be had again; Run names what hangs
 			}
-			return err
+			return errors.Join(err, unclosed)
 		}
+		err = errors.Join(err, unclosed)
 		k.lock.note(err)
 		k.post(func(l *loop) { l.undo() })
 		k.settle()
@@ -98,12 +97,12 @@ func (k *keeper) answered(next time.Duration) {
 	}
 }
 
-// serve is one session, from the connection to its loss. The end of parent is no
-// failure; the session's Close may be.
-func (k *keeper) serve(parent context.Context) error {
+// serve is one session, from the connection to its loss, and gives what its Close has failed
+// with and why it was lost.
+func (k *keeper) serve(parent context.Context) (unclosed, err error) {
 	session, err := k.source.Connect(parent)
 	if err != nil {
-		return unlessEnded(parent, fmt.Errorf("failed to connect to the host: %w", err))
+		return nil, fmt.Errorf("failed to connect to the host: %w", err)
 	}
 	k.answered(answerTimeout)
 	k.number++
@@ -124,21 +123,11 @@ func (k *keeper) serve(parent context.Context) error {
 		defer lost(errSessionLost)
 		k.forward(events, number)
 	})
-	err = unlessEnded(parent, k.keep(ctx, session))
+	err = k.keep(ctx, session)
 	kept = true
-	err = errors.Join(err, session.Close())
+	unclosed = session.Close()
 	wg.Wait() // Close has closed the events
-	return err
-}
-
-// unlessEnded is err, or nil if ctx has ended: then err says no more than that.
-func unlessEnded(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	default:
-		return err
-	}
+	return unclosed, err
 }
 
 // forward hands each event of a session to the loop, in order.

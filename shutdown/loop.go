@@ -30,6 +30,7 @@ type loop struct {
 
 	current   *drain       // of the shutdown that is under way; nil: none is
 	earlier   []*drain     // cancelled or overtaken, the latest first
+	untold    []*drain     // the same, and those that are over, until all of their final statuses are acknowledged
 	published *publication // of the shutdown that is under way; nil: none yet
 	announced bool         // the host has said that it shuts down
 	triggered bool         // Trigger has
@@ -143,6 +144,7 @@ func (l *loop) triggerAt(event Event, received time.Time) {
 // already goes on, unless the event leaves it less time: then a new drain
 // overtakes it, and the pods that still end join it.
 func (l *loop) begin(event Event, received time.Time) {
+	event = steady(event, received)
 	if l.current != nil && !l.current.outlasts(event, received) {
 		return
 	}
@@ -208,6 +210,9 @@ func (l *loop) newDrain(request drainRequest) *drain {
 		d.record.keep(err)
 	}
 	l.trouble = nil
+	l.dropTold()
+	d.record.untold = slices.Clone(l.untold)
+	l.untold = append(l.untold, d)
 	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlock)
 	return d
 }
@@ -253,4 +258,5 @@ func (l *loop) retire(cause error) {
 // forget drops a drain whose pods have all ended.
 func (l *loop) forget(ended *drain) {
 	l.earlier = slices.DeleteFunc(l.earlier, func(d *drain) bool { return d == ended })
+	l.dropTold()
 }

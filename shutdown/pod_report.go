@@ -4,32 +4,40 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
 // podReports gives the reports of a former agent, and then those of the pods that this one
-// has signalled. A pod that both have signalled is in it once, as this one knows it.
-// flushes says that final statuses are told to somebody.
-func podReports(before []PodReport, known []*kills.Kill, flushes bool) []PodReport {
-	again := map[types.NamespacedName]bool{}
-	pods := make([]PodReport, 0, len(known))
+// has signalled. A pod that both have signalled is in it once, as this one knows it; one that came
+// back under its name is another.
+// flushes says that final statuses are told to somebody. settled says that the reports of
+// these pods will not change any more.
+func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []PodReport, settled bool) {
+	again := map[types.UID]bool{}
+	pods, settled = make([]PodReport, 0, len(known)), true
 	for _, k := range known {
-		if state := k.State(); state.Signalled {
+		state := k.State()
+		if state.Ended.IsZero() || flushes && !state.Acknowledged {
+			settled = false
+		}
+		if state.Signalled {
 			pods = append(pods, podReport(k, state, flushes))
 			if len(before) > 0 {
-				again[types.NamespacedName{Namespace: k.Pod.Namespace, Name: k.Pod.Name}] = true
+				again[kills.Key(k.Pod)] = true
 			}
 		}
 	}
 	former := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
-		return again[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+		return again[kills.Key(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}})]
 	})
 	if len(former) == 0 {
-		return slices.Clip(pods) // a copy of very many pods costs a drain its time
+		return slices.Clip(pods), settled // a copy of very many pods costs a drain its time
 	}
-	return append(former, pods...)
+	return append(former, pods...), settled
 }
 
 // podReport is what became of one pod so far.

@@ -30,12 +30,14 @@ type record struct {
 	last    *lastReport
 	halt    halt
 	roster  *kills.Roster
-	flushes bool // final statuses are told to somebody
+	flushes bool     // final statuses are told to somebody
+	untold  []*drain // of this agent, before this one; see leftUntold
 	times   func(number uint64, began, ended time.Time)
 	// unacknowledged gives the final statuses that the next agent has to tell.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
-	unsaved atomic.Bool // a write is due that has what has become of a pod
+	unsaved atomic.Bool                 // a write is due that has what has become of a pod
+	settled atomic.Pointer[settledPods] // nil: the reports of the pods may change
 
 	mu       sync.Mutex                // guards all below
 	header   progress                  // how far the drain has come, without its report
@@ -219,7 +221,7 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 		p := r.header
 		r.mu.Unlock()
 		p.Report = report()
-		p.Unacknowledged = append(r.unacknowledged(r.roster.All()), r.leftRunning()...)
+		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.leftRunning(), r.leftUntold())
 		return p
 	})
 	r.wrote(0, write)
@@ -282,9 +284,29 @@ func (r *record) result(ended time.Time) func() Report {
 	}
 	return func() Report {
 		report := outline
-		report.Pods = podReports(before, r.roster.All(), r.flushes)
+		report.Pods = r.pods(before)
 		return report
 	}
+}
+
+// pods gives the reports of the pods as they are now. Those that will not change are made
+// once: of very many pods they are a large part of what the drain keeps in memory.
+func (r *record) pods(before []PodReport) []PodReport {
+	known := r.roster.All()
+	if kept := r.settled.Load(); kept != nil && kept.kills == len(known) {
+		return kept.pods
+	}
+	pods, settled := podReports(before, known, r.flushes)
+	if settled {
+		r.settled.Store(&settledPods{kills: len(known), pods: pods})
+	}
+	return pods
+}
+
+// settledPods are the reports of so many pods, all of which have ended.
+type settledPods struct {
+	kills int
+	pods  []PodReport
 }
 
 // resumedTable is the timetable of the former agent, on this one's clock.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,7 +54,13 @@ func readTimes(dir string) (times, error) {
 
 // writeTimes replaces the kubelet's file.
 func writeTimes(dir string, t times) error {
-	return writeState(filepath.Join(dir, timesFile), t)
+	return writeState(filepath.Join(dir, timesFile), func(w io.Writer) error {
+		text, err := json.Marshal(t)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	})
 }
 
 // progress is how far a shutdown has come, for an agent that is restarted within
@@ -139,7 +146,7 @@ func readProgress(dir string) (*progress, error) {
 // writeProgress replaces our file.
 func writeProgress(dir string, p progress) error {
 	p.Version = progressVersion
-	return writeState(filepath.Join(dir, progressFile), p)
+	return writeState(filepath.Join(dir, progressFile), p.encode)
 }
 
 // removeProgress removes our file, if there is one.
@@ -169,13 +176,9 @@ func readState(path string, state any, check func() error) (found bool, err erro
 	return true, nil
 }
 
-// writeState stores state under path.
-func writeState(path string, state any) error {
-	data, err := json.Marshal(state)
-	if err == nil {
-		err = atomicfile.Write(path, data)
-	}
-	if err != nil {
+// writeState stores what encode writes under path.
+func writeState(path string, encode func(io.Writer) error) error {
+	if err := atomicfile.WriteFrom(path, encode); err != nil {
 		return fmt.Errorf("failed to store the shutdown state: %w", err)
 	}
 	return nil

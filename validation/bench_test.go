@@ -28,77 +28,59 @@ func tenContainers() *v1.PodSpec {
 	return s
 }
 
-func BenchmarkValidatePodTermination(b *testing.B) {
-	valid, path, opts := tenContainers(), field.NewPath("spec"), validation.Options{}
-	b.Run("valid", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if errs := validation.ValidatePodTermination(valid, opts, path); errs != nil {
-				b.Fatal(errs)
+// compare measures the same by hand and through the package.
+func compare(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
+	b.Helper()
+	for _, way := range []struct {
+		name string
+		call func(b *testing.B)
+	}{{"plain", plain}, {"kubegrace", kubegrace}} {
+		b.Run(name+"way="+way.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				way.call(b)
 			}
-		}
-	})
-	b.Run("valid, paths built on the way", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			buildPaths(valid, path, func(*field.Path) {})
-		}
-	})
-	b.Run("invalid", func(b *testing.B) {
-		b.ReportAllocs()
-		none := tenContainers()
-		none.TerminationGracePeriodSeconds, none.OS = ptr.To(int64(1)), nil
-		for b.Loop() {
-			if errs := validation.ValidatePodTermination(none, opts, path); len(errs) != 14 {
-				b.Fatal(errs)
-			}
-		}
-	})
+		})
+	}
 }
 
-// buildPaths does nothing but make the paths that a validation would hand down
-// which makes them beforehand.
-func buildPaths(s *v1.PodSpec, path *field.Path, use func(*field.Path)) {
-	for i := range s.Containers {
-		container := path.Child("containers").Index(i)
-		hook := container.Child("lifecycle").Child("preStop")
-		switch handler := s.Containers[i].Lifecycle.PreStop; {
-		case handler.Exec != nil:
-			use(hook.Child("exec").Child("command"))
-		case handler.HTTPGet != nil:
-			use(hook.Child("httpGet").Child("port"))
-		default:
-			use(hook.Child("sleep"))
-		}
-		use(container.Child("lifecycle").Child("stopSignal"))
-		for _, name := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-			use(container.Child(name).Child("terminationGracePeriodSeconds"))
-		}
+// found ends a benchmark that has not found as many errors as there are.
+func found(b *testing.B, want int, errs field.ErrorList) {
+	if len(errs) != want {
+		b.Fatal(errs)
+	}
+}
+
+func BenchmarkValidatePodTermination(b *testing.B) {
+	path, opts := field.NewPath("spec"), validation.Options{}
+	invalid := tenContainers()
+	invalid.TerminationGracePeriodSeconds, invalid.OS = ptr.To(int64(1)), nil
+	for _, pod := range []struct {
+		name string
+		spec *v1.PodSpec
+		errs int
+	}{{"pod=valid/", tenContainers(), 0}, {"pod=invalid/", invalid, 14}} {
+		compare(b, pod.name,
+			func(b *testing.B) { found(b, pod.errs, plainValidate(pod.spec, path)) },
+			func(b *testing.B) { found(b, pod.errs, validation.ValidatePodTermination(pod.spec, opts, path)) })
 	}
 }
 
 func BenchmarkDropDisabledFields(b *testing.B) {
 	s, off := tenContainers(), gates{}.options()
-	b.Run("nothing is off", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			validation.DropDisabledFields(s, nil, validation.Options{})
-		}
-	})
-	b.Run("all is off and was used before", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			validation.DropDisabledFields(s, s, off)
-		}
-	})
+	compare(b, "features=on/",
+		func(*testing.B) { plainDrop(s, nil, true, true) },
+		func(*testing.B) { validation.DropDisabledFields(s, nil, validation.Options{}) })
+	compare(b, "features=off-but-used/",
+		func(*testing.B) { plainDrop(s, s, false, false) },
+		func(*testing.B) { validation.DropDisabledFields(s, s, off) })
 }
 
 func BenchmarkWarnPodTermination(b *testing.B) {
 	s, path := tenContainers(), field.NewPath("spec")
-	b.ReportAllocs()
-	for b.Loop() {
-		validation.WarnPodTermination(s, path)
-	}
+	compare(b, "",
+		func(*testing.B) { plainWarn(s, path) },
+		func(*testing.B) { validation.WarnPodTermination(s, path) })
 }
 
 func BenchmarkValidateNodeShutdown(b *testing.B) {
@@ -107,10 +89,12 @@ func BenchmarkValidateNodeShutdown(b *testing.B) {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
 			plan.PodPriorityGracePeriod{Priority: int32(i) * 1000, ShutdownGracePeriodSeconds: 10})
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := validation.ValidateNodeShutdown(cfg, validation.Options{}); err != nil {
+	valid := func(b *testing.B, err error) {
+		if err != nil {
 			b.Fatal(err)
 		}
 	}
+	compare(b, "",
+		func(b *testing.B) { valid(b, plainNodeShutdown(cfg)) },
+		func(b *testing.B) { valid(b, validation.ValidateNodeShutdown(cfg, validation.Options{})) })
 }

@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,7 +17,7 @@ func TestFillOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)
 	require.NoError(t, temp.Close())
-	require.ErrorIs(t, fill(temp, []byte("x")), os.ErrClosed)
+	require.ErrorIs(t, fill(temp, func(io.Writer) error { return nil }), os.ErrClosed)
 }
 
 func TestSyncDir(t *testing.T) {

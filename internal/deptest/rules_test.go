@@ -21,8 +21,6 @@ const (
 	client  = "k8s.io/client-go"
 	signals = module + "/lifecycle/stopsignal"
 	parts   = module + "/shutdown/internal"
-
-	pointers = "k8s.io/utils/ptr" // client-go brings it along
 )
 
 // allowed says, for every package of the library, what it may import directly
@@ -45,9 +43,9 @@ func allowed() map[string][]string {
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
-		"shutdown/logind":       {klog, dbus, systemd, "golang.org/x/sys/unix", module + "/shutdown", module + "/internal/atomicfile"},
+		"shutdown/logind":       {klog, dbus, systemd, module + "/shutdown", module + "/internal/atomicfile"},
 		"shutdown/unixsocket":   {klog, module + "/shutdown"},
-		"shutdown/apistatus":    {api, machine, klog, client, pointers, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/apistatus":    {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},

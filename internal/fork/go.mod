@@ -7,7 +7,7 @@ replace github.com/kubegrace/kubegrace => ../../
 require (
 	github.com/kubegrace/kubegrace v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.11.1
-	google.golang.org/grpc v1.72.1
+	google.golang.org/grpc v1.72.2
 	k8s.io/api v0.34.13
 	k8s.io/apimachinery v0.34.13
 	k8s.io/apiserver v0.34.13

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"math"
-	"strconv"
 	"testing"
 	"time"
 
@@ -163,29 +162,4 @@ func TestNewOfHugeSchedules(t *testing.T) {
 	p := plan.New(plan.Schedule{{0, 9223372037}}, list(pod("long", withGrace(60)), pod("nil")), plan.Options{})
 	require.Equal(t, int64(60), granted(p)["long"])
 	require.GreaterOrEqual(t, granted(p)["nil"], most-1)
-}
-
-// BenchmarkNew stands beside the kubelet's way, a list per group that grows.
-func BenchmarkNew(b *testing.B) {
-	s := plan.Schedule{{0, 60}, {1000, 30}, {100_000, 20}, {2_000_000_000, 10}}
-	pods := make([]*v1.Pod, 10_000)
-	for i := range pods {
-		pods[i] = pod(strconv.Itoa(i), withPriority(int32(i%4)*1000), withGrace(30))
-	}
-	b.Run("plan", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			plan.New(s, pods, plan.Options{Hooks: allHooks(), Limit: time.Minute})
-		}
-	})
-	b.Run("plain grouping", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			groups := make([][]*v1.Pod, len(s))
-			for _, p := range pods {
-				i := s.Index(*p.Spec.Priority)
-				groups[i] = append(groups[i], p)
-			}
-		}
-	})
 }

@@ -74,11 +74,3 @@ func TestPriority(t *testing.T) {
 		require.Equal(t, c.want, c.opts.Priority(c.pod), name)
 	}
 }
-
-func BenchmarkPriority(b *testing.B) {
-	p := pod("p", withClass("system-node-critical"))
-	var opts plan.Options
-	for b.Loop() {
-		opts.Priority(p)
-	}
-}

@@ -54,7 +54,7 @@ func withValues(text []byte, strict []error) []error {
 		}
 		at := path.toField()
 		if i, ok := complaints[at.String()]; ok {
-			said[i] = field.Invalid(at, value, why(strict[i]))
+			said[i] = field.Invalid(at, shown(value), why(strict[i]))
 			delete(complaints, at.String())
 		}
 	}
@@ -83,9 +83,9 @@ func locate[T any](text []byte, err error) error {
 		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(alone, new(T)); err != nil {
 			if len(path) == 0 {
-				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", value)
+				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", shown(value))
 			}
-			return field.Invalid(path.toField(), value, wanted(err))
+			return field.Invalid(path.toField(), shown(value), wanted(err))
 		}
 	}
 	return err

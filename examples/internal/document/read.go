@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -20,8 +21,8 @@ type Document struct {
 	JSON   []byte
 }
 
-// Read reads the documents of a YAML or JSON file, as [ReadFile] reads it. Empty ones are
-// left out.
+// Read reads the documents of a YAML or JSON file, as [ReadFile] reads it, each of at most
+// [MaxDocument] bytes. Empty ones are left out.
 func Read(file string) ([]Document, error) {
 	text, err := ReadFile(file)
 	if err != nil {
@@ -69,12 +70,27 @@ func splitYAML(text []byte) ([][]byte, error) {
 		if err != nil {
 			return parts, fmt.Errorf("failed to split into documents: %w", err)
 		}
-		part, err = yaml.YAMLToJSONStrict(part)
+		part, err = toJSON(part)
 		if err != nil {
-			return parts, fmt.Errorf("not valid YAML: %w", err)
+			return parts, err
 		}
 		parts = append(parts, part)
 	}
+}
+
+// toJSON makes JSON of one document of YAML.
+func toJSON(text []byte) ([]byte, error) {
+	if err := checkSize(len(text)); err != nil {
+		return nil, err
+	}
+	if err := checkAliases(text); err != nil {
+		return nil, err
+	}
+	text, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, fmt.Errorf("not valid YAML: %w", err)
+	}
+	return text, nil
 }
 
 // splitJSON gives each of the JSON values that follow each other in a text.
@@ -87,8 +103,14 @@ func splitJSON(text []byte) ([][]byte, error) {
 		if errors.Is(err, io.EOF) {
 			return parts, nil
 		}
+		if err != nil && strings.Contains(err.Error(), "exceeded max depth") { // encoding/json has no error of its own for it
+			err = errDeep
+		}
 		if err != nil {
 			return parts, fmt.Errorf("not valid JSON, line %d: %w", line(text, decoder, err), err)
+		}
+		if err := checkSize(len(part)); err != nil {
+			return parts, err
 		}
 		parts = append(parts, part)
 	}

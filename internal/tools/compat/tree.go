@@ -2,28 +2,22 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/kubegrace/kubegrace/internal/tools/gitfiles"
 )
 
 // copyRepository copies what is in a git repository, or would be added to it, into a
 // folder: tracked files as they are now, and others that are not ignored.
 func copyRepository(ctx context.Context, root, into string) error {
-	cmd := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	cmd.Dir = root
-	out, err := cmd.Output()
+	names, err := gitfiles.List(ctx, root)
 	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return fmt.Errorf("failed to list the files of %s: %w: %s", root, err, exit.Stderr)
-		}
-		return fmt.Errorf("failed to list the files of %s: %w", root, err)
+		return err
 	}
-	for name := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == 0 }) {
+	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("failed to copy %s: %w", root, context.Cause(ctx))
 		}
@@ -34,13 +28,9 @@ func copyRepository(ctx context.Context, root, into string) error {
 	return nil
 }
 
-// copyFile copies a file with its mode, or a symbolic link. One that is tracked and was
-// removed is left out.
+// copyFile copies a file with its mode, or a symbolic link.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

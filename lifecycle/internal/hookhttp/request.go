@@ -23,10 +23,14 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if err != nil {
 		return nil, err
 	}
-	address := hookURL(action, net.JoinHostPort(host, strconv.Itoa(port)))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+	hostPort := net.JoinHostPort(host, strconv.Itoa(port))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, hookURL(action, hostPort).String(), http.NoBody)
 	if err != nil {
 		return nil, err
+	}
+	// A scheme that nobody has validated can have a host of its own in it.
+	if req.URL.Host != hostPort {
+		return nil, fmt.Errorf("scheme and path lead to host %q instead of %q", req.URL.Host, hostPort)
 	}
 	req.Header = http.Header{}
 	for _, header := range action.HTTPHeaders {

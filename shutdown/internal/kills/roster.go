@@ -38,11 +38,14 @@ func NewRoster(event time.Time) *Roster { return &Roster{event: event} }
 const killsAtOnce = 256
 
 // Pick gives a kill for each pod of a list that bucket wants, and that was not picked
-// before. Nil pods are left out. wants gives the pod's priority and whether it is meant.
+// before. Nil pods are left out, and so is a pod that the list has had already, whatever
+// object it is there. wants gives the pod's priority and whether it is meant.
 func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priority int32, ok bool)) []*Kill {
 	picked := make([]bool, len(pods))
-	var kills []*Kill
-	var room []Kill // kills are made in lots, and not moved
+	before := len(r.kills) // which nobody else writes to
+	kills := slices.Grow(r.kills, max(len(pods)-before, 0))
+	chosen := make(map[types.UID]struct{}, len(pods)) // by this call
+	var room []Kill                                   // kills are made in lots, and not moved
 	for i, pod := range pods {
 		if pod == nil {
 			continue
@@ -54,6 +57,9 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 		}
 		var priority int32
 		if priority, picked[i] = wants(pod); picked[i] {
+			if chosen[Key(pod)] = struct{}{}; len(chosen) == len(kills)-before {
+				continue
+			}
 			if len(room) == 0 {
 				room = make([]Kill, min(len(pods)-i, killsAtOnce))
 			}
@@ -64,14 +70,10 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 		}
 	}
 	r.listed, r.picked = append(r.listed[:0], pods...), picked
-	return r.add(kills)
-}
-
-func (r *Roster) add(kills []*Kill) []*Kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kills = append(r.kills, kills...)
-	return kills
+	r.kills = kills
+	return slices.Clip(kills[before:])
 }
 
 // All are the kills so far. The list is not written to again.

@@ -53,6 +53,17 @@ func TestPickTakesEachPodOnce(t *testing.T) {
 	require.Equal(t, []string{"a", "c", "b"}, names(roster.All()))
 }
 
+// A list that has a pod twice, as one object or as two, has it killed once.
+func TestPickFromAListThatHasAPodTwice(t *testing.T) {
+	roster := kills.NewRoster(time.Now())
+	a, b := pod("a"), pod("b")
+	twice := []*v1.Pod{a, a, nil, b, a.DeepCopy(), b.DeepCopy()}
+	require.Equal(t, []string{"a", "b"}, names(roster.Pick(twice, 0, all)))
+	require.Empty(t, roster.Pick(twice, 0, all))
+	require.Empty(t, roster.Pick([]*v1.Pod{b, b, a}, 0, all))
+	require.Len(t, roster.All(), 2)
+}
+
 // A pod that comes back with the name of a former one is another pod.
 func TestPickAPodThatCameBack(t *testing.T) {
 	roster := kills.NewRoster(time.Now())

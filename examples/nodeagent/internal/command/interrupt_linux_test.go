@@ -12,10 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files that never end, or that nobody writes to.
+// bomb is a short document whose aliases stand for 200 MB.
+const bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n" +
+	"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e, *e]\n" +
+	"g: &g [*f, *f, *f, *f, *f, *f, *f, *f, *f, *f]\nh: [*g, *g, *g, *g, *g, *g, *g, *g, *g, *g]\n"
+
+// Files that never end, that nobody writes to, or that stand for more than they have.
 func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"good/pod.yaml": scripted("web", ""), "fifos/.keep": "", "zero/.keep": "", "large/.keep": ""})
+	dir := folder(t, map[string]string{"good/pod.yaml": scripted("web", ""), "fifos/.keep": "", "bombs/pod.yaml": bomb, "bomb.yaml": kubelet + bomb, "zero/.keep": "", "large/.keep": ""})
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifos/pod.yaml"), 0o600))
@@ -36,6 +41,8 @@ func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
 		"manifest from a pipe":     {[]string{"--manifests=" + dir + "/fifos"}, dir + "/fifos/pod.yaml: is not a regular file but a pipe (FIFO)"},
 		"manifest from a device":   {[]string{"--manifests=" + dir + "/zero"}, dir + "/zero/pod.yaml: is not a regular file but a device"},
 		"large manifest":           {[]string{"--manifests=" + dir + "/large"}, "10485760 (10 MiB) are the limit"},
+		"a bomb as a manifest":     {[]string{"--manifests=" + dir + "/bombs"}, dir + "/bombs/pod.yaml: is too large: with its aliases the document has more than 3145728 bytes (3 MiB)"},
+		"a bomb as the config":     {[]string{good, "--config=" + dir + "/bomb.yaml"}, "--config: " + dir + "/bomb.yaml: is too large: with its aliases the document has more than 3145728 bytes (3 MiB)"},
 		"a pipe for a folder":      {[]string{"--manifests=" + fifo}, fifo + ": is not a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,11 +54,11 @@ func onTerminal(t *testing.T, columns uint16, environment map[string]string, arg
 }
 
 // requireGolden compares a text with a file of testdata, which is written anew where
-// UPDATE_GOLDEN is set.
+// KUBEGRACE_GOLDEN is set.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)

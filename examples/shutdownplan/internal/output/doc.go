@@ -21,5 +21,5 @@
 // # Testing
 //
 // The tests of package command compare what is written with golden files;
-// UPDATE_GOLDEN=1 go test writes them anew.
+// KUBEGRACE_GOLDEN=1 go test writes them anew.
 package output

@@ -25,6 +25,8 @@
 // Text that is neither JSON nor YAML, and a field of the wrong type, are errors that
 // name the source, the place and, for YAML, the number of the item. A YAML list is
 // split before it is parsed: an alias of an item to an anchor in another is not known.
+// The list may have any length. Each object in it has 3 MiB at most, and its aliases stand
+// for no more than twice its bytes; of one that is too large the rest is not read.
 //
 // # Testing
 //

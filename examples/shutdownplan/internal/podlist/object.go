@@ -66,6 +66,7 @@ func (r reader) object(kind string) error {
 		return err
 	}
 	r.cluster.Objects++
+	r.next()
 	if o.list {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
 // What a value must be.
@@ -31,12 +33,15 @@ type values interface {
 	// null and yes tell whether the value is null, or true, and do not read it.
 	null() bool
 	yes() bool
+	// next is called when an object has been read: what follows belongs to the next one.
+	next()
 }
 
 // scanner walks over JSON without keeping it.
 type scanner struct {
-	json *jsontext.Decoder
-	room *[]byte // of the last text
+	json  *jsontext.Decoder
+	input *bounded
+	room  *[]byte // of the last text
 }
 
 var _ values = scanner{}
@@ -44,8 +49,13 @@ var _ values = scanner{}
 // newScanner reads names that are given twice and invalid UTF-8 as they are, as
 // kubectl does: neither matters here, and both cost time to find.
 func newScanner(r io.Reader) scanner {
-	return scanner{jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), new([]byte)}
+	input := &bounded{Reader: r}
+	s := scanner{jsontext.NewDecoder(input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), input, new([]byte)}
+	s.next()
+	return s
 }
+
+func (s scanner) next() { s.input.most = s.json.InputOffset() + document.MaxDocument + readAhead }
 
 func (s scanner) object(field func(name []byte) (read bool, err error)) error {
 	return s.each('{', func(int) error {

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
 // splitObjects gives the objects of a YAML stream, each as a document of its own:
@@ -14,24 +17,46 @@ import (
 //
 // A list is split by the indentation of its lines: in a block sequence only an item
 // begins with a dash there, and whatever is in an item is indented further. A list
-// in another form is given as one object.
+// in another form is given as one object. One that is too large is not kept.
 func splitObjects(r io.Reader, take func(text []byte) error) error {
 	s := splitter{take: take, indent: none}
 	lines := bufio.NewReaderSize(r, readSize)
 	for {
-		line, err := lines.ReadBytes('\n')
+		line, err := readLine(lines)
 		if len(line) > 0 {
 			if err := s.line(line); err != nil {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return s.document()
+		if len(s.text) > document.MaxDocument {
+			return errTooLarge
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return s.document()
+		case errors.Is(err, errTooLarge):
+			return err
+		case err != nil:
 			return fmt.Errorf("failed to read: %w", err)
 		}
 	}
+}
+
+// readLine gives the next line, with its end, until it is called again.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	long := slices.Clone(line)
+	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= document.MaxDocument {
+		line, err = r.ReadSlice('\n')
+		long = append(long, line...)
+	}
+	if len(long) > document.MaxDocument {
+		return nil, errTooLarge
+	}
+	return long, err
 }
 
 // The values of splitter.indent where no item is being read.

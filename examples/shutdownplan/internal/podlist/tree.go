@@ -17,6 +17,7 @@ type tree struct {
 	node  *yaml.Node // the value that comes next
 	path  []string   // from the root to it
 	depth int
+	left  int // how far the walk may still go, see walkable
 }
 
 var _ values = (*tree)(nil)
@@ -75,6 +76,9 @@ func (t *tree) array(item func(i int) error) error {
 
 // at does something with a value one step further down.
 func (t *tree) at(step string, node *yaml.Node, do func() error) error {
+	if err := t.spend(1); err != nil {
+		return err
+	}
 	above := t.node
 	t.node, t.path = node, append(t.path, step)
 	err := do()
@@ -89,7 +93,7 @@ func (t *tree) text() ([]byte, error) {
 	case node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str":
 		return nil, t.wanted(str)
 	default:
-		return []byte(node.Value), nil
+		return []byte(node.Value), t.spend(len(node.Value))
 	}
 }
 
@@ -111,6 +115,16 @@ func (t *tree) number(bits int) (n int64, ok bool, err error) {
 func (t *tree) null() bool { return t.value().ShortTag() == "!!null" }
 
 func (t *tree) yes() bool { return t.value().ShortTag() == "!!bool" && t.value().Value == "true" }
+
+func (t *tree) next() {}
+
+// spend counts a step of the walk.
+func (t *tree) spend(n int) error {
+	if t.left -= n; t.left < 0 {
+		return errAliases
+	}
+	return nil
+}
 
 // wanted says that the value that comes next is of the wrong type.
 func (t *tree) wanted(what string) error {

@@ -2,21 +2,33 @@ package podlist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 
 	yaml "go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
-// batchSize is how many objects are parsed at a time.
-const batchSize = 32
+const (
+	// batchSize is how many objects are parsed at a time, batchBytes from how many bytes
+	// on there are no more of them.
+	batchSize  = 32
+	batchBytes = 1 << 20
+	// mostBytes is how many bytes of text are parsed, or wait for it, at the same time.
+	// What is parsed may take a hundred times as much memory.
+	mostBytes = 2 * document.MaxDocument
+)
 
 // batch is a number of objects that follow each other.
 type batch struct {
 	first int // number of the first one, from 1
 	texts [][]byte
+	bytes int         // of all texts
 	nodes []yaml.Node // what is in the texts; zero: nothing
 	done  chan error  // nil: they are there
 }
@@ -27,10 +39,11 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	work, ordered := make(chan *batch, workers), make(chan *batch, 2*workers)
+	room := semaphore.NewWeighted(mostBytes)
 	group.Go(func() error {
 		defer close(work)
 		defer close(ordered)
-		return splitBatches(ctx, r, work, ordered)
+		return splitBatches(ctx, r, room, work, ordered)
 	})
 	for range workers {
 		group.Go(func() error {
@@ -45,6 +58,7 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 			if err := c.take(b, static); err != nil {
 				return err
 			}
+			room.Release(int64(b.bytes))
 		}
 		return nil
 	})
@@ -52,9 +66,12 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 }
 
 // splitBatches sends the objects of a stream to be parsed and to be taken in.
-func splitBatches(ctx context.Context, r io.Reader, to ...chan<- *batch) error {
+func splitBatches(ctx context.Context, r io.Reader, room *semaphore.Weighted, to ...chan<- *batch) error {
 	next := &batch{first: 1}
 	send := func() error {
+		if err := room.Acquire(ctx, int64(next.bytes)); err != nil {
+			return err
+		}
 		next.done = make(chan error, 1)
 		for _, channel := range to {
 			select {
@@ -68,11 +85,15 @@ func splitBatches(ctx context.Context, r io.Reader, to ...chan<- *batch) error {
 	}
 	err := splitObjects(r, func(text []byte) error {
 		next.texts = append(next.texts, text)
-		if len(next.texts) < batchSize {
+		next.bytes += len(text)
+		if len(next.texts) < batchSize && next.bytes < batchBytes {
 			return nil
 		}
 		return send()
 	})
+	if errors.Is(err, errTooLarge) {
+		err = fmt.Errorf("object %d: %w", next.first+len(next.texts), err)
+	}
 	if err != nil || len(next.texts) == 0 {
 		return err
 	}
@@ -96,11 +117,11 @@ func (c *Cluster) take(b *batch, static bool) error {
 		return err
 	}
 	for i := range b.nodes {
-		document := &b.nodes[i]
-		if document.Kind == 0 || len(document.Content) == 1 && document.Content[0].ShortTag() == "!!null" {
+		root := &b.nodes[i]
+		if root.Kind == 0 || len(root.Content) == 1 && root.Content[0].ShortTag() == "!!null" {
 			continue
 		}
-		object := reader{&tree{node: document.Content[0]}, c, static}
+		object := reader{&tree{node: root.Content[0], left: walkable(len(b.texts[i]))}, c, static}
 		if err := object.object(""); err != nil {
 			return fmt.Errorf("object %d: %w", b.first+i, err)
 		}

@@ -37,16 +37,25 @@ func serve(t testing.TB, address, name string, answer func(o *object, call *dbus
 }
 
 func (o *object) loop() {
-	for call := range o.calls { // closed with the connection
-		if call.Type == dbus.TypeMethodCall {
-			o.wg.Go(func() { o.answer(call) })
+	for {
+		select {
+		case call, open := <-o.calls:
+			if !open { // the bus is gone
+				return
+			}
+			if call.Type == dbus.TypeMethodCall {
+				o.wg.Go(func() { o.answer(call) })
+			}
+		case <-o.conn.Context().Done():
+			return
 		}
 	}
 }
 
 // close gives the name up.
 func (o *object) close() {
-	_ = o.conn.Close() // it may be closed, or its bus gone
+	o.conn.Eavesdrop(nil) // else godbus closes the channel, and panics if a message comes in meanwhile
+	_ = o.conn.Close()    // it may be closed, or its bus gone
 	o.wg.Wait()
 }
 

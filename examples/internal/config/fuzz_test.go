@@ -1,0 +1,37 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/config"
+)
+
+// Whatever is in a configuration: it gives a schedule with and without priorities, whether
+// it is a valid one or not, or the error names the file.
+func FuzzLoad(f *testing.F) {
+	for _, text := range []string{
+		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",
+		header + "shutdownGracePeriodByPodPriority:\n- {priority: 0, shutdownGracePeriodSeconds: 9223372036854775807}\n- {priority: -2147483648}\n",
+		header + "featureGates: {GracefulNodeShutdown: false}\nshutdownGracePeriod: soon\n", "kind: Pod\n", "- a", header + "---\n" + header, "null", "5",
+	} {
+		f.Add([]byte(text))
+	}
+	file := filepath.Join(f.TempDir(), "kubelet.yaml") // a process has inputs one after the other
+	f.Fuzz(func(t *testing.T, text []byte) {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		c, err := config.Load(file)
+		if err != nil {
+			require.ErrorContains(t, err, file)
+			require.Zero(t, c)
+			return
+		}
+		for _, byPriority := range []bool{false, true} {
+			c.Shutdown.Schedule(byPriority)
+		}
+		require.NotEmpty(t, config.Describe(c.Shutdown))
+	})
+}

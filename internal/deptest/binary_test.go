@@ -1,0 +1,35 @@
+package deptest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// largestBinary is the most bytes that the agent of testdata/agent may have, as it is
+// released: without symbols and debug information, which are 6.5 MB more. It has 15.4 MB with
+// Go 1.26. A program that reads a Pod as JSON, has an HTTP client, a Prometheus registry and a
+// feature gate, and nothing of kubegrace, has 14.0 MB: the protobuf library of Prometheus keeps the
+// linker from dropping the protobuf methods of the types of Kubernetes.
+const largestBinary = 16 << 20
+
+// TestBinaryOfAnAgent builds an agent of lifecycle, shutdown, logind and metrics, always for
+// the same platform, with the Kubernetes of the README.
+func TestBinaryOfAnAgent(t *testing.T) {
+	if _, minor := documented(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
+		t.Skip("the ceiling is for Kubernetes " + minor)
+	}
+	binary := filepath.Join(t.TempDir(), "agent")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./testdata/agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	info, err := os.Stat(binary)
+	require.NoError(t, err)
+	t.Logf("%d bytes", info.Size())
+	require.LessOrEqual(t, info.Size(), int64(largestBinary))
+}

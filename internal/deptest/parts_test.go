@@ -1,0 +1,53 @@
+package deptest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/deptest"
+)
+
+// TestPartsOfADrainDoNotKnowIt keeps the parts of package shutdown (the keeper of the lock,
+// the kills, the statuses, the record and all others) below what calls them: the manager, its
+// event loop, and the drain. Go itself refuses cycles between packages; this is about one.
+func TestPartsOfADrainDoNotKnowIt(t *testing.T) {
+	mayUse := map[string][]string{
+		"Manager": {"NewManager", "drain", "loop", "newManager"},
+		"drain":   {"Manager", "loop"},
+		"loop": {
+			"Manager", "drain",
+			"inbox", "message", // a message is a function that the loop calls with itself
+			"keeper", // posts messages
+		},
+	}
+	references, err := deptest.References("../../shutdown")
+	require.NoError(t, err)
+	for above, users := range mayUse {
+		require.Contains(t, references, above, "package shutdown")
+		var found []string
+		for from, to := range references {
+			if slices.Contains(to, above) {
+				found = append(found, from)
+			}
+		}
+		require.ElementsMatch(t, users, found, "what uses %s in package shutdown", above)
+	}
+}
+
+// TestNoRuleIsIdle finds permissions to import what is not imported any more.
+func TestNoRuleIsIdle(t *testing.T) {
+	graphs := []deptest.Graph{load(t, "linux"), load(t, "darwin"), load(t, "windows")}
+	for path, may := range allowed() {
+		for _, root := range may {
+			used := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
+				return slices.ContainsFunc(graph[module+"/"+path].Imports, func(to string) bool {
+					return to == root || strings.HasPrefix(to, root+"/")
+				})
+			})
+			require.True(t, used, "%s imports nothing of %s, which it may", path, root)
+		}
+	}
+}

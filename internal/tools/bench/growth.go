@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// What a drain costs has to grow as the pods do: five times as many may take six times
+// as long.
+const (
+	fewPods  = "/pods=10000"
+	manyPods = "/pods=50000"
+	mostGrow = 6.0
+)
+
+// printGrowth prints what five times as many pods cost, and gives the rows of kubegrace
+// that cost too much.
+func printGrowth(w io.Writer, r *results) (tooMuch []string) {
+	rows := 0
+	for _, row := range r.names {
+		if !strings.Contains(row, manyPods) {
+			continue
+		}
+		ours, measured := growth(r, row, ourWay)
+		if !measured {
+			continue
+		}
+		name := strings.Replace(row, manyPods, "", 1)
+		text := fmt.Sprintf("50,000 pods take %.1f times as long as 10,000 in %s; at most %g are allowed", ours, name, mostGrow)
+		if plain, measured := growth(r, row, plainWay); measured {
+			text += fmt.Sprintf(" (plain: %.1f)", plain)
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, text+".")
+		if ours > mostGrow {
+			tooMuch = append(tooMuch, name)
+		}
+	}
+	return tooMuch
+}
+
+// growth is how many times as long the larger row takes, by the medians: on a busy machine
+// the shorter work finds a quiet moment, and the longer one none, so that the fastest rounds
+// would not do. false: either was not measured.
+func growth(r *results, larger, way string) (float64, bool) {
+	many, unit := r.sample(larger, way, timeUnit)
+	few, fewUnit := r.sample(strings.Replace(larger, manyPods, fewPods, 1), way, timeUnit)
+	if len(many) == 0 || len(few) == 0 || unit != fewUnit {
+		return 0, false
+	}
+	return median(many) / median(few), true
+}

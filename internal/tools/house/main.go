@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	err := house(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(1)
+	}
+}
+
+// check is one of the checks. It gives what is wrong, each problem with the file that it is
+// in; an error says that the check could not be made.
+type check func(repository) (problems []string, err error)
+
+// house is the program: it prints the problems of all checks to stdout.
+func house(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("house", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", ".", "the repository")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	repo, err := open(ctx, *root)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for _, check := range []check{checkNames, checkPages, checkOptions, checkWorkflows, checkDependabot, checkIssueForms} {
+		problems, err := check(repo)
+		if err != nil {
+			return err
+		}
+		for _, problem := range problems {
+			fmt.Fprintln(stdout, problem)
+		}
+		found += len(problems)
+	}
+	if found > 0 {
+		return fmt.Errorf("%d problems", found)
+	}
+	return nil
+}

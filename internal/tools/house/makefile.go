@@ -1,0 +1,47 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// makefile is what others may call of the Makefile.
+type makefile struct {
+	targets   map[string]bool
+	variables map[string]bool // those that it reads, which a call may set
+}
+
+func parseMakefile(content []byte) makefile {
+	found := makefile{targets: map[string]bool{}, variables: map[string]bool{}}
+	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)`).FindAllSubmatch(content, -1) {
+		found.targets[string(match[1])] = true
+	}
+	for _, match := range regexp.MustCompile(`\$[({]([A-Z_]+)[)}]`).FindAllSubmatch(content, -1) {
+		found.variables[string(match[1])] = true
+	}
+	return found
+}
+
+// unknown gives the targets and the variables of a shell script's calls of make that the
+// Makefile does not have. .ci/run takes the same arguments.
+func (m makefile) unknown(script string) []string {
+	var missing []string
+	for line := range strings.Lines(regexp.MustCompile(`\$\{\{.*?\}\}`).ReplaceAllString(script, "expression")) {
+		called := false
+		for word := range strings.FieldsSeq(line) {
+			variable, _, sets := strings.Cut(word, "=")
+			switch {
+			case word == "make", strings.HasSuffix(word, ".ci/run"):
+				called = true
+			case strings.ContainsAny(word, ";|&"), word == "#":
+				called = false
+			case !called, strings.HasPrefix(word, "-"):
+			case sets && !m.variables[variable]:
+				missing = append(missing, "variable "+variable)
+			case !sets && !m.targets[word]:
+				missing = append(missing, "target "+word)
+			}
+		}
+	}
+	return missing
+}

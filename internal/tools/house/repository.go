@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubegrace/kubegrace/internal/tools/gitfiles"
+)
+
+// repository is a folder with the source of kubegrace.
+type repository struct {
+	root  string
+	files []string // relative to root, with slashes, sorted; none that git ignores
+}
+
+// open lists the files of a repository.
+func open(ctx context.Context, root string) (repository, error) {
+	files, err := gitfiles.List(ctx, root)
+	return repository{root: root, files: files}, err
+}
+
+// match gives the files that are below a folder ("" is the top one), however deep, and whose
+// base name matches the pattern of path.Match.
+func (r repository) match(folder, pattern string) []string {
+	return slices.DeleteFunc(slices.Clone(r.files), func(name string) bool {
+		matched, _ := path.Match(pattern, path.Base(name)) // the patterns are constants of this program
+		return !matched || folder != "" && !strings.HasPrefix(name, folder+"/")
+	})
+}
+
+// read gives the content of a file.
+func (r repository) read(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(r.root, filepath.FromSlash(name)))
+}
+
+// exists tells whether there is a file or a folder of that name. "." is the repository.
+func (r repository) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(r.root, filepath.FromSlash(name)))
+	return err == nil
+}

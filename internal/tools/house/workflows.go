@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/rhysd/actionlint"
+)
+
+// workflows is the folder in which GitHub looks for workflows.
+const workflows = ".github/workflows"
+
+func checkWorkflows(repo repository) ([]string, error) {
+	content, err := repo.read("Makefile")
+	if err != nil {
+		return nil, err
+	}
+	targets := parseMakefile(content)
+	options := actionlint.LinterOptions{WorkingDir: repo.root}
+	if config := ".github/actionlint.yaml"; repo.exists(config) {
+		options.ConfigFile = filepath.Join(repo.root, filepath.FromSlash(config))
+	}
+	linter, err := actionlint.NewLinter(io.Discard, &options)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, name := range append(repo.match(workflows, "*.yml"), repo.match(workflows, "*.yaml")...) {
+		content, err := repo.read(name)
+		if err != nil {
+			return nil, err
+		}
+		found, err := linter.Lint(name, content, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, problem := range found {
+			problems = append(problems, problem.Error())
+		}
+		if len(found) > 0 {
+			continue // of a workflow that is not understood nothing more can be said
+		}
+		workflow, _ := actionlint.Parse(content)
+		problems = append(problems, checkWorkflow(name, workflow, targets)...)
+	}
+	return problems, nil
+}
+
+// checkWorkflow checks a valid workflow by the rules of this repository.
+func checkWorkflow(name string, workflow *actionlint.Workflow, targets makefile) []string {
+	var problems []string
+	if !readsOnly(workflow.Permissions) {
+		problems = append(problems, name+": must say permissions: contents: read, and no more")
+	}
+	if workflow.Concurrency == nil {
+		problems = append(problems, name+": must say concurrency, so that a newer run ends or awaits an older one")
+	}
+	for id, job := range workflow.Jobs {
+		if job.Permissions != nil && !readsOnly(job.Permissions) {
+			problems = append(problems, fmt.Sprintf("%s: job %s: must ask for no more than contents: read", name, id))
+		}
+		if job.TimeoutMinutes == nil {
+			problems = append(problems, fmt.Sprintf("%s: job %s: must say timeout-minutes", name, id))
+		}
+		for _, step := range job.Steps {
+			switch exec := step.Exec.(type) {
+			case *actionlint.ExecAction:
+				if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(exec.Uses.Value) {
+					problems = append(problems, fmt.Sprintf("%s:%d: %s must be pinned by the hash of a commit", name, exec.Uses.Pos.Line, exec.Uses.Value))
+				}
+			case *actionlint.ExecRun:
+				for _, missing := range targets.unknown(exec.Run.Value) {
+					problems = append(problems, fmt.Sprintf("%s:%d: the Makefile has no %s", name, exec.Run.Pos.Line, missing))
+				}
+			}
+		}
+	}
+	slices.Sort(problems) // the jobs come in no order
+	return problems
+}
+
+// readsOnly tells whether permissions allow to read the source, and nothing more.
+func readsOnly(permissions *actionlint.Permissions) bool {
+	if permissions == nil || permissions.All != nil || len(permissions.Scopes) > 1 {
+		return false
+	}
+	contents, allowed := permissions.Scopes["contents"]
+	return len(permissions.Scopes) == 0 || allowed && contents.Value.Value == "read"
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := patches(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "patches:", err)
+		os.Exit(1)
+	}
+}
+
+// patches is the program: it examines the modules that the arguments name.
+func patches(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("patches", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", ".", "the repository")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return errors.New("no modules are named")
+	}
+	modules := make([]module, 0, flags.NArg())
+	for _, name := range flags.Args() {
+		m, err := readModule(*root, name)
+		if err != nil {
+			return err
+		}
+		modules = append(modules, m)
+	}
+	proxy, err := askProxy(ctx, modules[0].folder, modules)
+	if err != nil {
+		return err
+	}
+	if len(proxy.versions) == 0 && len(proxy.failed) > 0 {
+		fmt.Fprintf(stdout, "\n*** patches SKIPPED: nothing was compared. ***\nThe module proxy cannot be reached: %s\n\n", proxy.anyFailure())
+		return nil
+	}
+	behind, compared := 0, 0
+	for _, m := range modules {
+		for _, required := range m.requires {
+			f, err := proxy.compare(ctx, m, required)
+			if err != nil {
+				return err
+			}
+			for _, line := range f.lines {
+				fmt.Fprintln(stdout, line)
+			}
+			compared++
+			if f.behind {
+				behind++
+			}
+		}
+	}
+	if behind > 0 {
+		return fmt.Errorf("%d of %d direct dependencies are behind", behind, compared)
+	}
+	fmt.Fprintf(stdout, "patches: %d direct dependencies of %d modules were compared, none is behind\n", compared, len(modules))
+	return nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// reachTimeout bounds the question whether the database is there.
+const reachTimeout = 30 * time.Second
+
+// unreachableError is of a database that no answer comes from, or no database.
+type unreachableError struct {
+	db  string
+	err error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("The vulnerability database %s cannot be reached: %v.", e.db, e.err)
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// reach tells whether a database is there: nil, an [*unreachableError], or what is wrong
+// with its URL.
+func reach(ctx context.Context, db string) error {
+	u, err := url.Parse(db)
+	if err != nil {
+		return fmt.Errorf("--db: %w", err)
+	}
+	switch u.Scheme {
+	case "file":
+		info, err := os.Stat(u.Path)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", u.Path)
+		}
+		if err != nil {
+			return fmt.Errorf("--db %s: %w", db, err)
+		}
+		return nil
+	case "http", "https":
+		if err := ask(ctx, strings.TrimRight(db, "/")+"/index/modules.json.gz"); err != nil {
+			return &unreachableError{db, err}
+		}
+		return nil
+	}
+	return fmt.Errorf("--db: %q is no URL of https, http or file", db)
+}
+
+// ask is nil if a file can be had.
+func ask(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close() // an answer to HEAD has none
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is answered with %s", address, response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+const spoken = "s3cret"
+
+// talkative answers every request with a status and a body, and, over HTTPS, with an error
+// first that has the body in it.
+type talkative struct{ body string }
+
+func (d talkative) Do(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "https" {
+		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: errors.New("server gave HTTP response to HTTPS client: " + d.body)}
+	}
+	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
+}
+
+// More people may read events, and the log of an agent, than the output of a hook is meant
+// for. Standard output and standard error come as one, as in the kubelet.
+func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
+	outputs := map[string]string{
+		"a line": spoken + "\n", "long": strings.Repeat(spoken+" ", 100_000), "binary": "\x00\xff\x1b[2J" + spoken + "\x80",
+		"a template": "%s %v {{.}} " + spoken, "lines": strings.Repeat("\n", 1000) + spoken + "\r\nE0101 " + spoken,
+	}
+	https := &v1.HTTPGetAction{
+		Path: "/bye?key=" + spoken, Port: intstr.FromInt32(80), Host: "pod.example", Scheme: v1.URISchemeHTTPS,
+		HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: spoken}},
+	}
+	plain := https.DeepCopy()
+	plain.Scheme = v1.URISchemeHTTP
+	for name, output := range outputs {
+		for kind, handler := range map[string]*v1.LifecycleHandler{
+			"exec": {Exec: &v1.ExecAction{Command: []string{"curl", spoken}}}, "http": {HTTPGet: plain}, "https": {HTTPGet: https},
+		} {
+			t.Run(kind+" says "+name, func(t *testing.T) {
+				var log bytes.Buffer
+				said := func(ctx context.Context, b *bed, stop func(context.Context)) {
+					stop(klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
+					require.NotEmpty(b, b.events.All())
+					for _, event := range b.events.All() {
+						require.NotContains(b, event.Type+event.Reason+event.Message, spoken)
+					}
+				}
+				script := lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+					return []byte(output), fmt.Errorf("command 'curl %s' exited with 1: %s", spoken, output) // as the kubelet's
+				}}
+				runner := func(o *lifecycle.TerminatorOptions) {
+					o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: talkative{output}, FailOnHTTPStatus: true, Events: o.Events,
+					})
+				}
+				inBubble(t, 30, func(b *bed) {
+					b.main("app", handler, script)
+					said(b.Context(), b, func(ctx context.Context) {
+						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+						require.NoError(b, err)
+						require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
+					})
+				}, runner)
+				inBubble(t, 30, func(b *bed) {
+					b.post(handler, script)
+					said(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, named("app"))) })
+				}, runner)
+				require.NotContains(t, log.String(), spoken)
+			})
+		}
+	}
+}

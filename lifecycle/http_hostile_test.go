@@ -1,0 +1,230 @@
+package lifecycle_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
+)
+
+// secretHeaders are those of a hook that are meant for one server.
+func secretHeaders() []v1.HTTPHeader {
+	return []v1.HTTPHeader{
+		{Name: "Authorization", Value: "Bearer s3cret"},
+		{Name: "Cookie", Value: "session=s3cret"},
+		{Name: "Proxy-Authorization", Value: "s3cret"},
+		{Name: "X-Api-Key", Value: "s3cret"},
+		{Name: "Referer", Value: "http://s3cret/"},
+	}
+}
+
+// portOf is the port of a test server.
+func portOf(t *testing.T, server *httptest.Server) intstr.IntOrString {
+	t.Helper()
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	port, err := strconv.Atoi(u.Port())
+	require.NoError(t, err)
+	return intstr.FromInt(port)
+}
+
+// sentTo is the text of a request, as far as a server can see it.
+func sentTo(r *http.Request) string {
+	var text strings.Builder
+	_ = r.Header.Write(&text) // a strings.Builder takes all
+	return text.String() + r.Host + r.RequestURI
+}
+
+// Behind another port of a host is another pod.
+func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
+	var seen, back []string
+	var first *httptest.Server
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, sentTo(r))
+		if r.URL.Path == "/back" {
+			http.Redirect(w, r, first.URL+"/admin", http.StatusFound)
+		}
+	}))
+	defer other.Close()
+	first = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/other", "/back":
+			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+		case "/within":
+			http.Redirect(w, r, "/admin", http.StatusFound)
+		default:
+			back = append(back, sentTo(r))
+		}
+	}))
+	defer first.Close()
+	for _, path := range []string{"/other", "/back", "/within"} {
+		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{
+			Host: "127.0.0.1", Port: portOf(t, first), Path: path + "?key=s3cret", HTTPHeaders: secretHeaders(),
+		}))
+		require.NoError(t, err)
+	}
+	require.Len(t, seen, 2, "the redirect is followed, as in the kubelet")
+	for _, request := range seen {
+		require.NotContains(t, request, "s3cret")
+		require.Contains(t, request, "kube-lifecycle/")
+	}
+	require.Len(t, back, 2)
+	require.NotContains(t, back[0], "s3cret", "what the other server has asked for")
+	require.Contains(t, back[1], "Bearer s3cret", "within a server nothing is taken away")
+}
+
+// A redirect to another scheme is one to another port, be the name of the host the same.
+func TestRedirectsTakeNoHeadersToAnotherScheme(t *testing.T) {
+	var seen []string
+	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, sentTo(r)) }))
+	defer encrypted.Close()
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, encrypted.URL+"/bye", http.StatusFound)
+	}))
+	defer plain.Close()
+	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{
+		Host: "127.0.0.1", Port: portOf(t, plain), HTTPHeaders: secretHeaders(),
+	}))
+	require.NoError(t, err)
+	require.Len(t, seen, 1)
+	require.NotContains(t, seen[0], "s3cret")
+}
+
+func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for _, location := range []string{elsewhere, strings.TrimPrefix(elsewhere, "http:"), "http://127.0.0.1@" + strings.TrimPrefix(elsewhere, "http://")} {
+		first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" {
+				w.Header().Set("Location", location)
+				w.WriteHeader(http.StatusFound)
+			}
+		}))
+		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, first), Path: "/", HTTPHeaders: secretHeaders()}))
+		require.NoError(t, err)
+		first.Close()
+	}
+	require.Zero(t, asked.Load())
+}
+
+// Neither a hook nor a server that redirects it makes the agent read a file.
+func TestHTTPHooksReadNoFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
+	for _, location := range []string{"file://" + file, "file://127.0.0.1" + file, "FILE://127.0.0.1" + file, "file:" + file, "unix://127.0.0.1" + file, "data:text/plain,s3cret"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" {
+				w.Header().Set("Location", location)
+				w.WriteHeader(http.StatusFound)
+			}
+		}))
+		doer := &readingDoer{HTTPDoer: hookhttp.NewClient(nil)}
+		message, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, server), Path: "/"}))
+		if err != nil {
+			require.ErrorContains(t, err, "unsupported protocol scheme")
+		}
+		require.NotContains(t, message+doer.read, "s3cret")
+		server.Close()
+	}
+	for _, scheme := range []v1.URIScheme{"file", "FILE", "unix", "gopher"} {
+		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: intstr.FromInt32(80), Path: file, Scheme: scheme}))
+		require.ErrorContains(t, err, "unsupported protocol scheme", scheme)
+	}
+}
+
+// readingDoer keeps what answers say.
+type readingDoer struct {
+	lifecycle.HTTPDoer
+	read string
+}
+
+func (d *readingDoer) Do(req *http.Request) (*http.Response, error) {
+	resp, err := d.HTTPDoer.Do(req)
+	if err == nil {
+		text, readErr := io.ReadAll(resp.Body)
+		d.read += string(text)
+		return resp, readErr
+	}
+	return resp, err
+}
+
+// The host of a hook is what its fields host and port say, whatever else says otherwise.
+func TestHTTPHookStaysWithItsHost(t *testing.T) {
+	port := intstr.FromInt32(80)
+	for name, action := range map[string]v1.HTTPGetAction{
+		"path with a host":     {Port: port, Path: "//evil.example/bye"},
+		"path with three":      {Port: port, Path: "///evil.example/bye"},
+		"path that is a URL":   {Port: port, Path: "https://evil.example/bye"},
+		"path with a user":     {Port: port, Path: "//evil.example:81@other.example/bye"},
+		"path begins with @":   {Port: port, Path: "@evil.example/"},
+		"path with lines":      {Port: port, Path: "/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"},
+		"opaque path":          {Port: port, Path: "http:evil.example/bye"},
+		"scheme with a host":   {Port: port, Path: "/bye", Scheme: "http://evil.example/?"},
+		"scheme and fragment":  {Port: port, Path: "/bye", Scheme: "http://evil.example#"},
+		"host with a user":     {Port: port, Path: "/bye", Host: "127.0.0.1@evil.example"},
+		"host with a path":     {Port: port, Path: "/bye", Host: "evil.example/"},
+		"host with a fragment": {Port: port, Path: "/bye", Host: "evil.example#"},
+		"host with lines":      {Port: port, Path: "/bye", Host: "127.0.0.1\r\nX: y"},
+		"port in the host":     {Port: port, Path: "/bye", Host: "evil.example:81"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doer := &recordingDoer{}
+			_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(action))
+			if err != nil {
+				require.Empty(t, doer.requests)
+				return
+			}
+			require.Equal(t, "127.0.0.1:80", doer.requests[0].URL.Host)
+		})
+	}
+}
+
+// The header Host names a virtual host and leads nowhere else; what a line end in it, or in
+// another header, would begin is never sent.
+func TestHeadersOfAHookAreSentAsTheyAreOrNotAtAll(t *testing.T) {
+	var requests []*http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))
+	defer server.Close()
+	run := func(header v1.HTTPHeader) error {
+		requests = nil
+		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, server), Path: "/", HTTPHeaders: []v1.HTTPHeader{header}}))
+		return err
+	}
+	require.NoError(t, run(v1.HTTPHeader{Name: "Host", Value: "evil.example"}))
+	require.Len(t, requests, 1)
+	require.Equal(t, "evil.example", requests[0].Host)
+	for _, header := range []v1.HTTPHeader{
+		{Name: "X-A", Value: "1\r\nX-B: s3cret"},
+		{Name: "X-A", Value: "1\nX-B: s3cret"},
+		{Name: "X-A: 1\r\nX-B", Value: "2"},
+		{Name: "X-A", Value: "1\x00s3cret"},
+		{Name: "Host", Value: "a\r\nX-B: s3cret"},
+		{Name: "", Value: "s3cret"},
+		{Name: "X A", Value: "s3cret"},
+	} {
+		err := run(header)
+		require.Error(t, err, "%q", header)
+		require.NotContains(t, err.Error(), "s3cret")
+		require.Empty(t, requests)
+	}
+	for _, header := range []v1.HTTPHeader{{Name: "Content-Length", Value: "100"}, {Name: "Transfer-Encoding", Value: "chunked"}} {
+		require.NoError(t, run(header))
+		require.Len(t, requests, 1)
+		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its hook says")
+	}
+}

@@ -1,0 +1,52 @@
+package shutdown_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The wall clock is stepped by an hour while no agent runs: the next one goes on with the
+// windows that there are, by the clock of the boot. Only what people read is dated by the
+// other one.
+func TestWallClockIsSteppedBetweenTwoAgents(t *testing.T) {
+	date := regexp.MustCompile(`"20[0-9-]+T[^"]+"`)
+	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			stale(t, func(t *testing.T, n *node, boot *boot) {
+				began := time.Now().Add(-22 * time.Second)
+				for _, name := range []string{timesFile, progressFile} {
+					path := filepath.Join(n.opts.StateDir, name)
+					data, err := os.ReadFile(path)
+					require.NoError(t, err)
+					dates := 0
+					data = date.ReplaceAllFunc(data, func(text []byte) []byte {
+						dates++
+						at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
+						require.NoError(t, err)
+						return []byte(at.Add(step).Format(`"` + time.RFC3339Nano + `"`))
+					})
+					require.NotZero(t, dates)
+					require.NoError(t, os.WriteFile(path, data, 0o600))
+				}
+				n.set(n.pods[1])
+				n.pass(3 * time.Second)
+				n.runOn(boot)
+				require.False(t, n.m.Admit(nil).Admit)
+				require.Equal(t, map[string]int64{"etcd": 8}, n.granted(), "until the end that its bucket had")
+				n.pass(time.Minute)
+				kill, _ := n.killer.Kill("etcd")
+				require.Equal(t, 33*time.Second, kill.Ended.Sub(began))
+				report := n.report()
+				require.True(t, began.Add(step).Equal(report.Started), "as it was dated then")
+				require.NotZero(t, report.Ended)
+				require.Len(t, report.Pods, 2)
+			})
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package shutdown
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// stepped is what [time.Now] would have given had the wall clock been stepped before: its
+// wall clock is another, its monotonic one the same. A test cannot step the clock of the host, and
+// in a bubble there is no monotonic clock.
+func stepped(t time.Time, by time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the seconds of a time that has both clocks
+	return t
+}
+
+// steps are those of a wall clock.
+func steps() []time.Duration { return []time.Duration{-time.Hour, time.Hour} }
+
+func TestSteppedClocks(t *testing.T) {
+	now := time.Now()
+	for _, step := range steps() {
+		require.Zero(t, stepped(now, step).Sub(now), "by the monotonic clock")
+		require.Equal(t, step, stepped(now, step).Round(0).Sub(now.Round(0)), "by the wall clock")
+	}
+}
+
+// The windows of a drain, and the grace of its pods, are by the monotonic clock.
+func TestWallClockIsSteppedDuringADrain(t *testing.T) {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
+	received := time.Now()
+	table := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: received, HostEnd: received.Add(25 * time.Second)})
+	pod := &v1.Pod{}
+	for _, after := range []time.Duration{0, 3 * time.Second, 17 * time.Second, 40 * time.Second} {
+		now := received.Add(after)
+		for i := range schedule {
+			want := table.Window(i, now, 0)
+			for _, step := range steps() {
+				got := table.Window(i, stepped(now, step), 0)
+				require.Zero(t, got.End.Sub(want.End))
+				require.Equal(t, want.Seconds(pod, now), got.Seconds(pod, stepped(now, step)))
+				require.Equal(t, want.Grace(now), got.Grace(stepped(now, step)))
+				require.Zero(t, got.Killed(stepped(now, step)).Sub(want.Killed(now)))
+			}
+		}
+	}
+}
+
+// An agent that has read the boot's clock keeps to it, whether the wall clock was stepped since
+// then, or between the agent before it and this one: what is on record ends when it did, is not
+// taken for one of the future, and is over when its time is.
+func TestWallClockIsSteppedBesideARecord(t *testing.T) {
+	for _, step := range steps() {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			f := &stateFolder{
+				boot:    func() (string, time.Duration, error) { return "one", time.Hour, nil },
+				longest: func(plan.Schedule) time.Duration { return 30 * time.Second },
+			}
+			f.open(t.TempDir())
+			f.ledger.at = stepped(f.ledger.at, step)
+			now := time.Now()
+			require.InDelta(t, time.Hour+10*time.Second, f.ledger.sinceBoot(now.Add(10*time.Second)), float64(time.Second))
+			require.InDelta(t, 10*time.Second, time.Until(f.ledger.moment(time.Hour+10*time.Second)), float64(time.Second))
+
+			record := func(end time.Duration) remembered {
+				p := storedProgress()
+				p.BootID, p.HostEnd, p.Report.Started = "one", time.Hour+end, now.Add(step)
+				return remembered{progress: &p}
+			}
+			for end, goesOn := range map[time.Duration]bool{20 * time.Second: true, -time.Second: false} {
+				r := record(end)
+				require.NoError(t, f.fromTheFuture(r.progress), "%v", end)
+				require.Equal(t, goesOn, f.unfinished(r) != nil, "%v", end)
+			}
+			require.Error(t, f.fromTheFuture(record(2*time.Minute).progress), "by the boot's clock it is")
+		})
+	}
+}
+
+// A deadline that comes as a date is one by the wall clock of the moment at which it comes, and
+// stays where it is when that clock is stepped.
+func TestDeadlineThatComesAsADate(t *testing.T) {
+	for _, step := range steps() {
+		l := newLedger("", false, nil, nil) // before the step
+		received := stepped(l.at, step)
+		event := steady(Event{Deadline: received.Round(0).Add(30 * time.Second)}, received)
+		require.Equal(t, 30*time.Second, l.sinceBoot(event.Deadline), "what is stored")
+		require.Equal(t, 30*time.Second, event.Deadline.Sub(l.at))
+
+		d := &drain{m: &Manager{}}
+		release := l.at.Add(35 * time.Second)
+		d.release.Store(&release)
+		require.True(t, d.outlasts(event, received), "of a drain that ends later than that")
+		release = l.at.Add(25 * time.Second)
+		require.False(t, d.outlasts(event, received))
+	}
+	require.Zero(t, steady(Event{}, time.Now()))
+}

@@ -1,0 +1,276 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The benchmarks of this file have a whole agent on a real bus: a manager, a terminator
+// behind it, and its state on the disk. "plain" is an agent as the kubelet is one: the
+// signal, a goroutine for each pod and for each of its containers, a small state file.
+
+// starter starts an agent that holds a new lock on the host and drains n pods; stopped is
+// called for each container that is stopped. end ends what is left of the agent.
+type starter func(b *testing.B, h *host, n int, stopped func()) (end func())
+
+func agents() map[string]starter {
+	return map[string]starter{"plain": startPlain, "kubegrace": startManaged}
+}
+
+// newBenchHost is a host that grants as long a delay as the agents ask for.
+func newBenchHost(b *testing.B) *host {
+	b.Helper()
+	h := newHost(b)
+	h.options.PollInterval = 0 // the default
+	h.login1.SetLimit(time.Minute)
+	return h
+}
+
+// BenchmarkSignalToFirstStop is the time from logind's signal to the first StopContainer.
+func BenchmarkSignalToFirstStop(b *testing.B) {
+	benchAgents(b, []int{110}, func(_ *host, first <-chan struct{}) func() { return func() { <-first } })
+}
+
+// BenchmarkSignalToRelease is the time from logind's signal until logind sees the end of
+// the lock, for pods that stop at once.
+func BenchmarkSignalToRelease(b *testing.B) {
+	benchAgents(b, []int{110, 1_000, 10_000}, func(h *host, _ <-chan struct{}) func() {
+		locks := h.login1.Locks()
+		return func() { <-locks[len(locks)-1].Released }
+	})
+}
+
+// benchAgents measures from the signal until what await has prepared returns.
+func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan struct{}) func()) {
+	for _, n := range sizes {
+		for _, way := range []string{"plain", "kubegrace"} {
+			b.Run("pods="+strconv.Itoa(n)+"/way="+way, func(b *testing.B) {
+				h := newBenchHost(b)
+				for b.Loop() {
+					b.StopTimer()
+					first := make(chan struct{})
+					end := agents()[way](b, h, n, sync.OnceFunc(func() { close(first) }))
+					wait := await(h, first)
+					runtime.GC() // of what the start has left
+					b.StartTimer()
+
+					h.login1.Prepare(true)
+					wait()
+
+					b.StopTimer()
+					locks := h.login1.Locks()
+					<-locks[len(locks)-1].Released
+					end()
+					h.login1.SetPreparing(false)
+					b.StartTimer()
+				}
+			})
+		}
+	}
+}
+
+func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
+	b.Helper()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(stopped)})
+	require.NoError(b, err)
+	pods := runningPods(n)
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config:   thirtySeconds(),
+		Pods:     func() []*v1.Pod { return pods },
+		Killer:   podkiller.New(terminator, podkiller.Options{}),
+		Source:   h.source(b),
+		StateDir: b.TempDir(),
+	})
+	require.NoError(b, err)
+	quiet := klog.NewContext(b.Context(), klog.Logger{})
+	stop := runManager(quiet, b, manager)
+	require.True(b, manager.Inhibitor().Held)
+	return func() {
+		stop()
+		require.NoError(b, terminator.Close(quiet))
+	}
+}
+
+// runManager returns when a manager is ready.
+func runManager(ctx context.Context, b *testing.B, manager *shutdown.Manager) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+	return func() {
+		cancel()
+		require.NoError(b, <-ended)
+	}
+}
+
+func thirtySeconds() plan.Config {
+	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
+}
+
+// obedient is a runtime whose containers end when they are told.
+func obedient(stopped func()) lifecycle.Runtime {
+	return lifecycle.RuntimeFunc(func(context.Context, string, int64) error { stopped(); return nil })
+}
+
+// runningPods are pods of one container that runs.
+func runningPods(n int) []*v1.Pod {
+	pods := make([]*v1.Pod, n)
+	for i := range pods {
+		id := strconv.Itoa(i)
+		pods[i] = shutdowntest.Pod("pod-"+id, 0, 30)
+		pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
+		pods[i].Status.ContainerStatuses = []v1.ContainerStatus{{
+			Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+		}}
+	}
+	return pods
+}
+
+func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
+	b.Helper()
+	bus, signals, err := plainConnect(b, h)
+	require.NoError(b, err)
+	lock, err := plainInhibit(b, bus)
+	require.NoError(b, err)
+	state, pods, ended := filepath.Join(b.TempDir(), "state"), runningPods(n), make(chan error, 1)
+	go func() {
+		<-signals
+		began := time.Now()
+		err := plainStore(state, began, time.Time{})
+		if err == nil {
+			plainDrain(b.Context(), pods, obedient(stopped))
+			err = plainStore(state, began, time.Now())
+		}
+		_ = lock.Close() // the host sees it
+		ended <- err
+	}()
+	return func() {
+		require.NoError(b, <-ended)
+		require.NoError(b, bus.Close())
+	}
+}
+
+// plainConnect dials the bus, asks how long logind waits and subscribes to its signal.
+func plainConnect(b *testing.B, h *host) (*dbus.Conn, <-chan *dbus.Signal, error) {
+	bus, err := dbus.Connect(h.options.Address, dbus.WithContext(b.Context()))
+	if err != nil {
+		return nil, nil, err
+	}
+	var limit uint64
+	if err := bus.Object(login1, login1Path).StoreProperty(login1Manager+".InhibitDelayMaxUSec", &limit); err != nil {
+		return nil, nil, err
+	}
+	signals := make(chan *dbus.Signal, 16)
+	bus.Signal(signals)
+	return bus, signals, bus.AddMatchSignalContext(b.Context(), dbus.WithMatchMember("PrepareForShutdown"))
+}
+
+func plainStore(path string, start, end time.Time) error {
+	return atomicfile.Write(path, []byte(`{"startTime":"`+start.Format(time.RFC3339Nano)+`","endTime":"`+end.Format(time.RFC3339Nano)+`"}`))
+}
+
+// plainDrain is a group of the kubelet's: a goroutine for each pod, its worker, and one for
+// each container, each with a timer.
+func plainDrain(ctx context.Context, pods []*v1.Pod, rt lifecycle.Runtime) {
+	var group sync.WaitGroup
+	for _, pod := range pods {
+		group.Go(func() {
+			killed := make(chan struct{})
+			go func() {
+				defer close(killed)
+				var containers sync.WaitGroup
+				for _, c := range lifecycle.ContainersOf(pod) {
+					containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
+				}
+				containers.Wait()
+			}()
+			select {
+			case <-killed:
+			case <-time.After(45 * time.Second):
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+	}
+}
+
+// BenchmarkStart is the time from Run until the lock is held, over a real bus, and until it
+// is known that there is none. "plain" dials, reads the limit, subscribes and takes the lock.
+func BenchmarkStart(b *testing.B) {
+	for _, there := range []bool{true, false} {
+		name := map[bool]string{true: "bus=real", false: "bus=none"}[there]
+		b.Run(name+"/way=plain", func(b *testing.B) { benchPlainStart(b, startHost(b, there), there) })
+		b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManagedStart(b, startHost(b, there), there) })
+	}
+}
+
+func startHost(b *testing.B, there bool) *host {
+	b.Helper()
+	h := newBenchHost(b)
+	if !there {
+		h.options.Address = "unix:path=" + filepath.Join(b.TempDir(), "none")
+	}
+	return h
+}
+
+func benchPlainStart(b *testing.B, h *host, there bool) {
+	b.Helper()
+	for b.Loop() {
+		bus, _, err := plainConnect(b, h)
+		if !there {
+			require.ErrorIs(b, err, os.ErrNotExist)
+			continue
+		}
+		require.NoError(b, err)
+		lock, err := plainInhibit(b, bus)
+		require.NoError(b, err)
+		b.StopTimer()
+		require.NoError(b, lock.Close())
+		require.NoError(b, bus.Close())
+		b.StartTimer()
+	}
+}
+
+func benchManagedStart(b *testing.B, h *host, there bool) {
+	b.Helper()
+	quiet := klog.NewContext(b.Context(), klog.Logger{})
+	for b.Loop() {
+		b.StopTimer()
+		manager, err := shutdown.NewManager(shutdown.Options{
+			Config: thirtySeconds(), Pods: func() []*v1.Pod { return nil }, Killer: &shutdowntest.Killer{}, Source: h.source(b),
+		})
+		require.NoError(b, err)
+		b.StartTimer()
+		stop := runManager(quiet, b, manager)
+		b.StopTimer()
+		require.Equal(b, there, manager.Inhibitor().Held)
+		stop()
+		b.StartTimer()
+	}
+}

@@ -1,0 +1,102 @@
+//go:build linux
+
+package logind
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// encode is a message as it comes over the socket.
+func encode(f *testing.F, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
+	f.Helper()
+	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldSender: dbus.MakeVariant(":1.7"), dbus.FieldPath: dbus.MakeVariant(login1Path), dbus.FieldInterface: dbus.MakeVariant(login1Manager),
+		dbus.FieldMember: dbus.MakeVariant(prepareForShutdown), dbus.FieldReplySerial: dbus.MakeVariant(uint32(5)), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
+	}}
+	var encoded bytes.Buffer
+	require.NoError(f, message.EncodeTo(&encoded, order))
+	binary.LittleEndian.PutUint32(encoded.Bytes()[8:], 7) // its serial, which is not 0
+	return encoded.Bytes()
+}
+
+// Whatever comes over the bus: no message is larger than its bound, and what is read of a
+// signal is a shutdown of a kind that is known, or nothing.
+func FuzzMessage(f *testing.F) {
+	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant("soft-reboot"), "other": dbus.MakeVariant([]byte{1})}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		f.Add(encode(f, dbus.TypeSignal, order, true))
+		f.Add(encode(f, dbus.TypeSignal, order, false, metadata))
+		f.Add(encode(f, dbus.TypeSignal, order, true, map[string]dbus.Variant{"type": dbus.MakeVariant(5)}))
+		f.Add(encode(f, dbus.TypeSignal, order, "true", dbus.UnixFD(3)))
+		f.Add(encode(f, dbus.TypeSignal, order, login1, ":1.7", ""))
+		f.Add(encode(f, dbus.TypeMethodReply, order, dbus.MakeVariant(uint64(5_000_000))))
+		f.Add(encode(f, dbus.TypeMethodReply, order, dbus.MakeVariant(metadata)))
+		f.Add(encode(f, dbus.TypeMethodReply, order, []inhibitor{{What: "shutdown", Who: "kubelet", Why: "why", Mode: "delay", PID: 7}}))
+	}
+	kinds := []shutdown.Kind{shutdown.KindUnknown, shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		text, err := readMessage(bytes.NewReader(wire))
+		if err != nil || text == nil {
+			return
+		}
+		require.LessOrEqual(t, len(text), headSize+mostOfAReply)
+		message, err := dbus.DecodeMessage(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		a, ok := announced(message.Body)
+		require.Contains(t, kinds, a.kind)
+		if !ok {
+			require.Zero(t, a)
+		}
+		var (
+			value    dbus.Variant
+			limit    uint64
+			pending  bool
+			map1     map[string]dbus.Variant
+			list     []inhibitor
+			anything = []any{&limit, &pending, &map1, &list}
+		)
+		for _, into := range anything { // an error is an answer, a panic is none
+			_ = dbus.Store(message.Body, into)
+			if dbus.Store(message.Body, &value) == nil {
+				_ = value.Store(into)
+			}
+		}
+		require.Contains(t, kinds, kindOf(map1))
+		require.GreaterOrEqual(t, fromMicroseconds(limit), time.Duration(0))
+	})
+}
+
+// Whatever is in a drop-in of logind: the limit is not negative, and that of the files
+// before it where it says nothing.
+func FuzzDropIn(f *testing.F) {
+	for _, text := range []string{"[Login]\nInhibitDelayMaxSec=30\n", "[Login]\nInhibitDelayMaxSec=infinity", "[Login]\nInhibitDelayMaxSec=1min 30s\nInhibitDelayMaxSec=x\n", "InhibitDelayMaxSec=30", "[Other]\nInhibitDelayMaxSec=30\n", "[Login\n", "[Login]\nInhibitDelayMaxSec=\\\n5\n", "\x00\xff"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		host := fstest.MapFS{
+			"etc/systemd/logind.conf":           {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n")},
+			"etc/systemd/logind.conf.d/50.conf": {Data: text},
+		}
+		got := configured(host, func(string) bool { return false })
+		delay, ok := delayIn(host, "etc/systemd/logind.conf.d/50.conf")
+		require.GreaterOrEqual(t, got.delay, time.Duration(0))
+		if ok {
+			require.Equal(t, setting{"/etc/systemd/logind.conf.d/50.conf", delay}, got)
+		} else {
+			require.Equal(t, setting{"/etc/systemd/logind.conf", 7 * time.Second}, got)
+		}
+		require.Equal(t, delayDefault, configured(fstest.MapFS{"etc/systemd/logind.conf.d": {Mode: fs.ModeDir}}, func(string) bool { return false }).delay)
+	})
+}

@@ -1,0 +1,171 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// soakAgent is an agent with pods, a state folder and a terminator.
+type soakAgent struct {
+	t      *testing.T
+	source shutdown.Source
+	dir    string
+
+	manager    *shutdown.Manager
+	terminator *lifecycle.Terminator
+	end        func() // may be called again
+
+	mu      sync.Mutex                        // guards all below
+	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
+	pods    []*v1.Pod
+	made    int // pods so far
+	running int // calls of KillPod under way
+	wrong   []string
+}
+
+// startSoakAgent starts one that ends with the test.
+func startSoakAgent(t *testing.T, source shutdown.Source, dir string) *soakAgent {
+	t.Helper()
+	a := &soakAgent{t: t, source: source, dir: dir}
+	a.start()
+	t.Cleanup(func() { a.end() })
+	return a
+}
+
+func (a *soakAgent) start() {
+	var err error
+	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: a, Exits: a})
+	require.NoError(a.t, err)
+	killer := podkiller.New(a.terminator, podkiller.Options{Containers: a.containers})
+	a.manager, err = shutdown.NewManager(shutdown.Options{
+		Config: buckets, Source: a.source, StateDir: a.dir,
+		Pods: func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods },
+		Killer: shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			return a.kill(ctx, killer, pod, req)
+		}),
+	})
+	require.NoError(a.t, err)
+	ctx, stop := context.WithCancel(klog.NewContext(a.t.Context(), klog.Logger{}))
+	manager, terminator, ended := a.manager, a.terminator, make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	a.end = sync.OnceFunc(func() {
+		stop()
+		if err := errors.Join(<-ended, terminator.Close(context.WithoutCancel(ctx))); err != nil {
+			a.t.Error(err)
+		}
+	})
+}
+
+// restart ends the agent and starts it again, with the same pods and the same folder.
+func (a *soakAgent) restart() {
+	a.end()
+	a.start()
+}
+
+// populate gives the node other pods, whose containers take some time to end.
+func (a *soakAgent) populate(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
+	for _, pod := range a.pods { // a signal that is late may have them killed only now
+		rts[string(pod.UID)] = a.rts[string(pod.UID)]
+		a.terminator.Forget(pod.UID)
+	}
+	a.rts, a.pods = rts, nil
+	for i := range n {
+		a.made++
+		pod := shutdowntest.Pod(fmt.Sprint("pod-", a.made), []int32{0, 1000}[i%2], 30)
+		pod.Spec.Containers = []v1.Container{{Name: "app"}}
+		a.pods = append(a.pods, pod)
+		a.rts[string(pod.UID)] = rt
+		rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
+	}
+}
+
+func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.rts[id]
+}
+
+// StopContainer and Exited are the runtime's.
+func (a *soakAgent) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return a.runtime(id).StopContainer(ctx, id, seconds)
+}
+
+func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime(id).Exited(id) }
+
+func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Container {
+	if _, exited := a.runtime(string(pod.UID)).ExitCode(string(pod.UID)); exited {
+		return []lifecycle.Container{}
+	}
+	return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
+}
+
+// kill kills a pod and looks at what has come of that.
+func (a *soakAgent) kill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	a.mu.Lock()
+	a.running++
+	rt := a.rts[string(pod.UID)]
+	a.mu.Unlock()
+	result, err := killer.KillPod(ctx, pod, req)
+	_, exited := rt.ExitCode(string(pod.UID))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running--
+	if err == nil && !exited {
+		a.wrong = append(a.wrong, fmt.Sprintf("pod %s is said to have ended (%s), and runs", pod.Name, result.Outcome))
+	}
+	return result, err
+}
+
+// restless says what goes on; "": nothing.
+func (a *soakAgent) restless() string {
+	inhibitor := a.manager.Inhibitor()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.running > 0:
+		return fmt.Sprint(a.running, " kills")
+	case a.manager.ShutdownStatus() != nil:
+		return "it refuses pods"
+	case !inhibitor.Held || inhibitor.Err != nil:
+		return fmt.Sprintf("it does not hold the host: %+v", inhibitor)
+	}
+	return ""
+}
+
+// check looks at what has been done wrong, and at the last report.
+func (a *soakAgent) check(t *testing.T) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.Empty(t, a.wrong)
+	report, _ := a.manager.LastReport()
+	for _, pod := range report.Pods {
+		rt := a.rts[string(pod.UID)]
+		if rt == nil || pod.Ended.IsZero() {
+			continue
+		}
+		if _, exited := rt.ExitCode(string(pod.UID)); !exited {
+			require.Fail(t, "ended by the report, and running", "%+v", pod)
+		}
+	}
+}

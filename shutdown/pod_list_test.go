@@ -1,0 +1,197 @@
+package shutdown_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// again is a pod that came back under the name of another one.
+func again(pod *v1.Pod) *v1.Pod {
+	other := pod.DeepCopy()
+	other.UID += "-again"
+	return other
+}
+
+// The list of pods is another one before each bucket: what is in it then is killed, each pod
+// once, by the priority that it has then.
+func TestPodsChangeDuringTheDrain(t *testing.T) {
+	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
+	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
+	bubble(t, list(low, nil, stays, low, vanishes, rises, falls, stays.DeepCopy()), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.run()
+		n.announce()
+		require.Equal(t, map[string]int64{"low": 20, "rises": 20}, n.granted())
+		require.Len(t, n.killer.Kills(), 2, "each pod once")
+		deleted := stays.DeepCopy()
+		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To(int64(3))
+		higher, lower := rises.DeepCopy(), falls.DeepCopy()
+		higher.Spec.Priority, lower.Spec.Priority = ptr.To(topPriority), ptr.To(int32(0))
+		n.set(higher, nil, again(low), deleted, lower, deleted, shutdowntest.Pod("late", 0, 2))
+		n.pass(time.Minute)
+		kills := n.killer.Kills()
+		require.Len(t, kills, 6)
+		uids := map[types.UID]bool{}
+		for _, kill := range kills {
+			uids[kill.Pod.UID] = true
+		}
+		require.Equal(t, map[types.UID]bool{"uid-low": true, "uid-rises": true, "uid-low-again": true, "uid-stays": true, "uid-falls": true, "uid-late": true}, uids)
+		require.Len(t, n.report().Pods, 6)
+		for _, pod := range n.report().Pods {
+			require.NotZero(t, pod.Ended, pod.Name)
+		}
+	})
+}
+
+// A pod that came back under its name, and that the next agent has ended, does not take the
+// place of the one before it in the report.
+func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
+	stale(t, func(t *testing.T, n *node, boot *boot) {
+		web := n.pods[0]
+		n.set(again(web), n.pods[1])
+		n.runOn(boot)
+		n.pass(time.Minute)
+		var uids []types.UID
+		for _, pod := range n.report().Pods {
+			uids = append(uids, pod.UID)
+		}
+		require.ElementsMatch(t, []types.UID{"uid-web", "uid-web-again", "uid-etcd"}, uids)
+	})
+}
+
+// crowd is a node with many pods of one priority, over a terminator whose containers take a
+// second.
+func crowd(t *testing.T, pods int) (bytes uint64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var crowd []*v1.Pod
+		rt := lifecycletest.NewRuntime()
+		for i := range pods {
+			pod := shutdowntest.Pod(fmt.Sprint("pod-", i), 0, 30)
+			pod.Spec.Containers = []v1.Container{{Name: "app"}}
+			rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: time.Second})
+			crowd = append(crowd, pod)
+		}
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
+		require.NoError(t, err)
+		n := newNode(t, crowd)
+		n.opts.Killer = podkiller.New(terminator, podkiller.Options{
+			Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
+				return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
+			},
+		})
+		n.opts.Events = nil
+		n.run()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		began := time.Now()
+		n.announce()
+		n.pass(time.Minute)
+		runtime.ReadMemStats(&after)
+		require.Equal(t, time.Second, n.releasedAfter(began))
+		report := n.report()
+		require.Len(t, report.Pods, pods)
+		for _, pod := range report.Pods {
+			require.True(t, pod.Started.Equal(began), pod.Name)
+			require.True(t, pod.Ended.Equal(began.Add(time.Second)), pod.Name)
+			require.Equal(t, "Graceful", pod.Outcome)
+			require.EqualValues(t, 20, pod.GrantedSeconds)
+		}
+		require.Len(t, rt.Signals(), pods, "one signal each")
+		n.end()
+		require.NoError(t, terminator.Close(t.Context()))
+		bytes = after.TotalAlloc - before.TotalAlloc
+	})
+	return bytes
+}
+
+// Ten thousand pods of one priority are signalled at the same moment, and have all ended at
+// the same moment; what that takes grows with their number.
+func TestManyPodsOfOnePriority(t *testing.T) {
+	few, many := crowd(t, 1000), crowd(t, 10_000)
+	t.Logf("%d bytes for each of 1,000 pods, %d for each of 10,000", few/1000, many/10_000)
+	require.Less(t, many, 15*few)
+}
+
+// A static pod that is started again under its UID after a cancelled shutdown is another life:
+// the next shutdown ends it with all of its grace, whether the agent has made the terminator
+// forget it or has not.
+func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
+	for _, forgets := range []bool{true, false} {
+		t.Run(fmt.Sprintf("forgotten: %t", forgets), func(t *testing.T) {
+			static := shutdowntest.Pod("static", 0, 10)
+			static.Spec.Containers = []v1.Container{{Name: "app"}}
+			bubble(t, list(static), func(t *testing.T, n *node) {
+				rt := lifecycletest.NewRuntime()
+				terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
+				require.NoError(t, err)
+				id := ""
+				start := func(next string) {
+					id = next
+					rt.Start(id, lifecycletest.Script{ExitAfterTerm: 7 * time.Second})
+				}
+				start("first")
+				n.opts.Killer = podkiller.New(terminator, podkiller.Options{
+					Containers: func(context.Context, *v1.Pod) []lifecycle.Container {
+						return []lifecycle.Container{{Name: "app", ID: id}}
+					},
+				})
+				n.run()
+				for round, next := range []string{"second", "third", ""} {
+					began := time.Now()
+					n.announce()
+					n.pass(8 * time.Second)
+					report := n.report()
+					require.Len(t, report.Pods, 1)
+					require.Equal(t, "Graceful", report.Pods[0].Outcome)
+					require.EqualValues(t, 10, report.Pods[0].GrantedSeconds)
+					require.Equal(t, 7*time.Second, report.Pods[0].Ended.Sub(began), "round %d", round)
+					require.Len(t, rt.Exits(), round+1)
+					require.Equal(t, lifecycletest.ByTerm, rt.Exits()[round].By)
+					n.host.Cancel()
+					synctest.Wait()
+					require.True(t, n.m.Admit(static).Admit)
+					if forgets {
+						terminator.Forget(static.UID)
+					}
+					n.pass(time.Minute)
+					start(next)
+				}
+				require.NoError(t, terminator.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// A pod that is started again under its UID within the shutdown, against what Admit says, is
+// not the one that the shutdown has ended: it is not killed a second time, and the report has
+// the one that was.
+func TestPodWhoseUIDIsUsedAgainWithinTheShutdown(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 10)
+	bubble(t, list(web, shutdowntest.Pod("etcd", topPriority, 10)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+		n.run()
+		n.announce()
+		n.pass(4 * time.Second)
+		require.False(t, n.m.Admit(web).Admit)
+		n.set(web.DeepCopy(), n.pods[1])
+		n.pass(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, n.report().Pods, 2)
+	})
+}

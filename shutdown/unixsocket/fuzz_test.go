@@ -1,0 +1,96 @@
+package unixsocket
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Whatever a host says is a shutdown of a kind that is known, with an end that is not
+// before now, a cancellation, or an error.
+func FuzzParse(f *testing.F) {
+	for _, line := range []string{"", "shutdown", "poweroff 30", "reboot 0", "kexec -1", "soft-reboot 31536000", "halt 31536001", "cancel", "cancel 1", "poweroff 1 2", "poweroff 9223372037", "POWEROFF", "\x00", "shutdown\t5\r", "poweroff ٣"} {
+		f.Add(line)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	kinds := []shutdown.Kind{shutdown.KindUnknown, shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot}
+	f.Fuzz(func(t *testing.T, line string) {
+		event, err := parse(line, now)
+		if err != nil {
+			require.Zero(t, event)
+			return
+		}
+		require.Equal(t, Origin, event.Origin)
+		if event.Cancelled {
+			require.Equal(t, shutdown.Event{Cancelled: true, Origin: Origin}, event)
+			return
+		}
+		require.Contains(t, kinds, event.Kind)
+		if !event.Deadline.IsZero() {
+			wait := event.Deadline.Sub(now)
+			require.GreaterOrEqual(t, wait, time.Duration(0))
+			require.LessOrEqual(t, wait, maxDelaySeconds*time.Second)
+		}
+	})
+}
+
+// Whatever a host sends, in whatever pieces, and without reading what it is answered: its
+// connection ends with the session at the latest, and the next host is heard.
+func FuzzServe(f *testing.F) {
+	for _, text := range []string{"poweroff 30\ncancel\n", "poweroff", "\n\n\n", "reboot 5\nreboot 6\nreboot", "cancel\nshutdown 99999999999999999999\n", string(make([]byte, 1000)), "reboot\n" + string(make([]byte, 1000)), "halt\r\n\xff\xfe\n"} {
+		f.Add([]byte(text), byte(3))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
+}
+
+// serveAll sends a text in pieces to a session that has a lock, and ends it.
+func serveAll(t *testing.T, text []byte, piece int) {
+	t.Helper()
+	source, err := New(Options{Path: "unused"})
+	require.NoError(t, err)
+	source.lock()
+	s := &session{source: source, events: make(chan shutdown.Event), said: make(chan statement)}
+	s.life, s.end = context.WithCancel(t.Context())
+	s.work.Go(s.relay)
+	heard := make(chan int)
+	go func() {
+		n := 0
+		for range s.events {
+			n++
+		}
+		heard <- n
+	}()
+	host, agent := net.Pipe()
+	answers := make(chan struct{})
+	go func() {
+		defer close(answers)
+		_, _ = io.Copy(io.Discard, host) // until either end is closed
+	}()
+	require.Nil(t, s.guests.add(agent))
+	s.work.Go(func() { s.serve(agent) })
+	// A host that waits is read no more once it has sent too long a line, and the pipe,
+	// unlike a socket, keeps nothing for a reader.
+	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	for part := range slices.Chunk(text, piece) {
+		if _, err := host.Write(part); err != nil {
+			break // it has been told to go
+		}
+	}
+	require.NoError(t, reply(source.unlock(), "released"))
+	s.end()
+	s.work.Wait()
+	close(s.events)
+	require.LessOrEqual(t, <-heard, 1+bytes.Count(text, []byte("\n")))
+	require.Empty(t, s.guests.list)
+	_ = host.Close() // the agent may have closed its end
+	_ = agent.Close()
+	<-answers
+}
