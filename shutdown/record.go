@@ -19,6 +19,14 @@ import (
 // podsStoredAtOnce is how many pods' reports are stored before the host is let go.
 const podsStoredAtOnce = 1000
 
+const (
+	// storeTries is how long the report of a shutdown is written again whose writing fails: no
+	// later write makes up for it, and a disk that is full does not become empty.
+	storeTries = time.Second
+	// storePause is the time between two attempts.
+	storePause = 100 * time.Millisecond
+)
+
 // record is what is stored of one drain, for an agent that is restarted within it, and
 // its report.
 type record struct {
@@ -120,22 +128,29 @@ func (r *record) podChanged() {
 // interrupted is the end of Run within the shutdown: what is stored stays as it is.
 func (r *record) interrupted() { r.last.set(r.made, r.result(time.Time{})) }
 
-// ended stores the report before the host is let go, and waits for that until a time. Of
-// very many pods only the outline is stored: theirs is stored beside the release, for
-// they would hold the host for longer than they took to end.
+// ended stores the report before the host is let go, and waits for that until a time. A disk
+// that fails is tried again for a second. Of very many pods only the outline is stored: theirs
+// is stored beside the release, for they would hold the host for longer than they took to end.
 func (r *record) ended(ended, until time.Time) {
 	r.mu.Lock()
 	r.over = ended
 	r.mu.Unlock()
-	report := r.result(ended)
-	r.last.set(r.made, report)
+	r.last.set(r.made, r.result(ended))
 	r.saveTimes(ended)
-	if r.storesLater() {
-		outline := r.outline(ended)
-		report = func() Report { return outline }
-	}
-	if _, err := r.save(0, report).Await(r.ctx, until); errors.Is(err, errTimeSpent) {
-		r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
+	for tries := time.Now().Add(storeTries); ; {
+		report := r.result(ended)
+		if r.storesLater() {
+			outline := r.outline(ended)
+			report = func() Report { return outline }
+		}
+		_, err := r.save(0, report).Await(r.ctx, until)
+		if errors.Is(err, errTimeSpent) {
+			r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
+			return
+		}
+		if err == nil || !time.Now().Before(earlier(tries, until)) || !wait(r.ctx, storePause, nil) {
+			return
+		}
 	}
 }
 
@@ -149,19 +164,20 @@ func (r *record) endedBeside(ended time.Time) {
 // conclude makes the report of a drain whose pods have all ended, and stores it
 // if it says more than what is stored.
 func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
-	r.awaitWrites()
+	until := time.Now().Add(hangTime)
+	r.awaitWrites(until)
 	if straggled && !r.halt.interrupted() {
 		r.save(0, r.result(ended))
-		r.awaitWrites()
+		r.awaitWrites(until)
 	}
 	report := r.result(ended)()
 	r.last.set(r.made, func() Report { return report })
 	return report, errors.Join(r.failures()...)
 }
 
-// awaitWrites waits for the last write of either file. A disk that hangs is waited for as
-// long as Run waits for others that do.
-func (r *record) awaitWrites() {
+// awaitWrites waits for the last write of either file, until a time: a disk that hangs is
+// waited for as long as Run waits for others that do.
+func (r *record) awaitWrites(until time.Time) {
 	r.mu.Lock()
 	writes := r.writes
 	r.mu.Unlock()
@@ -169,7 +185,7 @@ func (r *record) awaitWrites() {
 		if write == nil {
 			continue
 		}
-		if _, err := write.Await(context.WithoutCancel(r.ctx), time.Now().Add(hangTime)); errors.Is(err, errTimeSpent) {
+		if _, err := write.Await(context.WithoutCancel(r.ctx), until); errors.Is(err, errTimeSpent) {
 			r.fail(fmt.Errorf("failed to store the shutdown state: %w", err))
 		}
 	}
@@ -262,13 +278,17 @@ func (r *record) writing(lag time.Duration) writing {
 // outline is the report without its pods. That it was overtaken counts when it has ended: until
 // then the shutdown goes on, and may be taken up.
 func (r *record) outline(ended time.Time) Report {
+	errs := texts(r.failures())
+	if r.resumed != nil {
+		errs = append(slices.Clone(r.resumed.Report.Errors), errs...)
+	}
 	return Report{
 		Kind:      r.event.Kind,
 		Origin:    r.event.Origin,
 		Started:   r.began,
 		Ended:     ended,
 		Cancelled: r.halt.cancelled() || !ended.IsZero() && r.halt.retired(),
-		Errors:    texts(r.failures()),
+		Errors:    errs,
 	}
 }
 
