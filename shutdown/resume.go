@@ -169,7 +169,11 @@ func (l *loop) recall() {
 		l.m.admission.shuttingDown.Store(true)
 		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
 	} else if p := r.progress; p != nil && p.BootID == l.m.state.ledger.bootID {
-		l.outlived(p)
+		if l.keeper != nil && p.ended() && !p.Report.Cancelled && time.Now().Before(l.m.state.ledger.moment(p.HostEnd)) {
+			l.concluded = p
+		} else {
+			l.outlived(p)
+		}
 	}
 	if l.m.state.usable() { // else what is on record is another agent's, and goes on
 		l.m.admission.refusesUntil.Store(nil)
@@ -180,6 +184,22 @@ func (l *loop) recall() {
 		l.begin(Event{}, time.Now())
 	default:
 		l.undo()
+	}
+}
+
+// reopen takes up a shutdown that a former agent has brought to its end, if it is still
+// pending: that agent may have been killed before it let the host go. It keeps its report, and
+// has its last bucket again, for pods that nobody has seen before.
+func (l *loop) reopen(pending *Event) {
+	p := l.concluded
+	l.concluded = nil
+	switch {
+	case p == nil:
+	case l.current == nil && pending != nil && !pending.Cancelled && p.mayBe(pending.Kind):
+		p.Done = max(min(p.Done, len(p.Schedule)-1), 0)
+		l.unfinished = p
+	default:
+		l.outlived(p)
 	}
 }
 
