@@ -88,24 +88,6 @@ func allSteps() []stepSeam {
 	}
 }
 
-// cell is one fault of one step.
-type cell struct {
-	step  step
-	fault fault
-}
-
-// senseless says why a cell has nothing to test; "": it has.
-func (c cell) senseless() string {
-	switch c {
-	case cell{atStore, panics}:
-		return "our own code"
-	case cell{atPolicy, failsOnce}, cell{atPolicy, failsForEver}:
-		return "cannot fail"
-	default:
-		return ""
-	}
-}
-
 // Whatever goes wrong in whichever step of a shutdown, the host is let go in time, what can
 // be stopped is stopped, and what is said of the pods is complete and true. What becomes of
 // the shutdown in each case is kept in testdata/faults.md; run with -update to write it anew.
