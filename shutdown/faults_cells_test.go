@@ -2,6 +2,11 @@
 
 package shutdown_test
 
+import (
+	"slices"
+	"time"
+)
+
 // cell is one fault of one step.
 type cell struct {
 	step  step
@@ -30,6 +35,24 @@ func (c cell) lockless() bool {
 	default:
 		return false
 	}
+}
+
+// passing is how much longer a shutdown may take for a fault that comes once: until the call is
+// made again.
+func (c cell) passing() time.Duration {
+	switch c.step {
+	case atResume: // and until the agent was killed and started again
+		return 4 * time.Second
+	case atEvent, atKill: // the host and the killer are asked again a second later
+		return 1100 * time.Millisecond
+	default:
+		return 200 * time.Millisecond
+	}
+}
+
+// isTriedAgain tells whether the fault comes once, in a call that is made again.
+func (c cell) isTriedAgain() bool {
+	return c.fault == failsOnce && slices.Contains([]step{atPublish, atReady, atKill, atStop, atStatus}, c.step)
 }
 
 // victim is the number of the agent that meets the fault first, and that is killed by it.

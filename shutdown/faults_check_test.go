@@ -109,6 +109,13 @@ func (m *machine) check(o *outcome) {
 		}
 	}
 	require.ElementsMatch(m, m.signalled, names(o.report), "pods of the report")
+	if m.cell.fault == failsOnce {
+		require.LessOrEqual(m, o.released, undisturbed+m.cell.passing(), "a fault that passes costs what it lasts")
+	}
+	if m.cell.isTriedAgain() {
+		require.Empty(m, o.failures(), "nothing is left of what was tried again")
+		require.Equal(m, len(o.stopped), o.told, "final statuses")
+	}
 	if m.cell.isSaid() {
 		if o.err != nil {
 			o.said = append(o.said, o.err.Error())

@@ -137,6 +137,8 @@ const (
 	// hostTime is H for the pods and options of the machine: 2 s to publish, for each bucket
 	// the schedule's time and 4 s beside it, and the containers' floor of 2 s.
 	hostTime = (2 + (20 + 4) + (10 + 4) + 2) * time.Second
+	// undisturbed is when the host is let go where nothing goes wrong.
+	undisturbed = 7 * time.Second
 	// holdTime is what a hold adds to it.
 	holdTime = 10 * time.Second
 	// releaseLag is half of the margin, in which the lock is let go after H.
