@@ -61,6 +61,9 @@ func (m *machine) lookAtDisk() {
 	}
 	require.NoError(m, json.Unmarshal(data, &stored), "it is never torn")
 	m.truthful("the stored report", stored.Report)
+	if a := m.current(); a != nil && stored.Report.Ended.IsZero() && time.Now().Before(m.end) && a.m.ShutdownStatus() == nil {
+		m.blame("pods are admitted, and a shutdown is on record that goes on")
+	}
 	for _, s := range stored.Unacknowledged {
 		if s.Ended && m.runs(s.Pod.Metadata.Name) {
 			m.blame("the stored final status of pod %s says that it has ended, and it runs", s.Pod.Metadata.Name)

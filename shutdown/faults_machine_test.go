@@ -35,6 +35,7 @@ type machine struct {
 	boot   *boot
 	pods   []*v1.Pod
 	events lifecycletest.Events // about pods
+	end    time.Time            // H, once the shutdown is announced; zero in the next boot
 	over   chan struct{}        // closed: nothing hangs any more, and what was killed may return
 
 	mu        sync.Mutex // guards all below
@@ -127,6 +128,7 @@ func (m *machine) switchOff() {
 		m.rt.Exit(pod.Name)
 	}
 	m.host.SetPending(nil)
+	m.end = time.Time{}
 	m.boot = &boot{id: "two", began: time.Now()}
 }
 
@@ -137,6 +139,7 @@ func (m *machine) shutDown() string {
 	m.pass(beforehand)
 	m.arm()
 	held, announced := m.host.Held() > 0, time.Now()
+	m.end = announced.Add(m.limit())
 	m.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "host"})
 	if m.cell.step == atResume {
 		m.pass(time.Second)
