@@ -13,52 +13,55 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// abandonAfter is how long a hook that was cancelled may take to return before it
-// counts as [HookAbandoned]. The stop does not wait for it; only the end of the
-// termination does, so that its result is final.
+// abandonAfter is how long a hook that was cancelled may take to return before it is
+// [HookAbandoned]. The stop does not wait for it; the end of the termination does, so that
+// the result is final then.
 const abandonAfter = time.Second
 
-// preStop is a preStop hook that is under way, or was.
+// preStop is the state of a preStop hook.
 type preStop struct {
-	kind    handlerKind
-	running bool      // it has not returned, and is not given up
-	began   time.Time // when it was called
-	cutAt   time.Time // when it was cancelled
+	kind      handlerKind
+	running   bool      // it has neither returned nor been abandoned
+	startedAt time.Time // when it was called
+	cutAt     time.Time // when it was cancelled
 }
 
-// preStopLocked runs the hook of a container, once in its life, and returns when the hook
-// has, or is cut.
+// preStopLocked runs the preStop hook of the container if it is due, and returns when the
+// hook has returned or was cut.
 func (r *run) preStopLocked() {
-	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.table.closed || !r.beginHookLocked() {
+	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.table.closed || !r.startHookLocked() {
 		return
 	}
-	handler, own := r.spec.Lifecycle.PreStop, r.table.terminator.own
+	handler, builtin := r.spec.Lifecycle.PreStop, r.table.terminator.builtin
 	var exited <-chan struct{}
-	if r.hook.kind == kindSleep { // other hooks may have their work outside of the container
-		exited = r.askExitLocked(r.ctx)
+	if r.hook.kind == kindSleep { // other hooks may do something outside of the container
+		exited = r.watchExitLocked(r.ctx)
 	}
-	if r.hook.kind == kindSleep && own != nil {
-		r.sleepLocked(own, handler.Sleep.Seconds, exited)
+	if r.hook.kind == kindSleep && builtin != nil {
+		r.sleepLocked(builtin, handler.Sleep.Seconds, exited)
 	} else {
 		r.runHookLocked(handler, exited)
 	}
 }
 
-// beginHookLocked tells whether the hook is to be run now.
-func (r *run) beginHookLocked() bool {
+// startHookLocked tells whether the preStop hook has to run now, and prepares its state if
+// so. A hook runs once, so the second call for a container returns false. The hook is also
+// skipped if the deadline has passed, or if it is a sleep and the feature is off.
+func (r *run) startHookLocked() bool {
 	kind := kindOf(r.spec.Lifecycle.PreStop)
-	isDue := !r.hooked && !r.deadline.isOver() && (kind != kindSleep || r.table.terminator.sleeps)
-	r.hooked = true
+	isDue := !r.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.table.terminator.sleepEnabled)
+	r.hookDone = true
 	if !isDue {
 		r.result.Hook.Outcome = cmp.Or(r.result.Hook.Outcome, HookSkipped)
 		return false
 	}
 	r.result.Phase = PhaseHook
-	r.hook = preStop{kind: kind, running: true, began: time.Now()}
+	r.hook = preStop{kind: kind, running: true, startedAt: time.Now()}
 	return true
 }
 
-// runHookLocked runs a hook in a goroutine of its own, until it has returned, or is cut.
+// runHookLocked runs a hook in another goroutine, and waits until it has returned or its
+// time is over. Then it cancels the hook.
 func (r *run) runHookLocked(handler *v1.LifecycleHandler, exited <-chan struct{}) {
 	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, container: r.container})
 	defer cut(nil)
@@ -67,39 +70,39 @@ func (r *run) runHookLocked(handler *v1.LifecycleHandler, exited <-chan struct{}
 		_, err := hooks.Run(ctx, id, pod, spec, handler)
 		return err
 	}, r.hookReturnedLocked)
-	r.table.waitLocked(func() bool { return !r.hook.running || r.table.closed }, r.endOfGrace, exited)
+	r.table.waitLocked(func() bool { return !r.hook.running || r.table.closed }, r.deadlineTime, exited)
 	hook := &r.result.Hook
 	if r.hook.running {
 		r.hook.cutAt = time.Now()
-		why := r.whyOverLocked(exited)
-		errors.As(why, &hook.Cause)
-		cut(why)
+		cause := r.hookCauseLocked(exited)
+		errors.As(cause, &hook.Cause)
+		cut(cause)
 	} else if hook.Outcome == HookFailed {
 		err := hook.Err
 		r.logLocked(func(l klog.Logger) { l.V(1).Info("PreStop hook failed", "err", err) })
-		// What it said stays out of the event, which may be read by more people than a
-		// hook's output is meant for.
-		r.recordLocked(r.reference(), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
+		// The error stays out of the event: it may have output of the hook in it, which is
+		// not meant for everybody who may read events.
+		r.recordEventLocked(r.reference(), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
 }
 
-// sleepLocked is a sleep of [NewHandlerRunner], which needs neither a goroutine nor a
-// context of its own: what a pod that sleeps takes in memory is, for the most part, those,
-// and the stack of its goroutine, which is why little is on it here.
+// sleepLocked runs a sleep hook of the built-in runner in the goroutine of the run. It saves
+// a goroutine and a context, which would be most of the memory of a pod that sleeps. It
+// keeps few variables, because the stack of the run's goroutine is the rest of that memory.
 func (r *run) sleepLocked(runner *handlerRunner, seconds int64, exited <-chan struct{}) {
-	end := r.hook.began
-	if runner.sleeps && seconds > 0 {
+	end := r.hook.startedAt
+	if runner.sleepEnabled && seconds > 0 {
 		end = end.Add(graceperiod.Duration(seconds))
 	}
-	r.table.waitLocked(func() bool { return r.table.closed }, func() time.Time { return earlier(end, r.endOfGrace()) }, exited)
-	err := runner.sleepEnded(time.Until(end), r.whyOverLocked(exited))
+	r.table.waitLocked(func() bool { return r.table.closed }, func() time.Time { return earlier(end, r.deadlineTime()) }, exited)
+	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(exited))
 	errors.As(err, &r.result.Hook.Cause)
 	r.hookReturnedLocked(err)
 }
 
-// whyOverLocked is why the hook of a container is ended that has not returned: preStop,
-// or postStart. exited is nil if its exit does not end the hook.
-func (c *container) whyOverLocked(exited <-chan struct{}) error {
+// hookCauseLocked returns the cause with which a preStop or postStart hook is cancelled
+// now. exited is nil if the exit of the container does not end the hook.
+func (c *container) hookCauseLocked(exited <-chan struct{}) error {
 	switch {
 	case isClosed(exited):
 		return ContainerExited
@@ -108,20 +111,20 @@ func (c *container) whyOverLocked(exited <-chan struct{}) error {
 	case c.deadline.isOver():
 		return c.deadline.cause()
 	default:
-		return ErrTerminating // it was stopped
+		return ErrTerminating // the container was stopped during its postStart hook
 	}
 }
 
-// hookReturnedLocked gives a hook that has returned its outcome. What a hook says that
-// was cut, or that comes when its time is over, is no failure; one that says nothing has
-// completed even so, unless its container has exited.
+// hookReturnedLocked sets the outcome of a hook that has returned. An error from a hook that
+// was cut, or that returns after the deadline, is no failure. A hook that returns no error
+// has completed even if it was cut, unless its container has exited.
 func (r *run) hookReturnedLocked(err error) {
 	hook := &r.result.Hook
 	if err != nil && hook.Cause == "" {
-		errors.As(r.whyOverLocked(nil), &hook.Cause)
+		errors.As(r.hookCauseLocked(nil), &hook.Cause)
 	}
 	switch {
-	case !r.hook.running: // it was abandoned, and the result is final
+	case !r.hook.running: // the hook was abandoned, and its outcome is final
 	case err == nil && hook.Cause != ContainerExited:
 		hook.Cause = ""
 		r.endHookLocked(HookCompleted)
@@ -133,36 +136,41 @@ func (r *run) hookReturnedLocked(err error) {
 	}
 }
 
-// endHookLocked gives a hook its outcome.
+// endHookLocked sets the outcome of the hook.
 func (r *run) endHookLocked(outcome HookOutcome) {
 	r.hook.running = false
-	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(r.hook.began)
+	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(r.hook.startedAt)
 	r.table.terminator.opts.Metrics.HookEnded(string(r.hook.kind), string(outcome), r.result.Hook.Took)
 }
 
-// awaitHookLocked waits for a hook that was cut, and gives it up when it has had its
-// time to return.
+// awaitHookLocked waits for a hook that was cut, and abandons it if it does not return in
+// time.
 func (r *run) awaitHookLocked() {
-	late := func() time.Time { return r.hook.cutAt.Add(abandonAfter) }
-	r.table.waitLocked(func() bool { return !r.hook.running }, late, nil)
+	latest := func() time.Time { return r.hook.cutAt.Add(abandonAfter) }
+	r.table.waitLocked(func() bool { return !r.hook.running }, latest, nil)
 	if r.hook.running {
 		r.endHookLocked(HookAbandoned)
 	}
 }
 
-// PostStart runs the postStart hook of a container that has been started, in the
-// caller's goroutine, through the same runner as preStop hooks. It gives nil if there
-// is none. If the hook fails, a FailedPostStartHook event is recorded, the container
-// is killed as [Terminator.KillContainer] does, and the error wraps what the hook said
-// and what went wrong in the kill; the agent's restart policy decides what comes next.
-// A nil pod and an empty ID are errors.
+// PostStart runs the postStart hook of a container that was started, with the same runner
+// as preStop hooks, and waits for it. It returns nil if there is no hook.
 //
-// The hook's context is the caller's. It ends as well when the container exits during
-// a sleep, which is no failure; when the grace of its pod is over, though not when
-// the termination begins (KEP-4438); and, with the cause [AgentStopping], when the
-// terminator is closed. The hook of a pod that is being terminated, or of an agent that
-// stops, has not failed: there is an error, but neither event nor kill. A hook that
-// ignores its context holds up the caller and nobody else.
+// If the hook fails, PostStart records a FailedPostStartHook event and kills the container
+// as [Terminator.KillContainer] does. The error wraps that of the hook and that of the kill.
+// What happens next is up to the agent's restart policy. A nil pod and an empty ID are
+// errors.
+//
+// The context of the hook is derived from ctx. It also ends
+//
+//   - when the container exits during a sleep, which is no failure;
+//   - when the grace period of the pod is over, but not when its termination starts
+//     (KEP-4438);
+//   - with the cause [AgentStopping], when the terminator is closed.
+//
+// If the pod is being terminated or the terminator was closed, an error of the hook is
+// returned, but there is no event and no kill. A hook that ignores its context holds up
+// only this call.
 func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) error {
 	if pod == nil {
 		return fmt.Errorf("failed to run the postStart hook of container %q: %w", c.Name, errNoPod)
@@ -188,8 +196,9 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	return errors.Join(err, killErr)
 }
 
-// runPostStart runs the hook beside the caller, and tells whether an error means that
-// it has failed, of which there is an event then.
+// runPostStart runs the postStart hook in another goroutine and waits for it. failed tells
+// whether the hook has failed, so that the container must be killed; the event is recorded
+// then.
 func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container, role role) (failed bool, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
@@ -198,23 +207,23 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 		p.unlock()
 		return false, AgentStopping
 	}
-	c, handler := p.nameLocked(pod, named), spec.Lifecycle.PostStart
-	c.calls++
-	defer c.rest()
+	c, handler := p.findOrAddLocked(pod, named), spec.Lifecycle.PostStart
+	c.goroutines++
+	defer c.doneAndUnlock()
 	returned := c.spawnLocked(ctx, "hook", func() error {
 		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
-	}, func(said error) {
-		err = said
-		c.obsolete = c.obsolete || c.cancelStart == nil && c.run == nil && !c.started && !c.hooked && c.result.Outcome == ""
+	}, func(hookErr error) {
+		err = hookErr
+		c.obsolete = c.obsolete || c.starting.cancel == nil && c.run == nil && !c.started && !c.hookDone && c.result.Outcome == ""
 	})
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep {
-		exited = c.askExitLocked(ctx)
+		exited = c.watchExitLocked(ctx)
 	}
-	p.waitLocked(func() bool { return *returned || p.closed || c.hasEnded() }, c.endOfGrace, exited)
+	p.waitLocked(func() bool { return *returned || p.closed || c.hasEnded() }, c.deadlineTime, exited)
 	if !*returned {
-		cut(c.whyOverLocked(exited))
+		cut(c.hookCauseLocked(exited))
 	}
 	p.waitLocked(func() bool { return *returned }, nil, nil)
 	cause := context.Cause(ctx)
@@ -226,7 +235,7 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 	}
 	failed = !p.closed && p.current == nil && c.run == nil
 	if failed {
-		c.warnLocked(ctx, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
+		c.recordWarningLocked(ctx, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
 }

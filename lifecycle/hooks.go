@@ -16,72 +16,72 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// defaultUserAgent is what a kubelet of the Kubernetes version behind this
-// package sends with an httpGet hook.
+// defaultUserAgent is the User-Agent of httpGet hooks in a kubelet of Kubernetes 1.37.
 const defaultUserAgent = "kube-lifecycle/1.37"
 
-// handlerKind is the kind of a hook's handler, and a bounded metric label.
+// handlerKind is the kind of a hook's handler. It is a metric label with few values.
 type handlerKind string
 
 const (
 	kindExec    handlerKind = "exec"
 	kindHTTPGet handlerKind = "httpGet"
 	kindSleep   handlerKind = "sleep"
-	kindOther   handlerKind = "other" // none, or one that cannot be run: tcpSocket
+	kindOther   handlerKind = "other" // no handler, or tcpSocket, which cannot be run
 )
 
-// HandlerRunnerOptions says what a hook is run with. The zero value runs
+// HandlerRunnerOptions configures the runner of [NewHandlerRunner]. The zero value runs
 // httpGet and sleep hooks; exec hooks need Commands.
 type HandlerRunnerOptions struct {
-	// Commands runs the commands of exec hooks. Nil: an exec hook fails, and its
-	// error says that there is no command runner.
+	// Commands runs the commands of exec hooks. Nil: an exec hook fails with an error
+	// that says that there is no command runner.
 	Commands CommandRunner
-	// HTTP sends the requests of httpGet hooks. Nil is the kubelet's client: no
-	// proof of the server's identity is asked for, redirects are followed on the
-	// same host only and ten times at most. Unlike the kubelet's it sends a hook's
-	// headers to no other port or scheme. A doer of one's own must end a
-	// request with the request's context, and keep no connection open after it.
+	// HTTP sends the requests of httpGet hooks. Nil: a client like the kubelet's, which
+	// does not verify certificates, and follows at most ten redirects, on the same host
+	// only. Unlike the kubelet's, it sends the headers of a hook to no other port or
+	// scheme. Another client must end a request when its context ends, and must keep no
+	// connection open after it.
 	HTTP HTTPDoer
-	// PodIP gives the address of a pod for an httpGet hook that names no host.
-	// An error, or "", fails the hook. Nil reads the pod's status: the first of
-	// podIPs, else podIP.
+	// PodIP returns the IP address of a pod for an httpGet hook without a host. An
+	// error, or "", fails the hook. Nil: the address is read from the pod's status, the
+	// first of podIPs, else podIP.
 	PodIP func(context.Context, *v1.Pod) (string, error)
-	// UserAgent is sent by httpGet hooks that do not name their own; "" is that
+	// UserAgent is the User-Agent of httpGet hooks that have no such header; "": that
 	// of a kubelet, kube-lifecycle/1.37.
 	UserAgent string
-	// FailOnHTTPStatus makes a status other than 2xx a failure of the hook,
-	// redirects to another host included. False is the kubelet's rule: any answer
-	// is a success.
+	// FailOnHTTPStatus makes a hook fail if the status of the response is not 2xx, also
+	// for a redirect to another host. If it is false, any response is a success, as in
+	// the kubelet.
 	FailOnHTTPStatus bool
-	// Events records that an HTTPS hook was answered in plain HTTP; nil records
-	// nothing.
+	// Events records that an HTTPS hook was answered in plain HTTP; nil: no event is
+	// recorded.
 	Events EventRecorder
-	// Metrics counts such fallbacks and sleeps that ended early; nil counts
-	// nothing.
+	// Metrics counts hooks that were answered in plain HTTP, and sleeps that ended
+	// early; nil: nothing is counted.
 	Metrics *metrics.Lifecycle
-	// Gates is asked for [PodLifecycleSleepAction], once; nil means its default.
+	// Gates is read once, for [PodLifecycleSleepAction]; nil: its default.
 	Gates FeatureGate
 }
 
-// handlerRunner is the [HandlerRunner] of this package. It has no state beyond
-// its options.
+// handlerRunner is the [HandlerRunner] of this package. It has no state but its options.
 type handlerRunner struct {
 	HandlerRunnerOptions
 
-	sleeps bool // PodLifecycleSleepAction is on
+	sleepEnabled bool // PodLifecycleSleepAction is on
 }
 
-// NewHandlerRunner makes a runner of exec, httpGet and sleep hooks that behaves
-// and reports like the kubelet's, with these differences: the request of an
-// httpGet hook ends with ctx and goes past any proxy (the kubelet's does not end,
-// k/k#103300); a command gets the time left until ctx's deadline as its timeout
-// (the kubelet's gets none), and is not run when that is over; a sleep whose ctx
-// ended with the cause [ContainerExited] has not failed (k/k#134338), and neither
-// has one of which less than 100 ms were left.
+// NewHandlerRunner makes a runner of exec, httpGet and sleep hooks. It behaves like the
+// kubelet's, and returns the same messages, with these differences:
 //
-// A hook ends when ctx does, and its error then wraps the cause of that. The runner
-// may be used by any number of goroutines and survives nil arguments but for ctx.
-// It does not recover from a panic of Commands, HTTP or PodIP; a [Terminator] does.
+//   - The request of an httpGet hook ends with ctx and uses no proxy (the kubelet's does
+//     not end, k/k#103300).
+//   - A command gets the time until ctx's deadline as its timeout (the kubelet's gets
+//     none), and is not run if that has passed.
+//   - A sleep whose ctx ended with the cause [ContainerExited] has not failed
+//     (k/k#134338), and neither has a sleep of which less than 100 ms were left.
+//
+// A hook ends when ctx does, and its error then wraps the cause. The runner may be used
+// concurrently. Every argument of Run but ctx may be nil. A panic of Commands, HTTP or
+// PodIP is not recovered; a [Terminator] does that.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
 	if opts.HTTP == nil {
@@ -90,12 +90,12 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	if opts.PodIP == nil {
 		opts.PodIP = statusIP
 	}
-	return &handlerRunner{HandlerRunnerOptions: opts, sleeps: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
 }
 
-// Run implements [HandlerRunner]. Of a handler with several fields set the first
-// of exec, httpGet and sleep counts. A handler with none of them, tcpSocket
-// included, is an error, as in the kubelet.
+// Run implements [HandlerRunner]. If a handler has several fields set, Run uses the first of
+// exec, httpGet and sleep. A handler with none of them, such as tcpSocket, is an error, as
+// in the kubelet.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
 	var hook, action, output string
@@ -119,7 +119,7 @@ func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod
 	return "", nil
 }
 
-// kindOf tells which field of a handler counts; a nil handler has none.
+// kindOf returns the kind of a handler, which may be nil.
 func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	switch {
 	case handler == nil:
@@ -135,9 +135,9 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed is the kubelet's message for a hook that failed. fmt has no hand in it: its
-// depth of calls would make each of a hundred thousand sleeps that are cancelled at once
-// grow its stack first.
+// hookFailed returns the kubelet's message for a hook that failed. It does not use fmt,
+// whose calls need a larger stack: that would have to grow for each sleep when many are
+// cancelled at once.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
@@ -147,7 +147,7 @@ func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err e
 		" in Pod " + strconv.Quote(podText(pod)) + " failed - error: " + err.Error()
 }
 
-// podText is how the kubelet prints a pod: name_namespace(uid).
+// podText formats a pod as the kubelet does: name_namespace(uid).
 func podText(pod *v1.Pod) string {
 	if pod == nil {
 		return "<nil>"
@@ -155,16 +155,16 @@ func podText(pod *v1.Pod) string {
 	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
 }
 
-// mostOutput is how much of a command's output is kept, in bytes: printing hundreds of
-// megabytes would cost an agent its memory.
-const mostOutput = 64 << 10
+// maxOutput is how much of a command's output is put into the message, in bytes. A command
+// that prints hundreds of megabytes must not use up the agent's memory.
+const maxOutput = 64 << 10
 
-// exec runs a command in the hook's container, with what is left until ctx's deadline as
-// its timeout; the kubelet gives it none. The output is for the message, never in the
-// error.
+// exec runs a command in the container of the hook. Its timeout is the time until ctx's
+// deadline; in the kubelet it has none. The output of a command that failed is returned for
+// the message, and is never in the error.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
-	var timeout time.Duration // 0: there is no limit
+	var timeout time.Duration // 0: no limit
 	deadline, limited := ctx.Deadline()
 	if limited {
 		timeout = time.Until(deadline)
@@ -175,51 +175,53 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case limited && timeout <= 0:
-		err = context.DeadlineExceeded // ctx's own timer is about to say so
+		err = context.DeadlineExceeded // ctx's timer has not fired yet
 	default:
 		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
 	}
 	if err == nil {
 		return "", nil
 	}
-	return fmt.Sprintf(", message: %q", printed[:min(len(printed), mostOutput)]), err
+	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much may lack of a sleep that counts as whole. A sleep may
-// be as long as the grace period (KEP-3960), whose deadline was set a moment
-// before the sleep began; in the kubelet such a sleep is not cut either.
+// sleepTolerance is how much of a sleep may be left for it to count as completed. A sleep
+// may be as long as the grace period (KEP-3960), whose deadline is set a moment before the
+// sleep starts; in the kubelet such a sleep completes too.
 const sleepTolerance = 100 * time.Millisecond
 
-// sleepCutError is a sleep that was ended before its time; it wraps why. The
-// text is the kubelet's.
+// sleepCutError is the error of a sleep that was cancelled. It wraps the cause.
 type sleepCutError struct{ cause error }
 
+// Error returns the kubelet's text.
 func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
 
+// Unwrap returns the cause.
 func (e *sleepCutError) Unwrap() error { return e.cause }
 
-// sleep lets time pass (KEP-3960). Zero, a negative number and a feature gate that is off
-// sleep not at all and are no failure, and neither is a sleep whose container has exited:
-// there is no one left to sleep for (k/k#134338).
+// sleep runs a sleep hook (KEP-3960). It returns at once, without an error, if seconds is 0
+// or less or the feature is off. A sleep that ends because its container has exited is no
+// failure (k/k#134338).
 func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
-	if !r.sleeps || seconds <= 0 {
+	if !r.sleepEnabled || seconds <= 0 {
 		return nil
 	}
-	began := time.Now()
+	start := time.Now()
 	select {
 	case <-time.After(graceperiod.Duration(seconds)):
 		return nil
 	case <-ctx.Done():
 	}
-	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(began), context.Cause(ctx))
+	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(start), context.Cause(ctx))
 	if errors.Is(err, ContainerExited) {
 		return nil
 	}
 	return err
 }
 
-// sleepEnded gives what a sleep says that was ended when some of it was left, and counts
-// it.
+// sleepEnded counts a sleep that was ended by cause when some of it was left, and returns
+// its error. The error is [ContainerExited] if that was the cause, and nil if less than
+// sleepTolerance was left.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:

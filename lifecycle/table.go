@@ -11,25 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTable is what a terminator knows of one pod, container by container: what was
-// started, whether its hook has run, whether it has ended. Start, KillContainer and
-// KillPod all work on it, so that none of them begins from a part of what is known.
+// podTable has what a terminator knows of one pod: for each container whether it was
+// started, whether its preStop hook has run, and whether it has ended. Start,
+// KillContainer and KillPod all use the same table, so that each of them knows what the
+// others have done.
 //
-// Code whose name ends in Locked has the mutex. It reads from top to bottom all the
-// same: where it waits, waitLocked lets go of the mutex.
+// A function whose name ends in Locked is called with the mutex held. Where it waits,
+// waitLocked unlocks the mutex meanwhile.
 type podTable struct {
 	terminator *Terminator
 
-	mu         sync.Mutex   // guards all of the pod; never held while anything blocks
-	current    *Termination // under way, or ended; nil: the pod is not being terminated
+	mu         sync.Mutex   // guards everything about the pod; not held while anything blocks
+	current    *Termination // under way or ended; nil: the pod was not terminated
 	containers []*container
-	changed    chan struct{} // closed when something has changed; nil: nobody waits
-	failing    int32         // containers whose StopContainer fails
-	closed     bool          // the agent stops
-	released   bool          // the terminator does not know it any more
+	changed    chan struct{} // closed when something has changed; nil: nothing waits for that
+	failing    int32         // number of containers whose StopContainer fails
+	closed     bool          // the terminator was closed
+	removed    bool          // it is no longer in its shard
 }
 
-// wakeLocked has everybody who waits look again.
+// wakeLocked makes each waitLocked check its condition again.
 func (p *podTable) wakeLocked() {
 	if p.changed != nil {
 		close(p.changed)
@@ -37,27 +38,28 @@ func (p *podTable) wakeLocked() {
 	}
 }
 
-// unlock lets go of the table after a change.
+// unlock unlocks the mutex after a change.
 func (p *podTable) unlock() {
 	p.wakeLocked()
 	p.mu.Unlock()
 }
 
-// asideLocked lets go of the table for code that may block.
-func (p *podTable) asideLocked(do func()) {
+// withoutMutexLocked calls do, which may block, with the mutex unlocked.
+func (p *podTable) withoutMutexLocked(do func()) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
 	do()
 }
 
-// waitLocked lets go of the table until ready, which is asked after each change, until
-// the time that at gives, which may move, or until alarm is closed. A nil at, and a
-// zero time, mean that there is no limit.
-func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-chan struct{}) {
-	for over := false; !over && !ready(); {
+// waitLocked waits until ready returns true, until the time that the function until
+// returns, or until interrupt is closed. The mutex is unlocked meanwhile. ready is called
+// after each change in the table, and so is until, whose result may change. If until is
+// nil or returns the zero time, there is no time limit.
+func (p *podTable) waitLocked(ready func() bool, until func() time.Time, interrupt <-chan struct{}) {
+	for interrupted := false; !interrupted && !ready(); {
 		left := time.Duration(math.MaxInt64)
-		if at != nil && !at().IsZero() {
-			left = time.Until(at())
+		if until != nil && !until().IsZero() {
+			left = time.Until(until())
 		}
 		if left <= 0 {
 			return
@@ -69,23 +71,22 @@ func (p *podTable) waitLocked(ready func() bool, at func() time.Time, alarm <-ch
 		p.mu.Unlock()
 		select {
 		case <-changed:
-		case <-alarm:
-			over = true
+		case <-interrupt:
+			interrupted = true
 		}
 		timer.Stop()
 		p.mu.Lock()
 	}
 }
 
-// wake has everybody who waits look again, as time has gone by. A timer that calls it takes
-// less memory than one with a channel.
+// wake is called by the timer of waitLocked. Such a timer takes less memory than one with a
+// channel.
 func (p *podTable) wake() {
 	p.mu.Lock()
 	p.unlock()
 }
 
-// podKey is how a pod is known: by its UID, or by its namespace and name where
-// it has none.
+// podKey returns the key of a pod: its UID, or NAMESPACE/NAME if it has none.
 func podKey(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -93,133 +94,133 @@ func podKey(pod *v1.Pod) types.UID {
 	return types.UID(pod.Namespace + "/" + pod.Name)
 }
 
-// shard is a part of the pods that a terminator knows. One mutex for all of them would
-// have the pods of a node, when they are killed at once, queue for it longer than all
-// else takes.
+// shard has some of a terminator's pods. With one mutex for all pods, killing many pods at
+// once would spend most of its time waiting for that mutex.
 type shard struct {
-	mu   sync.Mutex // never held while anything blocks; may be taken with a table's held
+	mu   sync.Mutex // not held while anything blocks; may be locked while a table's is held
 	pods map[types.UID]*podTable
 }
 
-// shardOf finds the part that a pod belongs to.
+// shardOf returns the shard that a pod belongs to.
 func (tr *Terminator) shardOf(key types.UID) *shard {
 	return &tr.shards[maphash.String(tr.seed, string(key))%uint64(len(tr.shards))]
 }
 
-// lock gives the table of a pod, locked. It is nil for a pod of which nothing is known,
-// unless there is something to be entered. A terminator that is closed keeps no table of
-// a pod that is new to it.
-func (tr *Terminator) lock(key types.UID, enter bool) *podTable {
+// lock returns the table of a pod, locked. If there is none, it makes one, or returns nil
+// if create is false. A terminator that is closed does not keep the new table.
+func (tr *Terminator) lock(key types.UID, create bool) *podTable {
 	for {
-		p := tr.find(key, enter)
+		p := tr.find(key, create)
 		if p == nil {
 			return nil
 		}
 		p.mu.Lock()
-		if !p.released {
+		if !p.removed {
 			return p
 		}
 		p.mu.Unlock()
 	}
 }
 
-// find gives the table of a pod as lock does, which may have been released when it is
-// locked. The new one is made before the mutex is taken, whether it is needed or not: who
-// allocates memory may have to help the garbage collector, while others wait.
-func (tr *Terminator) find(key types.UID, enter bool) *podTable {
-	s, fresh := tr.shardOf(key), (*podTable)(nil)
-	if enter {
-		fresh = &podTable{terminator: tr}
+// find returns the table of a pod, not locked. It may be removed before the caller locks
+// it. The new table is allocated before the shard is locked, even if it turns out not to be
+// needed, because an allocation may have to help the garbage collector while others wait.
+func (tr *Terminator) find(key types.UID, create bool) *podTable {
+	s, created := tr.shardOf(key), (*podTable)(nil)
+	if create {
+		created = &podTable{terminator: tr}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.pods[key]; p != nil || !enter {
+	if p := s.pods[key]; p != nil || !create {
 		return p
 	}
-	if fresh.closed = tr.closed.Load(); !fresh.closed {
-		s.pods[key] = fresh
+	if created.closed = tr.closed.Load(); !created.closed {
+		s.pods[key] = created
 	}
-	return fresh
+	return created
 }
 
-// releaseLocked lets go of a table that has nothing in it any more.
-func (p *podTable) releaseLocked(key types.UID) {
-	if p.current != nil || len(p.containers) > 0 || p.released {
+// removeIfEmptyLocked removes a table without termination and containers from its shard.
+func (p *podTable) removeIfEmptyLocked(key types.UID) {
+	if p.current != nil || len(p.containers) > 0 || p.removed {
 		return
 	}
-	p.released = true
+	p.removed = true
 	s := p.terminator.shardOf(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pods[key] == p { // else the terminator was closed before it could know it
+	if s.pods[key] == p { // it is not if it was made after the terminator was closed
 		delete(s.pods, key)
 	}
 }
 
-// addLocked puts a container into the table. Those of the same name that have ended
-// before leave it.
+// addLocked adds a container to the table. It marks those of the same name that have ended,
+// or whose hook RunOnExit has run, as obsolete.
 func (p *podTable) addLocked(pod *v1.Pod, name, id string) *container {
 	c := &container{table: p, pod: pod, result: ContainerResult{Name: name, ID: id}}
 	p.containers = append(p.containers, c)
-	p.dropLocked(c, func(other *container) bool {
-		return other.result.ID != id && (other.result.Outcome != "" || other.hooked && !other.started) // the hook was run on its exit
+	p.markReplacedLocked(c, func(other *container) bool {
+		return other.result.ID != id && (other.result.Outcome != "" || other.hookDone && !other.started)
 	})
 	return c
 }
 
-// dropLocked has containers leave the table that were entered before another one of their
-// name, unless they are being stopped, or a part of the termination that is under way. One
-// that is stuck may run beside the one that has taken its place, and stays; not if that has
-// its ID, which the runtime would not have given away.
-func (p *podTable) dropLocked(since *container, which func(*container) bool) {
-	for _, c := range p.containers[:slices.Index(p.containers, since)] {
-		if c.result.Name == since.result.Name && c.run == nil && !c.isPartOf(p.current) &&
-			(!c.isStuck() || c.result.ID == since.result.ID) && which(c) {
-			c.obsolete, c.startErr = true, nil
+// markReplacedLocked marks containers as obsolete that c replaces: those that were added
+// before it, have the same name and satisfy the condition. It leaves those that are being
+// stopped, and those of the termination that is under way. It also leaves containers that
+// are stuck, because they may still run beside c, unless c has the same ID.
+func (p *podTable) markReplacedLocked(c *container, condition func(*container) bool) {
+	for _, older := range p.containers[:slices.Index(p.containers, c)] {
+		if older.result.Name == c.result.Name && older.run == nil && !older.isPartOf(p.current) &&
+			(!older.isStuck() || older.result.ID == c.result.ID) && condition(older) {
+			older.obsolete, older.starting.err = true, nil
 		}
 	}
 }
 
-// nameLocked finds what is known of a container that a request names, or adds it. An
-// ID whose container has ended stands for another one if the pod's status dates its
-// start after that end: runtimes of processes use their names again.
-func (p *podTable) nameLocked(pod *v1.Pod, named Container) *container {
-	began := startOf(pod, named.ID)
+// findOrAddLocked returns the container that a request names, and adds it if the table does
+// not have it. If the container with this ID has ended, and the pod's status says that it
+// was started later, it is another container: runtimes of processes reuse their IDs.
+func (p *podTable) findOrAddLocked(pod *v1.Pod, named Container) *container {
+	startedAt := startOf(pod, named.ID)
 	var c *container
-	for _, known := range p.containers { // the last of several that had the ID
+	for _, known := range p.containers { // the last one, if several had the ID
 		if known.result.ID == named.ID && named.ID != "" {
 			c = known
 		}
 	}
-	if c == nil || c.hasEnded() && !began.Equal(c.began) && !isBefore(began, c.endedAt) {
-		if c != nil && c.isStuck() { // else what has its ID now would be killed in its place
+	if c == nil || c.hasEnded() && !startedAt.Equal(c.startedAt) && !isBefore(startedAt, c.endedAt) {
+		if c != nil && c.isStuck() { // the ID is another container's now, which must not be stopped for this one
 			c.result.Outcome, c.result.Err = NotFound, nil
 		}
 		c = p.addLocked(pod, named.Name, named.ID)
-		p.dropLocked(c, (*container).isLost) // this is what it has started
+		p.markReplacedLocked(c, (*container).mayHaveStarted) // c is what that call has started
 	}
 	if c.run == nil {
-		c.pod, c.began, c.unseen = pod, began, false
-		c.hooked = c.hooked || named.PreStopDone
+		c.pod, c.startedAt, c.unlisted = pod, startedAt, false
+		c.hookDone = c.hookDone || named.PreStopDone
 	}
 	return c
 }
 
-// isBefore tells whether a date in a status is before a moment. Dates that have been through
-// the API server are in whole seconds, and so say nothing within the second.
-func isBefore(date, moment time.Time) bool {
-	if date.Nanosecond() == 0 {
-		moment = moment.Truncate(time.Second)
+// isBefore tells whether a time in a pod's status is before another time. Times that the
+// API server has stored have whole seconds, so the two are compared in whole seconds then.
+func isBefore(statusTime, other time.Time) bool {
+	if statusTime.Nanosecond() == 0 {
+		other = other.Truncate(time.Second)
 	}
-	return date.Before(moment)
+	return statusTime.Before(other)
 }
 
-// chooseLocked gives the containers that the termination of a pod is about: those that the
-// request, or else the pod's status, names, and always those that are being started or
-// stopped, that got stuck, or that Start has started and that are not known to have
-// exited. Those that may run, though nobody knows that, or their ID, are added beside the
-// table, as stuck; the status is asked for them unless the request or an earlier end says
-// what runs.
+// chooseLocked returns the containers that a termination has to stop: those of the request,
+// or of the pod's status if there are none, and always those that are being started or
+// stopped, that are stuck, or that Start has started and that are not known to have
+// exited.
+//
+// Containers that may run, but of which the state or the ID is not known, are added as
+// unknown containers, which are not in the table. If byStatus is true, the containers are
+// those of the status, and those without a state in it are unknown as well.
 func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) []*container {
 	if byStatus {
 		named = append(named, p.withoutStateLocked(pod, named)...)
@@ -232,23 +233,23 @@ func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) [
 		if n.ID == "" && !slices.ContainsFunc(p.containers, isKnown) {
 			chosen = append(chosen, unknownContainer(p, n.Name))
 		} else if n.ID == "" {
-			continue // it is among those below
-		} else if c := p.nameLocked(pod, n); !slices.Contains(chosen, c) {
+			continue // the loop below adds it
+		} else if c := p.findOrAddLocked(pod, n); !slices.Contains(chosen, c) {
 			chosen = append(chosen, c)
 		}
 	}
 	for _, c := range p.containers {
 		if !slices.Contains(chosen, c) && c.mayRun(pod) {
-			c.unseen = c.unseen || c.started && c.run == nil
+			c.unlisted = c.unlisted || c.started && c.run == nil
 			chosen = append(chosen, c)
 		}
 	}
 	return chosen
 }
 
-// withoutStateLocked gives the main containers and sidecars, but for those that run, of
-// which neither the pod's status nor the table says whether they do, though they may.
-// Where Start has started some, it has started all that run.
+// withoutStateLocked returns the main containers and sidecars that may run although they
+// are not in running: neither the pod's status nor the table says how they are. If Start
+// has started any container, it is taken to have started all that run.
 func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown []Container) {
 	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
 		return nil
@@ -256,7 +257,7 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown
 	for spec, role := range specsOf(pod) {
 		runs := func(c Container) bool { return c.Name == spec.Name }
 		known := func(c *container) bool {
-			return c.isOfStart() || // where the pod goes on, one that has ended is started again
+			return c.isOfStart() || // before a termination, a container that has ended may have been started again
 				c.result.Name == spec.Name && c.result.ID != "" && (p.current != nil || c.mayRun(pod))
 		}
 		if role >= roleMain && !slices.ContainsFunc(running, runs) && !slices.ContainsFunc(p.containers, known) && !hasState(pod, spec.Name) {
@@ -266,9 +267,9 @@ func (p *podTable) withoutStateLocked(pod *v1.Pod, running []Container) (unknown
 	return unknown
 }
 
-// reviveLocked puts the containers of an ended termination back into the table.
-// tidyLocked removes those of them again that nobody has asked for.
-func (p *podTable) reviveLocked() {
+// restoreRecordsLocked adds the containers of a termination that has ended to the table.
+// removeObsoleteLocked removes them again unless something is done about them.
+func (p *podTable) restoreRecordsLocked() {
 	t := p.current
 	for i := range t.records {
 		r := &t.records[i]
@@ -276,16 +277,16 @@ func (p *podTable) reviveLocked() {
 		if r.id != "" && !slices.ContainsFunc(p.containers, known) {
 			p.containers = append(p.containers, &container{
 				table: p, result: r.unpack(), deadline: t.deadline,
-				began: time.Unix(int64(r.began), 0), endedAt: time.Unix(0, t.endedAt), obsolete: true, told: true, hooked: true,
+				startedAt: time.Unix(int64(r.startedAt), 0), endedAt: time.Unix(0, t.endedAt), obsolete: true, announced: true, hookDone: true,
 			})
 		}
 	}
 }
 
-// tidyLocked removes containers that nobody will ask for.
-func (p *podTable) tidyLocked() {
+// removeObsoleteLocked removes obsolete containers for which nothing is under way.
+func (p *podTable) removeObsoleteLocked() {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool {
-		return c.obsolete && c.cancelStart == nil && c.run == nil && c.calls == 0
+		return c.obsolete && c.starting.cancel == nil && c.run == nil && c.goroutines == 0
 	})
 	if len(p.containers) == 0 {
 		p.containers = nil
