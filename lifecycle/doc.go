@@ -33,12 +33,12 @@
 //		pod := &v1.Pod{Spec: v1.PodSpec{
 //			TerminationGracePeriodSeconds: &grace,
 //			Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
-//				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}},
+//				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
 //			}}},
 //		}}
 //		result, err := terminator.KillPod(ctx, pod, lifecycle.Request{
 //			Containers: []lifecycle.Container{{Name: "web", ID: "3f4e"}},
-//		}) // stop container 3f4e within 28 s
+//		}) // stop container 3f4e within 29 s
 //		if err != nil {
 //			log.Fatal(err)
 //		}

@@ -14,7 +14,47 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// examplePod is a pod with a sidecar, whose containers run.
+// stopContainer calls the container runtime of the agent.
+func stopContainer(_ context.Context, id string, timeoutSeconds int64) error {
+	fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
+	return nil // the container has ended
+}
+
+// The program of the package documentation.
+func Example() {
+	ctx := context.Background()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: lifecycle.RuntimeFunc(stopContainer),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	grace := int64(30)
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		TerminationGracePeriodSeconds: &grace,
+		Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
+			PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
+		}}},
+	}}
+	result, err := terminator.KillPod(ctx, pod, lifecycle.Request{
+		Containers: []lifecycle.Container{{Name: "web", ID: "3f4e"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, c := range result.Containers {
+		fmt.Println(c.Name, c.Outcome, c.Hook.Outcome)
+	}
+	if err := terminator.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// stop container 3f4e within 29 s
+	// web Graceful Completed
+}
+
+// examplePod is a pod whose main container and sidecar run in rt.
 func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	rt.Start("1", lifecycletest.Script{})
@@ -33,7 +73,7 @@ func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 	}
 }
 
-// exampleTerminator works on a fake runtime; an agent has its own.
+// exampleTerminator uses the runtime of package lifecycletest instead of an agent's.
 func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: rt, Commands: rt, Exits: rt,
@@ -74,19 +114,19 @@ func ExampleTerminator_Terminate() {
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
 	rt.Start("1", lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
-		<-ctx.Done() // a hook that takes as long as it is let
+		<-ctx.Done() // the hook runs until it is cancelled
 		return nil, context.Cause(ctx)
 	}})
 	terminator := exampleTerminator(rt)
 
 	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
-	fmt.Println(termination.Shorten(60), "as a deadline only moves earlier")
+	fmt.Println(termination.Shorten(60)) // the deadline only moves earlier
 	fmt.Println(termination.Shorten(1))
 	<-termination.Done()
 	hook := termination.Result().Containers[0].Hook
 	fmt.Println(hook.Outcome, hook.Cause)
 	// Output:
-	// false as a deadline only moves earlier
+	// false
 	// true
 	// Cut Shortened
 }
@@ -132,7 +172,7 @@ func ExampleTerminator_PostStart() {
 	pod.Spec.Containers[0].Lifecycle.PostStart = &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"warm-up"}}}
 	terminator := exampleTerminator(rt)
 
-	rt.Exit("1") // the container does not live long enough
+	rt.Exit("1") // the container exits before its hook runs
 	fmt.Println(terminator.PostStart(ctx, pod, lifecycle.ContainersOf(pod)[0]))
 	// Output:
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
