@@ -373,8 +373,8 @@ func TestOneOfTwoRestartsIsRefused(t *testing.T) {
 	})
 }
 
-// Neither timers nor contexts keep a termination that has ended and was forgotten.
-func TestEndedTerminationIsFreed(t *testing.T) {
+// A termination that has ended leaves neither timers nor contexts.
+func TestEndedTerminationLeavesNoTimerOrContext(t *testing.T) {
 	inBubble(t, 3600, func(b *bed) {
 		var hook context.Context
 		b.main("app", exec(), lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
