@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -176,6 +177,106 @@ func ExampleTerminator_PostStart() {
 	fmt.Println(terminator.PostStart(ctx, pod, lifecycle.ContainersOf(pod)[0]))
 	// Output:
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
+}
+
+// A container has exited by itself, and the agent wants its preStop hook to run.
+func ExampleTerminator_RunOnExit() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 30}}
+	terminator := exampleTerminator(rt)
+
+	rt.Exit("1")
+	hook, err := terminator.RunOnExit(ctx, pod, lifecycle.ContainersOf(pod)[0])
+	fmt.Println(hook.Outcome, hook.Cause, err) // a sleep ends when its container has exited
+	// Output: Cut ContainerExited <nil>
+}
+
+// A sidecar that exits is started again while a main container still runs.
+func ExampleTermination_ShouldRestart() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle = nil
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	rt.Exit("2")
+	restart, _ := termination.ShouldRestart("proxy")
+	fmt.Println(restart)
+	fmt.Println(termination.ShouldRestart("web")) // not a sidecar
+	fmt.Println(terminator.Close(ctx))
+	// Output:
+	// true
+	// false 0s
+	// <nil>
+}
+
+// When the context ends, Wait returns and the termination goes on.
+func ExampleTermination_Wait() {
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle = nil
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(context.Background(), pod, lifecycle.Request{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := termination.Wait(ctx)
+	fmt.Println(err)
+	termination.Shorten(1)
+	result, err := termination.Wait(context.Background())
+	fmt.Println(result.Outcome(), err)
+	// Output:
+	// stopped waiting: containers that have not ended: default/shop/proxy, default/shop/web: context canceled
+	// GraceExceeded <nil>
+}
+
+// The pod is gone, and a pod with the same UID, such as a static pod, may be started again.
+func ExampleTerminator_Forget() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	terminator := exampleTerminator(rt)
+	if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
+		fmt.Println(err)
+	}
+	start := func(context.Context) (string, error) {
+		rt.Start("3", lifecycletest.Script{})
+		return "3", nil
+	}
+	fmt.Println(terminator.Start(ctx, pod, "web", start) != nil)
+	terminator.Forget(pod.UID)
+	fmt.Println(terminator.Start(ctx, pod, "web", start))
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleContainersOf() {
+	for _, c := range lifecycle.ContainersOf(examplePod(lifecycletest.NewRuntime())) {
+		fmt.Println(c.Name, c.ID)
+	}
+	// Output:
+	// web 1
+	// proxy 2
+}
+
+func ExampleAddFeatureGates() {
+	gate := featuregate.NewFeatureGate()
+	if err := lifecycle.AddFeatureGates(gate); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(gate.Enabled(lifecycle.PodLifecycleSleepAction))
+	fmt.Println(gate.Set("PodLifecycleSleepAction=false")) // --feature-gates
+	fmt.Println(gate.Enabled(lifecycle.PodLifecycleSleepAction))
+	// Output:
+	// true
+	// <nil>
+	// false
 }
 
 func ExampleTerminator_Close() {

@@ -19,8 +19,8 @@ const (
 )
 
 // stop calls StopContainer for one container until a call succeeds or the container is
-// given up. Calls that have not returned stay under way beside a new one, which is only
-// made if the runtime kills the container earlier by it.
+// given up. A new call is made if the last one has failed or has not returned in time, or if
+// the runtime kills the container earlier by it. Calls that have not returned stay under way.
 type stop struct {
 	*run
 

@@ -51,6 +51,18 @@ func ExampleEvents() {
 	// Output: Normal Killing Stopping container app
 }
 
+// The runtime is unavailable now, as if its process had crashed.
+func ExampleRuntime_Away() {
+	rt := lifecycletest.NewRuntime()
+	rt.Start("app", lifecycletest.Script{})
+	rt.Away(0, time.Hour)
+	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
+	fmt.Println(rt.ExitCode("app"))
+	// Output:
+	// the runtime is away
+	// 0 false
+}
+
 // A script makes StopContainer fail once; the terminator calls it again.
 func ExampleScript() {
 	rt := lifecycletest.NewRuntime()

@@ -108,6 +108,32 @@ func ExampleTimetable_Window() {
 	// released by 12:00:32.5
 }
 
+// An agent that restarts in the middle of a drain continues with the timetable of the process
+// before it.
+func ExampleResumeTimetable() {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	before := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
+	stored := plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release()}
+
+	table := plan.ResumeTimetable(stored, plan.Options{})
+	restarted := announced.Add(15 * time.Second)
+	low := table.Window(0, restarted, 0)
+	fmt.Println("low:", low.Grace(restarted), "until", low.End.Format(time.TimeOnly))
+	fmt.Println("released by", table.Release().Format("15:04:05.0"))
+	// Output:
+	// low: 5s until 12:00:20
+	// released by 12:00:32.5
+}
+
+// Settings that the kubelet refuses if its feature gate GracefulNodeShutdown is off.
+func ExampleConfig_ValidateWithoutGate() {
+	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
+	fmt.Println(cfg.ValidateWithoutGate(true))
+	// Output:
+	// invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown
+}
+
 // The plan shows what a shutdown of this node would do to its pods.
 func ExampleNew() {
 	named := func(name string, priority int32, grace int64) *v1.Pod {
