@@ -104,7 +104,7 @@ func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// What has written a part of the new content when it fails leaves the old one.
+// If the content function fails after it has written a part, the old content stays.
 func TestWriteFromThatFailsKeepsWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
