@@ -17,7 +17,7 @@ import (
 
 func today() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// ending is a pod whose deletion ends in that time and was given that grace.
+// ending is a pod with a deletionTimestamp that is in from today, and with that grace period.
 func ending(in time.Duration, grace *int64) *v1.Pod {
 	pod := scheduled(ptr.To(int64(60)))
 	pod.DeletionTimestamp = &metav1.Time{Time: today().Add(in)}
@@ -25,7 +25,7 @@ func ending(in time.Duration, grace *int64) *v1.Pod {
 	return pod
 }
 
-func TestBeforeFirstDelete(t *testing.T) {
+func TestBeforeDeleteOfAPod(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		pod        *v1.Pod
@@ -63,7 +63,7 @@ func TestBeforeFirstDelete(t *testing.T) {
 	}
 }
 
-func TestBeforeRepeatedDelete(t *testing.T) {
+func TestBeforeDeleteAgain(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
 		ends              time.Duration // from today
@@ -101,7 +101,7 @@ func TestBeforeRepeatedDelete(t *testing.T) {
 	}
 }
 
-func TestBeforeRepeatedDeleteWithoutOptions(t *testing.T) {
+func TestBeforeDeleteAgainWithoutOptions(t *testing.T) {
 	pod := ending(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, today())
 	require.NoError(t, err)
@@ -109,8 +109,8 @@ func TestBeforeRepeatedDeleteWithoutOptions(t *testing.T) {
 	require.Equal(t, ending(0, ptr.To(int64(0))), pod)
 }
 
-// What is written belongs to the pod alone: options are often used for many pods.
-func TestBeforeDeleteSharesNothing(t *testing.T) {
+// The pod must not point into the options, which callers often use for many pods.
+func TestBeforeDeleteSharesNoPointer(t *testing.T) {
 	first, again := scheduled(ptr.To(int64(30))), ending(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{first, again} {
 		options := asking(nil)
@@ -170,7 +170,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 	}
 }
 
-func TestBeforeDeletePreconditionsThatHold(t *testing.T) {
+func TestBeforeDeleteWithPreconditionsThatHold(t *testing.T) {
 	pod := scheduled(ptr.To(int64(30)))
 	pod.UID, pod.ResourceVersion = "u-1", "17"
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("17")}}

@@ -7,28 +7,28 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ForContainer is the grace of one container, in seconds: the kubelet's
-// setTerminationGracePeriod. The first of these that is set decides, whatever its
+// ForContainer returns the grace period of one container, in seconds (the kubelet's
+// setTerminationGracePeriod). The first of these that is set decides, whatever its
 // value:
 //
-//   - the pod's metadata.deletionGracePeriodSeconds, for probe kills too
-//   - the container's startupProbe or livenessProbe
-//     .terminationGracePeriodSeconds, if reason is that probe and the pod has a
-//     grace in its spec; it may be longer than the pod's
-//   - the pod's spec.terminationGracePeriodSeconds
+//   - metadata.deletionGracePeriodSeconds of the pod, also if a probe failed
+//   - terminationGracePeriodSeconds of the container's startupProbe or livenessProbe,
+//     if reason is that probe and the pod's spec has a grace period; it may be longer
+//     than the pod's
+//   - spec.terminationGracePeriodSeconds of the pod
 //   - [MinimumContainerSeconds]
 //
-// The result is what the field holds: 0 or less means that there is no time for
-// a hook, and [Remaining] brings it to the floor of the stop. An override, from
-// [ForPod] or an eviction, replaces the result instead of limiting it.
+// The result is the value of the field, unchanged: 0 or less means that there is no
+// time for a hook, and [Remaining] raises it to the minimum of the stop. An override,
+// from [ForPod] or an eviction, replaces the result instead of limiting it.
 //
-// A nil pod gives MinimumContainerSeconds, a nil container has no probes.
+// A nil pod gives MinimumContainerSeconds; a nil container has no probes.
 // [ExplainContainer] says which rule decided.
 func ForContainer(pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	return forContainer(nil, pod, container, reason)
 }
 
-// ExplainContainer is [ForContainer] with its reasons.
+// ExplainContainer returns the result of [ForContainer] with its reasons.
 func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) Explanation {
 	var t trace
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), Steps: t.steps}
@@ -40,9 +40,9 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 		return *deletion
 	}
 	if rule := probeRule(reason); rule != "" {
-		own := probeGrace(container, rule)
-		if t.field(rule, t.probeField(pod, container, rule), own, own != nil && spec != nil) {
-			return *own
+		probe := probeGrace(container, rule)
+		if t.field(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
+			return *probe
 		}
 	}
 	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
@@ -52,7 +52,7 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 	return MinimumContainerSeconds
 }
 
-// probeRule is the rule of the probe that asked for the kill, "" if none did.
+// probeRule returns the rule of the probe that reason names, "" if it names none.
 func probeRule(reason KillReason) Rule {
 	switch reason {
 	case ReasonStartupProbe:
@@ -64,7 +64,8 @@ func probeRule(reason KillReason) Rule {
 	}
 }
 
-// probeGrace is the grace that the probe of rule brings, nil if it brings none.
+// probeGrace returns the grace period of the container's probe that rule is about, nil
+// if there is no such probe or it has none.
 func probeGrace(container *v1.Container, rule Rule) *int64 {
 	if container == nil {
 		return nil
@@ -79,7 +80,7 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// probePath is where the probe of rule has its grace within a container.
+// probePath returns the path, within a container, of the field that probeGrace reads.
 func probePath(rule Rule) string {
 	if rule == ruleStartupProbe {
 		return ".startupProbe.terminationGracePeriodSeconds"
@@ -87,13 +88,13 @@ func probePath(rule Rule) string {
 	return ".livenessProbe.terminationGracePeriodSeconds"
 }
 
-// containerPath is where container stands in pod, as the API server writes paths.
-// A container is looked for by identity and then by name, since callers often
-// hold a copy; one that is not in the pod is just "container".
+// containerPath returns the path of a container in its pod, as the API server writes
+// it: spec.containers[0]. It looks for the same pointer first and then, because callers
+// often have a copy, for the same name. A container that is not in the pod is "container".
 func containerPath(pod *v1.Pod, container *v1.Container) string {
-	const elsewhere = "container"
+	const notInPod = "container"
 	if pod == nil || container == nil {
-		return elsewhere
+		return notInPod
 	}
 	paths, candidates := containersOf(pod)
 	i := slices.Index(candidates, container)
@@ -101,12 +102,12 @@ func containerPath(pod *v1.Pod, container *v1.Container) string {
 		i = slices.IndexFunc(candidates, func(c *v1.Container) bool { return c.Name == container.Name })
 	}
 	if i < 0 {
-		return elsewhere
+		return notInPod
 	}
 	return paths[i]
 }
 
-// containersOf are the pod's containers of every kind and, at the same index, the
+// containersOf returns the pod's containers of every kind and, at the same index, the
 // path of each.
 func containersOf(pod *v1.Pod) (paths []string, containers []*v1.Container) {
 	add := func(list string, i int, container *v1.Container) {

@@ -8,40 +8,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// minimumGracefulSeconds is the least grace of a deletion in which the pod's node
-// still has a part. The API server raises negative graces to it, and those that are
-// over by the time they are asked for.
+// minimumGracefulSeconds is the shortest grace period with which the API server leaves
+// the deletion of a pod to its node. It replaces negative grace periods, and one that
+// has ended already when a shorter one is requested.
 const minimumGracefulSeconds int64 = 1
 
-// ForDelete is the grace that a first delete gives a pod, in seconds and never
-// negative: the API server's CheckGracefulDelete for pods, without its writing.
+// ForDelete returns the grace period that the first delete of a pod gives it, in
+// seconds and never negative. It is the API server's CheckGracefulDelete for pods, but
+// writes nothing.
 //
-// options.gracePeriodSeconds counts if it is set, else
-// spec.terminationGracePeriodSeconds, else 0. A pod that was not scheduled to a
-// node, or has finished (phase Failed or Succeeded), has nothing left to stop and
-// gets 0; what is negative then becomes 1.
+// options.gracePeriodSeconds decides if it is set, else
+// spec.terminationGracePeriodSeconds, else the result is 0. A pod that is not
+// scheduled to a node, or has finished (phase Failed or Succeeded), has nothing to stop
+// and gets 0. A negative grace period becomes 1.
 //
-// graceful tells that the grace was decided, even if it is 0: it is false only for
-// nil options, as for the API server. A nil pod counts as one that was not
-// scheduled. [ExplainDelete] says which rule decided, [BeforeDelete] covers
-// repeated deletes.
+// graceful is what CheckGracefulDelete returns: true, also for a grace period of 0,
+// and false only for nil options. A nil pod counts as not scheduled. [ExplainDelete]
+// says which rule decided; [BeforeDelete] also handles repeated deletes.
 func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, graceful bool) {
 	return forDelete(nil, pod, options), options != nil
 }
 
-// DeleteSeconds is [ForDelete] over plain values, for pods of other types than those of
-// k8s.io/api, such as the internal ones of an API server: spec is
-// spec.terminationGracePeriodSeconds and requested is options.gracePeriodSeconds, in
-// seconds, nil where there is none; scheduled says that spec.nodeName is set, terminated
-// that status.phase is Failed or Succeeded. seconds is never negative. graceful is what
-// CheckGracefulDelete is to return for options that are not nil: true, as a grace of 0 was
-// decided too.
+// DeleteSeconds is [ForDelete] for pods that are no *v1.Pod, such as the internal type
+// of an API server. spec is spec.terminationGracePeriodSeconds and requested is
+// options.gracePeriodSeconds, both in seconds, nil if unset. scheduled says that
+// spec.nodeName is set, terminated that status.phase is Failed or Succeeded.
+//
+// seconds is never negative. graceful is what CheckGracefulDelete has to return for
+// options that are not nil: it is always true.
 func DeleteSeconds(spec, requested *int64, scheduled, terminated bool) (seconds int64, graceful bool) {
 	return deleteSeconds(nil, spec, requested, scheduled, terminated), true
 }
 
-// ExplainDelete is [ForDelete] with its reasons. The delete was graceful if the
-// options are not nil.
+// ExplainDelete returns the result of [ForDelete] with its reasons. The delete is
+// graceful if the options are not nil.
 func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	var t trace
 	return Explanation{Seconds: forDelete(&t, pod, options), Steps: t.steps}
@@ -56,7 +56,7 @@ func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 }
 
 func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
-	seconds := deleteWish(t, spec, requested)
+	seconds := requestedSeconds(t, spec, requested)
 	if t.constant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
 		seconds = 0
 	}
@@ -69,8 +69,9 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 	return seconds
 }
 
-// deleteWish is the grace that the options, else the pod ask for.
-func deleteWish(t *trace, spec, requested *int64) int64 {
+// requestedSeconds returns the grace period of the delete options if they have one,
+// else that of the pod's spec, else 0.
+func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	if t.field(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested
 	}
@@ -81,27 +82,28 @@ func deleteWish(t *trace, spec, requested *int64) int64 {
 	return 0
 }
 
-// finished tells whether the pod's containers have all ended for good.
+// finished tells whether the pod's phase is final, so that no container will run again.
 func finished(pod *v1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded)
 }
 
-// PodDeleteStrategy gives an API server the grace of pods of k8s.io/api (*v1.Pod); for
-// the internal types of k8s.io/kubernetes there is [DeleteSeconds]. Beside a
-// runtime.ObjectTyper it makes a strategy for rest.BeforeDelete of k8s.io/apiserver:
+// PodDeleteStrategy computes the grace period of pods for an API server whose pods are
+// those of k8s.io/api (*v1.Pod); for the internal types of k8s.io/kubernetes there is
+// [DeleteSeconds]. Embedded together with a runtime.ObjectTyper, it makes a strategy for
+// rest.BeforeDelete of k8s.io/apiserver:
 //
 //	type strategy struct {
 //		runtime.ObjectTyper // scheme.Scheme of client-go
 //		graceperiod.PodDeleteStrategy
 //	}
 //
-// The zero value is ready, has no state and may be shared.
+// The zero value is ready to use, and may be used concurrently.
 type PodDeleteStrategy struct{}
 
-// CheckGracefulDelete writes the grace of [ForDelete] into the options and tells
-// whether there is one (rest.RESTGracefulDeleteStrategy). obj is a *v1.Pod; any
-// other kind has no graceful delete here, and its options are left alone, as nil
-// options are.
+// CheckGracefulDelete implements rest.RESTGracefulDeleteStrategy: it sets
+// options.GracePeriodSeconds to the result of [ForDelete] and returns whether the delete
+// is graceful. For nil options, and for an obj that is no *v1.Pod, it changes nothing
+// and returns false.
 func (PodDeleteStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	pod, ok := obj.(*v1.Pod)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// scheduled is a running pod on a node, with this grace in its spec.
+// scheduled is a running pod on a node, with this grace period in its spec.
 func scheduled(spec *int64) *v1.Pod {
 	pod := podWith(spec, nil)
 	pod.Spec.NodeName = "node-1"
@@ -21,7 +21,7 @@ func scheduled(spec *int64) *v1.Pod {
 	return pod
 }
 
-// asking are delete options that ask for a grace, nil for none.
+// asking are delete options with this grace period, nil for none.
 func asking(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
@@ -61,7 +61,7 @@ func TestForDelete(t *testing.T) {
 	}
 }
 
-// The plain values are those of a pod, whatever its type.
+// DeleteSeconds gives the result of ForDelete for the same values.
 func TestDeleteSeconds(t *testing.T) {
 	for _, c := range []struct {
 		name                  string

@@ -37,8 +37,8 @@ func TestForSoftEviction(t *testing.T) {
 	}
 }
 
-// An eviction's override of 0 is 1 s for the pod, and not its full grace.
-func TestSoftEvictionOfZeroIsNotThePodsOwn(t *testing.T) {
+// An override of 0 means the minimum of 1 s, not the grace period of the pod's spec.
+func TestSoftEvictionWithZeroGivesTheMinimum(t *testing.T) {
 	pod := podWith(ptr.To(int64(60)), nil)
 	seconds, _ := graceperiod.ForPod(pod, 0, ptr.To(graceperiod.ForSoftEviction(pod, 0)))
 	require.Equal(t, graceperiod.MinimumPodSeconds, seconds)

@@ -1,6 +1,7 @@
 package graceperiod_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -12,8 +13,28 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// web is a running pod with a grace of 30 s and a container whose liveness probe
-// gives it 10 s.
+// The program of the package documentation.
+func Example() {
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		TerminationGracePeriodSeconds: ptr.To(int64(30)),
+		Containers:                    []v1.Container{{Name: "web"}},
+	}}
+	web := &pod.Spec.Containers[0]
+
+	grace := graceperiod.ForContainer(pod, web, graceperiod.ReasonUnknown)
+	fmt.Println(grace)
+	fmt.Println(graceperiod.Remaining(grace, 12*time.Second)) // after a preStop hook of 12 s
+	fmt.Println(graceperiod.ForPod(pod, grace, ptr.To(int64(10))))
+	fmt.Println(graceperiod.ExplainPod(pod, grace, ptr.To(int64(10))))
+	// Output:
+	// 30
+	// 18
+	// 10 true
+	// The grace period is 10 s because the pod was given 30 s before, metadata.deletionGracePeriodSeconds is not set, and the override is shorter with 10.
+}
+
+// web is a running pod with a grace period of 30 s, whose container has a liveness probe
+// with a grace period of 10 s.
 func web() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
@@ -35,7 +56,7 @@ func ExampleForContainer() {
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonUnknown))
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
 
-	pod.DeletionGracePeriodSeconds = ptr.To(int64(5)) // someone deleted the pod meanwhile
+	pod.DeletionGracePeriodSeconds = ptr.To(int64(5)) // the pod is deleted
 	fmt.Println(graceperiod.ForContainer(pod, nginx, graceperiod.ReasonLivenessProbe))
 	// Output:
 	// 30
@@ -81,6 +102,26 @@ func ExampleForDelete() {
 	// 0 true
 }
 
+func ExampleDeleteSeconds() {
+	spec, requested := ptr.To(int64(30)), ptr.To(int64(90))
+	scheduled, terminated := true, false
+	fmt.Println(graceperiod.DeleteSeconds(spec, nil, scheduled, terminated))
+	fmt.Println(graceperiod.DeleteSeconds(spec, requested, scheduled, terminated))
+	fmt.Println(graceperiod.DeleteSeconds(spec, requested, false, terminated))
+	// Output:
+	// 30 true
+	// 90 true
+	// 0 true
+}
+
+func ExamplePodDeleteStrategy() {
+	var strategy graceperiod.PodDeleteStrategy
+	options := &metav1.DeleteOptions{}
+	graceful := strategy.CheckGracefulDelete(context.Background(), web(), options)
+	fmt.Println(graceful, *options.GracePeriodSeconds)
+	// Output: true 30
+}
+
 func ExampleExplainDelete() {
 	pod := web()
 	pod.Status.Phase = v1.PodSucceeded
@@ -97,10 +138,10 @@ func ExampleBeforeDelete() {
 		fmt.Println(graceful, pending, err, pod.DeletionTimestamp.Format(time.TimeOnly), *pod.DeletionGracePeriodSeconds, pod.Generation)
 	}
 	show(&metav1.DeleteOptions{}, now)                        // kubectl delete
-	show(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer one changes nothing
+	show(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer grace period changes nothing
 	show(metav1.NewDeleteOptions(10), now.Add(2*time.Second)) // a shorter one does
 	show(metav1.NewDeleteOptions(0), now.Add(3*time.Second))  // kubectl delete --force
-	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // nothing is left but the object
+	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // only the object is left, to be removed
 	// Output:
 	// true false <nil> 12:00:30 30 2
 	// false true <nil> 12:00:30 30 2

@@ -5,45 +5,45 @@ import (
 	"strings"
 )
 
-// Explanation is a grace and how it came about.
+// Explanation is a grace period with the rules that led to it.
 type Explanation struct {
-	// Seconds is what the plain function gives for the same parameters.
+	// Seconds is what the For function returns for the same parameters.
 	Seconds int64
-	// Steps are all rules that were asked, in order.
+	// Steps are the rules that were asked, in order.
 	Steps []Step
 }
 
-// String is the explanation in one sentence, fit for a bug report or a log line:
+// String returns the explanation as one sentence for a bug report or a log line:
 //
 //	The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set
 //	and spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 10.
 //
-// (without the line break). It names every field that was read and every constant
-// that applied; a constant that did not is left out.
+// (without the line break). It names every field that was read, and every constant
+// that applied.
 func (e Explanation) String() string {
 	sentence := "The grace period is " + decimal(e.Seconds) + " s"
-	var because []string
-	var before *int64 // what applied last
+	var clauses []string
+	var previous *int64 // the value of the last step that applied
 	for _, step := range e.Steps {
-		if clause := step.clause(before); clause != "" {
-			because = append(because, clause)
+		if clause := step.clause(previous); clause != "" {
+			clauses = append(clauses, clause)
 		}
 		if step.Applied {
-			before = &step.Value
+			previous = &step.Value
 		}
 	}
-	if len(because) > 0 {
-		sentence += " because " + enumerate(because)
+	if len(clauses) > 0 {
+		sentence += " because " + enumerate(clauses)
 	}
 	return sentence + "."
 }
 
-// clause is what the step has to say in a sentence, "" for nothing. before is the
-// seconds that the step found, nil if none had applied.
-func (s Step) clause(before *int64) string {
+// clause returns the part of the sentence that is about this step, "" if there is none.
+// previous is the value of the last step before it that applied, nil if none did.
+func (s Step) clause(previous *int64) string {
 	switch s.Rule {
 	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
-		return s.fieldClause(before)
+		return s.fieldClause(previous)
 	default:
 	}
 	switch {
@@ -56,9 +56,9 @@ func (s Step) clause(before *int64) string {
 	}
 }
 
-// fieldClause says what the step's field holds and, if that is not the whole
-// story, what came of it.
-func (s Step) fieldClause(before *int64) string {
+// fieldClause returns the clause of a step that reads a field: the value of the field
+// and, unless it is simply used, how it compares with the previous one.
+func (s Step) fieldClause(previous *int64) string {
 	name := s.Field
 	if s.Rule == ruleOverride {
 		name = "the override"
@@ -67,7 +67,7 @@ func (s Step) fieldClause(before *int64) string {
 	switch {
 	case !s.Set:
 		return name + " is not set"
-	case s.Applied && before != nil && s.Value < *before:
+	case s.Applied && previous != nil && s.Value < *previous:
 		return name + " is shorter with " + value
 	case s.Applied:
 		return name + " is " + value
@@ -78,7 +78,8 @@ func (s Step) fieldClause(before *int64) string {
 	}
 }
 
-// constantClause says why the step's own seconds applied.
+// constantClause returns the clause of a step that applied and reads no field: the
+// reason why.
 func (s Step) constantClause() string {
 	value := decimal(s.Value)
 	switch s.Rule {
@@ -111,12 +112,12 @@ func (s Step) constantClause() string {
 	}
 }
 
-// decimal is a number of seconds in digits.
+// decimal formats a number of seconds.
 func decimal(seconds int64) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// enumerate joins clauses as prose does; there is at least one.
+// enumerate joins clauses with commas and "and"; there is at least one.
 func enumerate(clauses []string) string {
 	last := len(clauses) - 1
 	switch last {

@@ -120,7 +120,7 @@ func TestExplanationSentences(t *testing.T) {
 	}
 }
 
-// A container is named by where it stands in its pod, whichever way it is held.
+// The path of a container is found for a pointer into the pod and for a copy.
 func TestExplainContainerNamesTheField(t *testing.T) {
 	pod := podOf(container("web", nil, nil), container("app", nil, nil))
 	pod.Spec.InitContainers = []v1.Container{container("setup", nil, nil), container("proxy", nil, nil)}

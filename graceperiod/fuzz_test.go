@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// maybe is an optional number out of two arguments that a fuzzer can make.
+// maybe makes an optional number from two arguments, which a fuzzer can generate.
 func maybe(set bool, seconds int64) *int64 {
 	if !set {
 		return nil
@@ -96,7 +96,7 @@ func FuzzLeftOfDeletion(f *testing.F) {
 	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
 	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))
 	f.Fuzz(func(t *testing.T, g bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
-		// A time.Time near the ends of its int64 does not know before from after.
+		// The comparison of two time.Time values near the ends of int64 overflows.
 		at, then := time.Unix(now>>1, nowNanoseconds), time.Unix(end>>1, endNanoseconds)
 		leftHolds(t, maybe(g, grace), then, at, at.Add(time.Duration(later)))
 	})

@@ -2,21 +2,22 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// ForPod is the grace of a whole pod, in seconds and at least
-// [MinimumPodSeconds]: the kubelet's calculateEffectiveGracePeriod. current is
-// what the pod was given before, 0 if its termination has not begun; override is
-// what an eviction, a node shutdown or another kill asks for, nil if nothing.
+// ForPod returns the grace period of a whole pod, in seconds and at least
+// [MinimumPodSeconds]. current is the grace period that the pod was given before, 0 if
+// its termination has not begun. override is what an eviction, a node shutdown or
+// another kill asks for, nil if nothing does. The rule is the kubelet's
+// calculateEffectiveGracePeriod.
 //
-// From current on, metadata.deletionGracePeriodSeconds and then override take the
-// place of what is there if that is 0, meaning not yet decided, or longer. Only if
-// none of the three decided anything, spec.terminationGracePeriodSeconds does: an
-// explicit 0 means the floor and not the pod's full grace.
+// The function starts with current. metadata.deletionGracePeriodSeconds, and after it
+// override, replaces the value so far if that is 0 (undecided) or longer. If none of
+// the three is set, spec.terminationGracePeriodSeconds decides. An explicit 0 therefore
+// means the minimum, not the grace period of the spec.
 //
-// shortened tells that the result is less than current, so that what is under way
-// must be hurried. A positive current is never exceeded. (The kubelet exceeds it in
-// one case, which would undo a forced deletion: deletionGracePeriodSeconds is 0
-// and override longer than current.) A negative current is a grace that has run
-// out and gives the floor.
+// shortened tells whether the result is less than current, so that a termination
+// under way has to end earlier. The result never exceeds a positive current. (The
+// kubelet's does in one case, which undoes a forced deletion:
+// deletionGracePeriodSeconds is 0 and override is longer than current.) A negative
+// current is a grace period that has run out, and gives the minimum.
 //
 // A nil pod has neither field. [ExplainPod] says which rule decided.
 func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shortened bool) {
@@ -24,8 +25,8 @@ func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shorten
 	return seconds, seconds < current
 }
 
-// ExplainPod is [ForPod] with its reasons. The grace was shortened if Seconds is
-// less than current.
+// ExplainPod returns the result of [ForPod] with its reasons. The grace period was
+// shortened if Seconds is less than current.
 func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	var t trace
 	return Explanation{Seconds: forPod(&t, pod, current, override), Steps: t.steps}
@@ -33,10 +34,10 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, t.constant(ruleCurrent, "current", current, current != 0)
-	if deletion := deletionGrace(pod); t.field(ruleDeletion, fieldDeletionGrace, deletion, shrinks(grace, deletion)) {
+	if deletion := deletionGrace(pod); t.field(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
 		grace, decided = *deletion, true
 	}
-	if t.field(ruleOverride, "override", override, shrinks(grace, override)) {
+	if t.field(ruleOverride, "override", override, replaces(grace, override)) {
 		grace, decided = *override, true
 	}
 	if !decided {
@@ -51,12 +52,13 @@ func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	return grace
 }
 
-// shrinks tells whether wish takes the place of grace, where 0 is not yet decided.
-func shrinks(grace int64, wish *int64) bool {
-	return wish != nil && (grace == 0 || *wish < grace)
+// replaces tells whether requested takes the place of grace: it is set, and grace is
+// undecided (0) or longer.
+func replaces(grace int64, requested *int64) bool {
+	return requested != nil && (grace == 0 || *requested < grace)
 }
 
-// podSpecGrace is the grace in the pod's spec, 0 if there is none.
+// podSpecGrace returns the grace period of the pod's spec, 0 if it has none.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
 	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {

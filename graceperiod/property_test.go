@@ -13,16 +13,16 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// What must hold for every input, asked here of all combinations of edge values
-// and in the fuzz targets of whatever the fuzzer finds.
+// The functions ...Holds check what must hold for every input. The tests here call them
+// with all combinations of edge values, the fuzz targets with generated values.
 
-// edges are the numbers of seconds at which something changes.
+// edges are the numbers of seconds at which a result changes.
 func edges() []int64 {
 	const most = math.MaxInt64 / int64(time.Second)
 	return []int64{math.MinInt64, -most - 1, -1, 0, 1, 2, 3, 7, 30, most, most + 1, math.MaxInt64}
 }
 
-// optionalEdges are the edges, and nothing.
+// optionalEdges are the edges and nil.
 func optionalEdges() []*int64 {
 	optional := []*int64{nil}
 	for _, edge := range edges() {
@@ -31,7 +31,7 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// explains checks that e gives seconds and that its steps lead there.
+// explains checks that the result of e is seconds and that its last applied step says so.
 func explains(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
@@ -144,7 +144,7 @@ func TestForDeleteHolds(t *testing.T) {
 	explains(t, 0, graceperiod.ExplainDelete(nil, nil))
 }
 
-// beforeDeleteHolds checks a delete of pod; the pod's deletionTimestamp is nil or not.
+// beforeDeleteHolds checks a delete of a pod, whether or not it has a deletionTimestamp.
 func beforeDeleteHolds(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	before := pod.DeepCopy()
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)

@@ -9,16 +9,16 @@ import (
 
 // The periods that Kubernetes itself fixes, in seconds.
 const (
-	// DefaultSeconds is what the API server fills in for a pod that says nothing
-	// about its grace (SetDefaults_PodSpec). A pod that never went through an API
-	// server, a static one for instance, has no such default.
+	// DefaultSeconds is the terminationGracePeriodSeconds that the API server gives a
+	// pod without one (SetDefaults_PodSpec). A pod that never went through an API
+	// server, such as a static pod, does not get it.
 	DefaultSeconds int64 = 30
-	// MinimumPodSeconds is the least a pod is given, however little was asked
-	// (the kubelet's calculateEffectiveGracePeriod).
+	// MinimumPodSeconds is the shortest grace period of a pod, however little was
+	// requested (the kubelet's calculateEffectiveGracePeriod).
 	MinimumPodSeconds int64 = 1
-	// MinimumContainerSeconds is the least a container's stop is given once its
-	// hook has run (the kubelet's minimumGracePeriodInSeconds), so that a hook
-	// that used up the grace still leaves time between TERM and KILL.
+	// MinimumContainerSeconds is the shortest timeout of a container's stop (the
+	// kubelet's minimumGracePeriodInSeconds). A preStop hook that used up the grace
+	// period still leaves the container this long between its stop signal and SIGKILL.
 	MinimumContainerSeconds int64 = 2
 	// ImmediateEvictionSeconds is the override of a hard eviction (the kubelet's
 	// immediateEvictionGracePeriodSeconds).
@@ -26,42 +26,42 @@ const (
 )
 
 // KillReason says why a single container is stopped. Only the two probe reasons
-// change the grace; every other value counts as [ReasonUnknown].
+// change the grace period; every other value has the effect of [ReasonUnknown].
 type KillReason string
 
-// The reasons the kubelet knows, spelled as it spells them.
+// The kubelet's reasons, in its spelling.
 const (
-	// ReasonUnknown is every stop that no probe and no hook asked for, among
-	// them the stop of a whole pod.
+	// ReasonUnknown is any reason other than a failed probe or hook, among them
+	// the termination of the whole pod.
 	ReasonUnknown KillReason = "Unknown"
-	// ReasonStartupProbe is a startup probe that failed; the probe's own grace
+	// ReasonStartupProbe is a failed startup probe; the probe's own grace period
 	// may apply (KEP-2238).
 	ReasonStartupProbe KillReason = "StartupProbe"
-	// ReasonLivenessProbe is a liveness probe that failed; the probe's own grace
+	// ReasonLivenessProbe is a failed liveness probe; the probe's own grace period
 	// may apply (KEP-2238).
 	ReasonLivenessProbe KillReason = "LivenessProbe"
-	// ReasonFailedPostStartHook is a postStart hook that failed; the pod's grace
+	// ReasonFailedPostStartHook is a failed postStart hook; the pod's grace period
 	// applies.
 	ReasonFailedPostStartHook KillReason = "FailedPostStartHook"
 )
 
-// mostSeconds is the most whole seconds that a time.Duration holds.
-const mostSeconds = math.MaxInt64 / int64(time.Second)
+// maxSeconds is the largest number of whole seconds that fits into a time.Duration.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// Duration is seconds as a span. A number of seconds that a time.Duration, which
-// ends at about 292 years, cannot hold gives the longest span of its sign.
+// Duration converts seconds to a time.Duration. A number that does not fit (a
+// time.Duration ends at about 292 years) gives the longest duration of its sign.
 func Duration(seconds int64) time.Duration {
 	switch {
-	case seconds > mostSeconds:
+	case seconds > maxSeconds:
 		return math.MaxInt64
-	case seconds < -mostSeconds:
+	case seconds < -maxSeconds:
 		return math.MinInt64
 	default:
 		return time.Duration(seconds) * time.Second
 	}
 }
 
-// deletionGrace is metadata.deletionGracePeriodSeconds, nil for a nil pod.
+// deletionGrace returns metadata.deletionGracePeriodSeconds, nil for a nil pod.
 func deletionGrace(pod *v1.Pod) *int64 {
 	if pod == nil {
 		return nil
@@ -69,7 +69,7 @@ func deletionGrace(pod *v1.Pod) *int64 {
 	return pod.DeletionGracePeriodSeconds
 }
 
-// specGrace is spec.terminationGracePeriodSeconds, nil for a nil pod.
+// specGrace returns spec.terminationGracePeriodSeconds, nil for a nil pod.
 func specGrace(pod *v1.Pod) *int64 {
 	if pod == nil {
 		return nil

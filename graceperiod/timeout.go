@@ -7,35 +7,38 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// minimumKillTimeout is the least that a kill is awaited, whatever its grace.
+// minimumKillTimeout is the shortest result of [KillTimeout].
 const minimumKillTimeout = 10 * time.Second
 
-// KillTimeout is how long to wait for a kill with a grace of seconds before it is
-// reported as overdue: one and a half times the grace, in whole seconds, and 10 s
-// at least (the kubelet's killPodNow). It saturates like [Duration].
+// KillTimeout returns how long to wait for the kill of a pod whose grace period is
+// seconds before the kill counts as overdue: one and a half times the grace period in
+// whole seconds, at least 10 s (the kubelet's killPodNow). It saturates like [Duration].
 func KillTimeout(seconds int64) time.Duration {
-	grace := min(max(seconds, 0), mostSeconds) // one and a half times that cannot overflow
+	grace := min(max(seconds, 0), maxSeconds) // so that grace+grace/2 cannot overflow
 	return max(minimumKillTimeout, Duration(grace+grace/2))
 }
 
-// Remaining is what a grace of seconds leaves for the stop of a container after
-// elapsed was used by its hook and its wait: less the whole seconds of elapsed, the
-// fraction being the container's gain, and [MinimumContainerSeconds] at least (the
-// kubelet's killContainer). A negative elapsed counts as none, so that a clock set
-// back lengthens nothing.
+// Remaining returns the timeout, in seconds, that is left for the stop of a container
+// with a grace period of seconds, after its preStop hook and the wait for its turn took
+// elapsed. It subtracts only the whole seconds of elapsed, and is at least
+// [MinimumContainerSeconds] (the kubelet's killContainer). A negative elapsed counts
+// as 0, so that a clock that was set back does not lengthen the grace period.
 func Remaining(seconds int64, elapsed time.Duration) int64 {
 	whole := int64(max(elapsed, 0) / time.Second)
 	return max(max(seconds, 0)-whole, MinimumContainerSeconds)
 }
 
-// LeftOfDeletion is the grace, in whole seconds, that an agent which restarted
-// during a termination has left for the pod at the time now: up to
-// metadata.deletionTimestamp, rounded up, at least [MinimumPodSeconds] and never
-// more than metadata.deletionGracePeriodSeconds, even if the two clocks disagree
-// (docs of the pod's termination; the kubelet itself starts the full grace again).
-// A deletion without a grace is one that is over, as for the API server.
+// LeftOfDeletion returns how much of a pod's grace period is left at the time now, in
+// whole seconds. It is for an agent that restarted while the pod was terminating; the
+// kubelet itself starts the full grace period again then.
 //
-// A pod with no timestamp has all that [ForPod] gives it; a nil pod has
+// The result is the time until metadata.deletionTimestamp, rounded up. It is at least
+// [MinimumPodSeconds], and at most metadata.deletionGracePeriodSeconds, even if the
+// clocks of the node and the API server disagree. A deletion whose
+// deletionGracePeriodSeconds is nil has ended, as for the API server, and gives
+// MinimumPodSeconds.
+//
+// A pod without a deletionTimestamp gets the grace period of [ForPod]; a nil pod gets
 // MinimumPodSeconds.
 func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	if pod == nil || pod.DeletionTimestamp.IsZero() {
@@ -47,8 +50,8 @@ func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	return MinimumPodSeconds
 }
 
-// secondsUntil is the whole seconds from now to then, rounded up: 0 if then has
-// come, and the most there is for two times that are further apart.
+// secondsUntil returns the seconds from now to then, rounded up. It is 0 if then has
+// passed, and saturates at the largest int64.
 func secondsUntil(then, now time.Time) int64 {
 	to, from := then.Unix(), now.Unix()
 	switch left := to - from; {

@@ -101,7 +101,7 @@ func TestLeftOfDeletion(t *testing.T) {
 	}
 }
 
-// Two times may be further apart than a time.Duration, and than an int64, holds.
+// The difference of two times may be too large for a time.Duration, and for an int64.
 func TestLeftOfDeletionFarAway(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {

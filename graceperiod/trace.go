@@ -2,74 +2,73 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// Rule names one of the rules by which a grace is found, as "Deletion", "Spec" or
-// "PodMinimum". The values are stable and few, so that they serve as labels.
+// Rule names a rule that takes part in a grace period, such as "Deletion", "Spec" or
+// "PodMinimum". The values are stable and few, so that they can serve as metric labels.
 type Rule string
 
-// The rules, in no order: each function asks its own, in the order of the steps of
-// its explanation.
+// The rules. Each function asks some of them, in the order of the steps of its
+// explanation.
 const (
-	// ruleDeletion takes metadata.deletionGracePeriodSeconds, which the API
+	// ruleDeletion uses metadata.deletionGracePeriodSeconds, which the API
 	// server sets when the pod is deleted.
 	ruleDeletion Rule = "Deletion"
-	// ruleStartupProbe takes the grace of a failed startup probe; it applies only
-	// if the pod's spec has a grace too.
+	// ruleStartupProbe uses the grace period of a failed startup probe; it applies
+	// only if the pod's spec has one too.
 	ruleStartupProbe Rule = "StartupProbe"
-	// ruleLivenessProbe takes the grace of a failed liveness probe; it applies
-	// only if the pod's spec has a grace too.
+	// ruleLivenessProbe uses the grace period of a failed liveness probe; it applies
+	// only if the pod's spec has one too.
 	ruleLivenessProbe Rule = "LivenessProbe"
-	// ruleSpec takes spec.terminationGracePeriodSeconds.
+	// ruleSpec uses spec.terminationGracePeriodSeconds.
 	ruleSpec Rule = "Spec"
-	// ruleContainerMinimum gives [MinimumContainerSeconds] where nothing is set.
+	// ruleContainerMinimum uses [MinimumContainerSeconds] if no field is set.
 	ruleContainerMinimum Rule = "ContainerMinimum"
-	// ruleCurrent starts from what the pod was given before; 0 is nothing yet.
+	// ruleCurrent starts with the grace period that the pod was given before; 0 is
+	// undecided.
 	ruleCurrent Rule = "Current"
-	// ruleOverride takes what the caller of the kill asks for.
+	// ruleOverride uses the override of the caller.
 	ruleOverride Rule = "Override"
-	// ruleShrinksOnly keeps what the pod was given before if the rules would
-	// make it longer.
+	// ruleShrinksOnly goes back to the grace period that the pod was given before if
+	// the other rules would lengthen it.
 	ruleShrinksOnly Rule = "ShrinksOnly"
-	// rulePodMinimum raises to [MinimumPodSeconds].
+	// rulePodMinimum raises the result to [MinimumPodSeconds].
 	rulePodMinimum Rule = "PodMinimum"
-	// ruleNoOptions gives 0 to a delete without options.
+	// ruleNoOptions uses 0 for a delete without options.
 	ruleNoOptions Rule = "NoOptions"
-	// ruleOptions takes options.gracePeriodSeconds of a delete.
+	// ruleOptions uses options.gracePeriodSeconds of a delete.
 	ruleOptions Rule = "Options"
-	// ruleNoGrace gives 0 where neither the options nor the pod say anything.
+	// ruleNoGrace uses 0 if neither the options nor the pod have a grace period.
 	ruleNoGrace Rule = "NoGrace"
-	// ruleUnscheduled gives 0 to a pod without spec.nodeName.
+	// ruleUnscheduled uses 0 for a pod without spec.nodeName.
 	ruleUnscheduled Rule = "Unscheduled"
-	// ruleFinished gives 0 to a pod whose status.phase is Failed or Succeeded.
+	// ruleFinished uses 0 for a pod whose status.phase is Failed or Succeeded.
 	ruleFinished Rule = "Finished"
-	// ruleNegative gives 1 where a delete would have less than 0.
+	// ruleNegative raises a negative grace period of a delete to 1.
 	ruleNegative Rule = "Negative"
-	// ruleEvictionMaximum starts from the kubelet's evictionMaxPodGracePeriod,
+	// ruleEvictionMaximum starts with the kubelet's evictionMaxPodGracePeriod,
 	// unless that is negative.
 	ruleEvictionMaximum Rule = "EvictionMaximum"
-	// ruleDefault gives [DefaultSeconds] where a negative maximum defers to a pod
-	// that says nothing.
+	// ruleDefault uses [DefaultSeconds] if the maximum is negative and the pod has no
+	// grace period.
 	ruleDefault Rule = "Default"
-	// ruleBucket starts from what a bucket of a node shutdown has left.
+	// ruleBucket starts with the time that a bucket of a node shutdown has left.
 	ruleBucket Rule = "Bucket"
 )
 
 // Step is one rule that was asked.
 type Step struct {
-	// Rule is which.
 	Rule Rule
-	// Field is what it looked at: the path of a field of the pod, as in
-	// spec.containers[2].livenessProbe.terminationGracePeriodSeconds, of the
-	// delete options, as in options.gracePeriodSeconds, or the name of a
-	// parameter of the function; "" for a rule that looks at no field.
+	// Field is what the rule read: the path of a field of the pod, such as
+	// spec.containers[2].livenessProbe.terminationGracePeriodSeconds, or of the
+	// delete options, such as options.gracePeriodSeconds, or the name of a parameter
+	// of the function; "" if it read nothing.
 	Field string
-	// Value is the seconds that the rule offers: what Field holds, or the rule's
-	// own constant; 0 if Set is false.
+	// Value is the rule's value in seconds: that of Field, or a constant; 0 if Set is
+	// false.
 	Value int64
-	// Set tells whether the rule had seconds to offer: false only for a field, or
-	// an override, that is nil.
+	// Set tells whether the rule has a value. It is false only if Field is nil.
 	Set bool
-	// Applied tells whether Value became the result. A later step may have
-	// replaced it: the last applied step gives [Explanation.Seconds].
+	// Applied tells whether Value became the result so far. The last step with
+	// Applied gives [Explanation.Seconds].
 	Applied bool
 }
 
@@ -79,33 +78,32 @@ const (
 	fieldSpecGrace     = "spec.terminationGracePeriodSeconds"
 )
 
-// trace collects the rules that a function asks, for its explanation. A nil
-// trace collects nothing and costs a comparison: that is how a plain function and
-// its explanation share one body.
+// trace collects the steps of an explanation. A nil trace collects nothing, so that a
+// For function and its Explain function can share one body.
 type trace struct {
 	steps []Step
 }
 
-// field notes that rule read value from field, and gives back whether the rule
-// applied, so that a body can note and branch in one expression. It, and the two
-// methods below, are small enough to be inlined, so that no trace costs no call.
+// field adds a step for a rule that read value from field, and returns applied, so that
+// the caller can add the step and branch in one expression. This method, constant and
+// probeField are small enough to be inlined: a nil trace costs one comparison.
 func (t *trace) field(rule Rule, field string, value *int64, applied bool) bool {
 	if t != nil {
-		t.note(rule, field, value, applied)
+		t.add(rule, field, value, applied)
 	}
 	return applied
 }
 
-// constant notes a rule that gives seconds of its own, whatever it looked at.
+// constant adds a step for a rule that always has a value.
 func (t *trace) constant(rule Rule, field string, seconds int64, applied bool) bool {
 	if t != nil {
-		t.note(rule, field, &seconds, applied)
+		t.add(rule, field, &seconds, applied)
 	}
 	return applied
 }
 
-// probeField is the path of the grace of container's probe, "" without a trace:
-// looking for the container is work that only an explanation pays for.
+// probeField returns the path of a probe's grace period, "" for a nil trace: only an
+// explanation pays for the search of the container.
 func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule Rule) string {
 	if t == nil {
 		return ""
@@ -113,11 +111,11 @@ func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule Rule) stri
 	return containerPath(pod, container) + probePath(rule)
 }
 
-// note adds a step; a nil value is one that is not set. It stays out of the bodies
-// that it would bloat: with it, some take half as long again.
+// add adds a step; a nil value is unset. It is not inlined because that would make some
+// For functions take half as long again.
 //
 //go:noinline
-func (t *trace) note(rule Rule, field string, value *int64, applied bool) {
+func (t *trace) add(rule Rule, field string, value *int64, applied bool) {
 	step := Step{Rule: rule, Field: field, Set: value != nil, Applied: applied}
 	if value != nil {
 		step.Value = *value

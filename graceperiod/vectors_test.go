@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// vectors is testdata/vectors.yaml.
+// vectors is the content of testdata/vectors.yaml.
 type vectors struct {
 	Container struct {
 		Cases []struct {
@@ -120,24 +120,24 @@ func TestVectorsBeforeDelete(t *testing.T) {
 	}
 }
 
-// seconds is a number as YAML gives it.
+// seconds converts a cell of the YAML file; nil is unset.
 func seconds(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }
 
-// podWith is a pod with these two graces, nil being unset.
+// podWith is a pod with these two grace periods; nil is unset.
 func podWith(spec, deletion *int64) *v1.Pod {
 	pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: spec}}
 	pod.DeletionGracePeriodSeconds = deletion
 	return pod
 }
 
-// podOf is a pod of these containers.
+// podOf is a pod with these containers.
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{Spec: v1.PodSpec{Containers: containers}}
 }
 
-// container is one with these probe-level graces, nil being a probe without.
+// container has two probes with these grace periods; nil is unset.
 func container(name string, startup, liveness *int64) v1.Container {
 	return v1.Container{
 		Name:          name,

@@ -26,11 +26,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// TestRandomFaults terminates 10,000 random pods whose runtime fails, hangs, panics and
-// goes away at random, by callers who know nothing of each other: KillPod, KillContainer,
-// Start and Forget. Three things must hold all the same: a container whose process runs is
-// never said to have ended, no hook runs twice, and nothing runs on that a last KillPod
-// should have stopped.
+// TestRandomFaults terminates 10,000 random pods whose runtime fails, hangs, panics and is
+// away at random. Several callers call KillPod, KillContainer, Start and Forget
+// independently of each other. Three things must hold: no result says that a container has
+// ended which runs, no hook runs twice, and no container runs after a last KillPod that
+// should have stopped it.
 func TestRandomFaults(t *testing.T) {
 	const bubbles, pods = 50, 200
 	seed := rand.Uint64()
@@ -46,7 +46,7 @@ func TestRandomFaults(t *testing.T) {
 	t.Logf("%d containers were started while their pods were killed", starts)
 }
 
-// chaos is a node on a bad day. Each pod has a runtime of its own.
+// chaos is the embedder of a terminator, with random faults. Each pod has its own runtime.
 type chaos struct {
 	*testing.T
 
@@ -77,14 +77,14 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	return c
 }
 
-// roll throws the dice of a pod, in whatever goroutine.
+// roll returns a random number below n for a pod. It may be called concurrently.
 func (c *chaos) roll(pod string, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dice[pod].IntN(n)
 }
 
-// stumble sometimes does not return.
+// stumble panics or ends its goroutine at random.
 func (c *chaos) stumble(pod string, n int) {
 	if c.roll(pod, n) == 0 {
 		panic("boom")
@@ -94,7 +94,7 @@ func (c *chaos) stumble(pod string, n int) {
 	}
 }
 
-// podOf is the pod of a container's ID.
+// podOf returns the name of the pod that a container ID belongs to.
 func podOf(id string) string {
 	pod, _, _ := strings.Cut(id, "/")
 	return pod
@@ -102,7 +102,7 @@ func podOf(id string) string {
 
 func (c *chaos) runtimeOf(id string) *lifecycletest.Runtime { return c.runtimes[podOf(id)] }
 
-// StopContainer stumbles before it has asked the runtime, or after.
+// StopContainer stumbles before or after it calls the runtime.
 func (c *chaos) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	c.stumble(podOf(id), 10)
 	err := c.runtimeOf(id).StopContainer(ctx, id, timeoutSeconds)
@@ -124,7 +124,8 @@ func (c *chaos) Event(object apiruntime.Object, _, _, _ string) {
 	}
 }
 
-// Run counts the hook, which takes up to 8 s and heeds its context three times in four.
+// Run counts the hook, which takes up to 8 s and ends with its context in three of four
+// cases.
 func (c *chaos) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, _ *v1.LifecycleHandler) (string, error) {
 	c.mu.Lock()
 	c.hooks[id]++
@@ -161,7 +162,7 @@ func (c *chaos) run(pods int) {
 	require.NoError(c, c.terminator.Close(c.Context()))
 }
 
-// plan makes a pod and what happens to it.
+// plan makes a pod, and a function that runs its life.
 func (c *chaos) plan(name string) func() {
 	rt := lifecycletest.NewRuntime()
 	c.runtimes[name], c.dice[name] = rt, rand.New(rand.NewPCG(c.random.Uint64(), 0))
@@ -180,7 +181,7 @@ func (c *chaos) plan(name string) func() {
 	c.unlisted[name] = c.random.IntN(3) == 0
 	actors := make([]func(), 0, 8)
 	for i := range 2 + c.random.IntN(6) {
-		// Each actor has microseconds of its own, so that a list of what runs is true for a moment.
+		// No two actors act in the same microsecond, so that a list of what runs is true when it is used.
 		at := c.upTo(15) + time.Duration(i+1)*time.Microsecond
 		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(7)))
 	}
@@ -221,7 +222,7 @@ func (c *chaos) addContainer(pod *v1.Pod, rt *lifecycletest.Runtime, name string
 	c.start(rt, pod, lifecycle.Container{Name: name, ID: pod.Name + "/" + name}, script)
 }
 
-// script is how a random container ends, or does not.
+// script is the script of a random container.
 func (c *chaos) script() lifecycletest.Script {
 	return lifecycletest.Script{
 		ExitAfterTerm: c.upTo(8), IgnoreTerm: c.random.IntN(5) == 0,
@@ -229,7 +230,7 @@ func (c *chaos) script() lifecycletest.Script {
 	}
 }
 
-// start runs a container, and notes that it was.
+// start runs a container and records that.
 func (c *chaos) start(rt *lifecycletest.Runtime, pod *v1.Pod, named lifecycle.Container, script lifecycletest.Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,9 +248,8 @@ func (c *chaos) running(pod *v1.Pod, rt *lifecycletest.Runtime) []lifecycle.Cont
 	})
 }
 
-// restart is an agent that starts a container which has exited; sidecars are started while
-// the pod is being terminated, too. The start takes a while, fails, panics, or does not
-// hear that it is to end.
+// restart calls Start for a container that has exited, and for a sidecar also while the pod
+// is being terminated. The start takes a while, fails, panics, or ignores its context.
 func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, name string, script lifecycletest.Script, takes time.Duration) {
 	if slices.ContainsFunc(c.running(pod, rt), func(named lifecycle.Container) bool { return named.Name == name }) {
 		return
@@ -278,7 +278,7 @@ func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	delete(c.begun, id)
 }
 
-// actor does one thing to a pod at a time.
+// actor returns a function that calls one method for a pod at a random time.
 func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
 	override := ptr.To(int64(c.random.IntN(20)))
 	name := "c" + strconv.Itoa(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
@@ -298,8 +298,8 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 			c.restart(ctx, pod, rt, name, script, takes)
 		default:
 			for _, named := range c.running(pod, rt) {
-				// The kill before this one has taken its time. A pod that was forgotten
-				// meanwhile has forgotten that the hook has run of what has ended meanwhile.
+				// The kill before this one may have taken a while. If the pod was forgotten
+				// meanwhile, it is also forgotten that the hooks of its containers have run.
 				if _, exited := rt.ExitCode(named.ID); named.Name == name && !exited {
 					result, _ := c.terminator.KillContainer(ctx, pod, named, lifecycle.ContainerRequest{GracePeriodSeconds: override}) // the result has the error
 					c.judge(rt, result)
@@ -309,7 +309,7 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 	}
 }
 
-// killPod terminates a pod and judges the result. What comes up while it is terminated is
+// killPod terminates a pod and checks the result. A container that is started meanwhile is
 // stopped with the others.
 func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, override *int64) {
 	list := c.running(pod, rt)
@@ -335,7 +335,7 @@ func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	}
 }
 
-// judge requires that a container which is said to have ended has.
+// judge requires that a container has ended if its result says so.
 func (c *chaos) judge(rt *lifecycletest.Runtime, result lifecycle.ContainerResult) {
 	require.NotEmpty(c, result.Outcome)
 	if result.ID == "" {

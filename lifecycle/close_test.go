@@ -35,7 +35,7 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
-func TestACallersContextEndsItsWaitingOnly(t *testing.T) {
+func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -49,7 +49,7 @@ func TestACallersContextEndsItsWaitingOnly(t *testing.T) {
 	})
 }
 
-func TestCloseInTheMiddleOfEverything(t *testing.T) {
+func TestCloseWhileMuchIsUnderWay(t *testing.T) {
 	for _, after := range slices.Repeat([]time.Duration{0, time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
 		inBubble(t, 10, func(b *bed) {
 			b.sidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
@@ -83,7 +83,7 @@ func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
 	})
 }
 
-func TestForgetLeavesATerminationToItsEnd(t *testing.T) {
+func TestForgetDoesNotEndATermination(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -94,7 +94,7 @@ func TestForgetLeavesATerminationToItsEnd(t *testing.T) {
 	})
 }
 
-func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
+func TestAPodWithoutUIDHasItsNameAsKey(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.pod.UID = ""
 		other := b.pod.DeepCopy()
@@ -107,9 +107,8 @@ func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	})
 }
 
-// A terminator that is closed answers for pods that are new to it, and keeps nothing of
-// them: an agent that ends may be asked for pods without end.
-func TestNothingIsKeptOfAPodAfterClose(t *testing.T) {
+// A closed terminator accepts calls for new pods, but must not keep tables for them.
+func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))

@@ -52,7 +52,7 @@ func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
 	})
 }
 
-func TestALongerPeriodIsRefused(t *testing.T) {
+func TestShortenDoesNotLengthen(t *testing.T) {
 	inBubble(t, 20, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -67,7 +67,7 @@ func TestALongerPeriodIsRefused(t *testing.T) {
 	})
 }
 
-func TestZeroAndLessShortenToASecond(t *testing.T) {
+func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
 	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
 		inBubble(t, 60, func(b *bed) {
 			b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
@@ -80,7 +80,7 @@ func TestZeroAndLessShortenToASecond(t *testing.T) {
 	}
 }
 
-func TestWhatEndsBeforeTheNewDeadlineIsLeftAlone(t *testing.T) {
+func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(12), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.sidecar("proxy", nil, lifecycletest.Script{})
@@ -94,7 +94,7 @@ func TestWhatEndsBeforeTheNewDeadlineIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAStopInFlightIsOvertaken(t *testing.T) {
+func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -113,8 +113,8 @@ func TestAStopInFlightIsOvertaken(t *testing.T) {
 	})
 }
 
-// Both calls return when the container is killed, in whatever order.
-func TestAStopThatWasOvertakenIsJudgedByTheEarlierKill(t *testing.T) {
+// Both calls return when the container is killed, in any order.
+func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 50 {
 		inBubble(t, 60, func(b *bed) {
 			b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -127,7 +127,7 @@ func TestAStopThatWasOvertakenIsJudgedByTheEarlierKill(t *testing.T) {
 	}
 }
 
-func TestAStopThatEndsSoonerIsNotOvertaken(t *testing.T) {
+func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -138,7 +138,7 @@ func TestAStopThatEndsSoonerIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// A second shortening comes in a hook, and hooks run once.
+// A hook runs once, also if the termination is shortened while it runs.
 func TestNoHookRunsTwice(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Hour)})
@@ -169,7 +169,7 @@ func TestASmallerDeletionGraceShortens(t *testing.T) {
 	})
 }
 
-func TestAGraceBeyondAllTimeIsHarmless(t *testing.T) {
+func TestTheLongestGracePeriods(t *testing.T) {
 	inBubble(t, 1<<63-1, func(b *bed) {
 		b.main("app", sleep(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -185,7 +185,7 @@ func TestAGraceBeyondAllTimeIsHarmless(t *testing.T) {
 	})
 }
 
-func TestARestartedAgentGoesOnWithWhatIsLeft(t *testing.T) {
+func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
 		b.pod.DeletionGracePeriodSeconds = ptr.To(int64(30))

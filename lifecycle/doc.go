@@ -1,135 +1,168 @@
-// Package lifecycle ends pods as the kubelet does, in any node agent: grace period,
-// Killing event, preStop hooks, the order of sidecars and StopContainer, for a pod
-// under one deadline that only ever moves earlier.
+// Package lifecycle terminates pods in a node agent as the kubelet does: it computes the
+// grace period, records the Killing event, runs the preStop hooks, stops sidecars after the
+// main containers, and calls StopContainer. A pod has one deadline, which only moves
+// earlier.
 //
-//	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-//		Runtime:  runtime, // StopContainer, as in the container runtime interface
-//		Commands: runtime, // runs the commands of exec hooks
-//		Exits:    runtime, // tells when a container has exited
-//		Events:   recorder,
-//	})
-//	if err != nil {
-//		return err
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//
+//		v1 "k8s.io/api/core/v1"
+//
+//		"github.com/kubegrace/kubegrace/lifecycle"
+//	)
+//
+//	// stopContainer calls the container runtime of the agent.
+//	func stopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+//		fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
+//		return nil // the container has ended
 //	}
-//	defer terminator.Close(context.WithoutCancel(ctx))
 //
-//	result, err := terminator.KillPod(ctx, pod, lifecycle.Request{})
-//	for _, c := range result.Containers {
-//		fmt.Println(c.Name, c.Outcome, c.Hook.Outcome)
+//	func main() {
+//		ctx := context.Background()
+//		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+//			Runtime: lifecycle.RuntimeFunc(stopContainer),
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		grace := int64(30)
+//		pod := &v1.Pod{Spec: v1.PodSpec{
+//			TerminationGracePeriodSeconds: &grace,
+//			Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
+//				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
+//			}}},
+//		}}
+//		result, err := terminator.KillPod(ctx, pod, lifecycle.Request{
+//			Containers: []lifecycle.Container{{Name: "web", ID: "3f4e"}},
+//		}) // stop container 3f4e within 29 s
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		for _, c := range result.Containers {
+//			fmt.Println(c.Name, c.Outcome, c.Hook.Outcome) // web Graceful Completed
+//		}
+//		if err := terminator.Close(ctx); err != nil {
+//			log.Fatal(err)
+//		}
 //	}
 //
-// [Terminator.Terminate] begins the same and returns at once, with a [Termination]
-// that can be watched and shortened. [Terminator.Start], [Terminator.PostStart] and
-// [Terminator.KillContainer] are for the life before the end. [HandlerRunner] runs one
-// hook by itself.
+// [Terminator.Terminate] starts the same termination and returns at once, with a
+// [Termination] that can be watched and shortened. [Terminator.Start] starts containers,
+// [Terminator.PostStart] runs their postStart hooks, and [Terminator.KillContainer] stops a
+// single container, for instance after a failed probe. [NewHandlerRunner] makes a runner for
+// hooks alone.
 //
 // # The table of a pod
 //
-// Of each pod the terminator keeps one table of its containers, by container ID, until
-// [Terminator.Forget]: which were started, whether their preStop hook has run, and
-// whether they have ended. All methods work on that table. A termination so takes over
-// the kill of a single container that is under way, a second call of whatever kind joins
-// the first, a deadline only moves earlier, and no hook runs twice.
+// For each pod the terminator keeps a table of its containers, by container ID, until
+// [Terminator.Forget]. The table says which containers were started, whether their preStop
+// hook has run, and whether they have ended. All methods use the same table. Therefore a
+// termination takes over the kill of a single container, a second call joins the first, a
+// deadline only moves earlier, and no hook runs twice.
 //
-// What is not known to have ended is never said to have ended: a pod whose status says
-// nothing of a container is [RuntimeStuck] with [ErrUnknownContainers].
+// A container counts as ended only if that is known: if the pod's status has no state for a
+// container, its outcome is [RuntimeStuck], and the error wraps [ErrUnknownContainers].
 //
-// # The way of a container
+// # How a container is stopped
 //
-// The order is that of the kubelet's killContainer: the grace; the Killing event; the
-// preStop hook, if there is time; the container's turn, if its pod has sidecars; what
-// is left of the grace, 2 s at least; StopContainer. Hook, wait and stop share the
-// grace, of which used time is taken off in whole seconds, once. The hooks of all
-// containers begin together, those of sidecars included, unless [HooksAtTurn] is asked
-// for. Sidecars stop after the main containers, the last declared first.
+// The steps are those of the kubelet's killContainer:
 //
-// A StopContainer that fails is asked again, after 100 ms at first and a second at most,
-// each time with what is left of the grace; from a second after the deadline on, that is
-// 0. One that is silent for StopSlack past its timeout is asked again with 0 beside it.
-// The first failure is logged and is a FailedKillPod event, one for the pod, and so is
-// logged that the container is stopped after all. Until GiveUp past the deadline the
-// runtime has no peace.
+//  1. The grace period is computed, and the Killing event is recorded.
+//  2. The preStop hook runs, if there is time. The hooks of all containers run
+//     concurrently, those of sidecars included, unless [HooksAtTurn] is set.
+//  3. The container waits for its turn: a sidecar stops after the main containers, and
+//     after the sidecars that are declared later.
+//  4. StopContainer is called. Its timeout is what the hook and the wait have left of the
+//     grace period, in whole seconds, and at least 2 s.
 //
-// # What ends what
+// A StopContainer that fails is called again, first after 100 ms, later after up to a
+// second, with what is then left of the grace period. That is 0 from a second after the
+// deadline. If a call has not returned StopSlack after its timeout, a second, concurrent call
+// with timeout 0 is made. The first failure of a container is logged, and the first one of a
+// pod is a FailedKillPod event. The calls are repeated until GiveUp after the deadline.
 //
-// The outcome of a container by what happens to it:
+// # Outcomes
 //
-//	the container ends within its timeout          Graceful
-//	StopContainer lasts as long as its timeout     GraceExceeded (1)
-//	the runtime does not know the container        NotFound
-//	it had exited, which only Start and the        NotFound
-//	  ExitWatcher knew
-//	a StopContainer with timeout 0 ends it         Forced
-//	GiveUp is over, and none has succeeded         RuntimeStuck (2)
-//	it was starting, and still is at the deadline  RuntimeStuck (2, 3)
-//	its start panicked, or was cancelled and gave  RuntimeStuck (4)
+// The outcome of a container:
+//
+//	the container ended within the timeout         Graceful
+//	StopContainer took as long as its timeout      GraceExceeded (1)
+//	the runtime does not have the container        NotFound
+//	it had exited, as only Start and the           NotFound
+//	  ExitWatcher could tell
+//	a StopContainer with timeout 0 succeeded       Forced
+//	none had succeeded GiveUp after the deadline   RuntimeStuck (2)
+//	its Start had not returned at the deadline     RuntimeStuck (2, 3)
+//	its Start panicked, or was cancelled and gave  RuntimeStuck (4)
 //	  neither the ID nor ErrContainerNotFound
-//	it was starting, and does not come up          NotFound
-//	nobody knows its ID, or whether it runs        RuntimeStuck
-//	Close                                          LeftRunning
+//	its Start failed otherwise                     NotFound
+//	its ID or its state is not known               RuntimeStuck
+//	the terminator was closed                      LeftRunning
 //
-// The outcome of its hook, and the cause in it:
+// The outcome of its preStop hook, and the cause:
 //
-//	it returns without error                       Completed, also in the moment that
-//	                                                 it is cut
-//	it returns an error, or panics                 Failed, a FailedPreStopHook event
-//	the grace is over                              Cut, GraceSpent
-//	the grace was shortened, and that is over      Cut, Shortened
-//	its container exits during a sleep             Cut, ContainerExited
-//	Close                                          Cut, AgentStopping
-//	cut, and it has not returned 1 s later         Abandoned, with the cause
-//	no time is left, it has run before, or         Skipped
-//	  it is a sleep and the gate is off
-//	the container has none                         ""
+//	it returned no error                           Completed, also if it was just cut
+//	it returned an error, or panicked              Failed, with a FailedPreStopHook event
+//	the grace period was over                      Cut, GraceSpent
+//	the grace period was shortened and over        Cut, Shortened
+//	its container exited during a sleep            Cut, ContainerExited
+//	the terminator was closed                      Cut, AgentStopping
+//	it did not return within 1 s after it was cut  Abandoned, with the cause
+//	no time was left, it had run before, or        Skipped
+//	  it is a sleep and the feature is off
+//	the container has no hook                      ""
 //
-// (1) The runtime does not say whether it had to kill, but it kills when its timeout is
-// over: a stop that took that long is taken for a kill. A container that ends in that
-// very moment, or a runtime that is slow to answer, is taken for one as well.
+// (1) The runtime does not say whether it killed the container, but it kills when the timeout
+// is over, so a stop that took that long counts as a kill. That is wrong for a container that
+// ended at that very moment, and for a runtime that was slow to return.
 //
-// (2) [Terminator.KillPod] and [Terminator.KillContainer] ask for it again, under the old
+// (2) [Terminator.KillPod] and [Terminator.KillContainer] stop it again, under the old
 // deadline.
 //
-// (3) If it comes up later, [Terminator.Start] stops it before it returns.
+// (3) If the start succeeds later, [Terminator.Start] stops the container before it returns.
 //
-// (4) It may have started the container all the same.
+// (4) The container may have been started.
 //
 // # Concurrency properties
 //
-// All methods may be called concurrently, by any number of callers for the same pod:
-// they share its one termination. Terminations belong to the [Terminator]; a
-// caller's context gives values, and bounds no more than that caller's waiting.
+// All methods may be called concurrently, by any number of callers for the same pod, which
+// has one termination. The termination goes on when a caller's context ends: the context
+// only gives values, and limits how long that caller waits.
 //
-// A container that is being stopped has one goroutine, and each call of the embedder's
-// code, a sleep of [NewHandlerRunner] excepted, has one beside it. [Terminator.Close]
-// waits for all of them. [Terminator.Start] runs in its caller's goroutine, and so do the
-// events of [Terminator.PostStart] and [Termination.Wait].
+// A container that is being stopped has one goroutine. Each call of the embedder's code has
+// another one, except a sleep of [NewHandlerRunner]. [Terminator.Close] waits for all of
+// them. The function that is passed to [Terminator.Start] runs in its caller's goroutine.
 //
-// Each pod has a mutex, and the terminator has one to find pods with. Neither is held
-// while the embedder's code is called, or anything blocks.
+// Each pod has a mutex, and so has each shard of the list of pods. They are not held while
+// the embedder's code is called, or while anything blocks.
 //
 // # Failure modes
 //
-// A hook that hangs is cancelled at the deadline, and the stop does not wait until it
-// has returned; if it ignores its cancellation it is abandoned, counted, and named by
-// Close. An event recorder that hangs costs no grace: the events of a container are
-// recorded beside its way, one after the other, and waited for when it has ended, for a
-// second at most. An [ExitWatcher] that hangs is waited for 2 s, of which those of a sleep count
-// as slept.
+// A hook that hangs is cancelled at the deadline, and the container is stopped without
+// waiting for it. If the hook ignores its cancellation, it is abandoned and counted, and
+// named in the error of Close. An event recorder that hangs uses up no grace period: the
+// events of a container are recorded in another goroutine, one after the other, and waited
+// for at the end, for at most a second. The answer of an [ExitWatcher] is waited for at most
+// 2 s, which count as a part of the sleep.
 //
-// A runtime that fails or is silent costs a container no grace. One whose turn comes
-// after such a container is stopped at the deadline; its pod ends at the latest GiveUp
-// after its deadline, and may be killed again.
+// A runtime that fails or hangs uses up no grace period of a container. A container that
+// waits for another one which cannot be stopped is itself stopped at the deadline. The
+// termination of a pod ends at the latest GiveUp after its deadline, and can be repeated.
 //
-// Code of the embedder's that panics, or that ends its goroutine, is an error of the
-// container that it was called for, and its stack is logged: a hook has failed, a
-// StopContainer is asked again, and what a start has started is not known.
+// If code of the embedder panics or ends its goroutine, the stack is logged, and the panic
+// becomes an error of the container: a hook has failed, a StopContainer is repeated, and
+// for a start it is not known whether it has started the container.
 //
-// An agent that stops leaves its containers running, and says so; the one that
-// follows it goes on with [graceperiod.LeftOfDeletion] and [Container.PreStopDone].
+// An agent that stops leaves its containers running, with the outcome [LeftRunning]. After
+// its restart it goes on with [graceperiod.LeftOfDeletion] and [Container.PreStopDone].
 //
 // # Testing
 //
-// Package lifecycletest has a runtime whose containers follow a script, and records
-// what was asked of it. It works in testing/synctest bubbles, as this package does:
-// a grace of an hour passes in no time, to the nanosecond.
+// Package lifecycletest has a runtime whose containers follow a script, and which records
+// the calls. Both packages work in testing/synctest bubbles, where a grace period of an hour
+// takes no time and all times are exact.
 package lifecycle

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -14,7 +15,47 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// examplePod is a pod with a sidecar, whose containers run.
+// stopContainer calls the container runtime of the agent.
+func stopContainer(_ context.Context, id string, timeoutSeconds int64) error {
+	fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
+	return nil // the container has ended
+}
+
+// The program of the package documentation.
+func Example() {
+	ctx := context.Background()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: lifecycle.RuntimeFunc(stopContainer),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	grace := int64(30)
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		TerminationGracePeriodSeconds: &grace,
+		Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
+			PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
+		}}},
+	}}
+	result, err := terminator.KillPod(ctx, pod, lifecycle.Request{
+		Containers: []lifecycle.Container{{Name: "web", ID: "3f4e"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, c := range result.Containers {
+		fmt.Println(c.Name, c.Outcome, c.Hook.Outcome)
+	}
+	if err := terminator.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// stop container 3f4e within 29 s
+	// web Graceful Completed
+}
+
+// examplePod is a pod whose main container and sidecar run in rt.
 func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	rt.Start("1", lifecycletest.Script{})
@@ -33,7 +74,7 @@ func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
 	}
 }
 
-// exampleTerminator works on a fake runtime; an agent has its own.
+// exampleTerminator uses the runtime of package lifecycletest instead of an agent's.
 func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: rt, Commands: rt, Exits: rt,
@@ -74,19 +115,19 @@ func ExampleTerminator_Terminate() {
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
 	rt.Start("1", lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
-		<-ctx.Done() // a hook that takes as long as it is let
+		<-ctx.Done() // the hook runs until it is cancelled
 		return nil, context.Cause(ctx)
 	}})
 	terminator := exampleTerminator(rt)
 
 	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
-	fmt.Println(termination.Shorten(60), "as a deadline only moves earlier")
+	fmt.Println(termination.Shorten(60)) // the deadline only moves earlier
 	fmt.Println(termination.Shorten(1))
 	<-termination.Done()
 	hook := termination.Result().Containers[0].Hook
 	fmt.Println(hook.Outcome, hook.Cause)
 	// Output:
-	// false as a deadline only moves earlier
+	// false
 	// true
 	// Cut Shortened
 }
@@ -132,10 +173,110 @@ func ExampleTerminator_PostStart() {
 	pod.Spec.Containers[0].Lifecycle.PostStart = &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"warm-up"}}}
 	terminator := exampleTerminator(rt)
 
-	rt.Exit("1") // the container does not live long enough
+	rt.Exit("1") // the container exits before its hook runs
 	fmt.Println(terminator.PostStart(ctx, pod, lifecycle.ContainersOf(pod)[0]))
 	// Output:
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
+}
+
+// A container has exited by itself, and the agent wants its preStop hook to run.
+func ExampleTerminator_RunOnExit() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 30}}
+	terminator := exampleTerminator(rt)
+
+	rt.Exit("1")
+	hook, err := terminator.RunOnExit(ctx, pod, lifecycle.ContainersOf(pod)[0])
+	fmt.Println(hook.Outcome, hook.Cause, err) // a sleep ends when its container has exited
+	// Output: Cut ContainerExited <nil>
+}
+
+// A sidecar that exits is started again while a main container still runs.
+func ExampleTermination_ShouldRestart() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle = nil
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	rt.Exit("2")
+	restart, _ := termination.ShouldRestart("proxy")
+	fmt.Println(restart)
+	fmt.Println(termination.ShouldRestart("web")) // not a sidecar
+	fmt.Println(terminator.Close(ctx))
+	// Output:
+	// true
+	// false 0s
+	// <nil>
+}
+
+// When the context ends, Wait returns and the termination goes on.
+func ExampleTermination_Wait() {
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	pod.Spec.Containers[0].Lifecycle = nil
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+
+	termination := terminator.Terminate(context.Background(), pod, lifecycle.Request{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := termination.Wait(ctx)
+	fmt.Println(err)
+	termination.Shorten(1)
+	result, err := termination.Wait(context.Background())
+	fmt.Println(result.Outcome(), err)
+	// Output:
+	// stopped waiting: containers that have not ended: default/shop/proxy, default/shop/web: context canceled
+	// GraceExceeded <nil>
+}
+
+// The pod is gone, and a pod with the same UID, such as a static pod, may be started again.
+func ExampleTerminator_Forget() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	terminator := exampleTerminator(rt)
+	if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
+		fmt.Println(err)
+	}
+	start := func(context.Context) (string, error) {
+		rt.Start("3", lifecycletest.Script{})
+		return "3", nil
+	}
+	fmt.Println(terminator.Start(ctx, pod, "web", start) != nil)
+	terminator.Forget(pod.UID)
+	fmt.Println(terminator.Start(ctx, pod, "web", start))
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleContainersOf() {
+	for _, c := range lifecycle.ContainersOf(examplePod(lifecycletest.NewRuntime())) {
+		fmt.Println(c.Name, c.ID)
+	}
+	// Output:
+	// web 1
+	// proxy 2
+}
+
+func ExampleAddFeatureGates() {
+	gate := featuregate.NewFeatureGate()
+	if err := lifecycle.AddFeatureGates(gate); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(gate.Enabled(lifecycle.PodLifecycleSleepAction))
+	fmt.Println(gate.Set("PodLifecycleSleepAction=false")) // --feature-gates
+	fmt.Println(gate.Enabled(lifecycle.PodLifecycleSleepAction))
+	// Output:
+	// true
+	// <nil>
+	// false
 }
 
 func ExampleTerminator_Close() {

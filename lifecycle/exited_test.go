@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A container that has exited is none of its pod's termination, which ends without it.
+// A termination does not include a container that has exited, and ends without it.
 func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("a", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
@@ -43,8 +43,8 @@ func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
 	})
 }
 
-// A kill during the hook means that the container was thought to have exited, and runs.
-func TestAKillStopsWhatRunsOnExit(t *testing.T) {
+// A KillContainer during RunOnExit means that the container runs after all.
+func TestAKillDuringRunOnExitStopsTheContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("a", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
 		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("a")) }()
@@ -56,7 +56,7 @@ func TestAKillStopsWhatRunsOnExit(t *testing.T) {
 	})
 }
 
-// What is stuck stays stuck until the runtime says something else.
+// RunOnExit does not change the outcome of a container that is stuck.
 func TestRunOnExitOfAStuckContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{FailStops: -1})
@@ -75,8 +75,8 @@ func TestRunOnExitOfAStuckContainer(t *testing.T) {
 	})
 }
 
-// A container that exits again and again, each time with an ID of its own, keeps one entry.
-func TestHooksOnExitLeaveNothingBehind(t *testing.T) {
+// If a container exits several times, with a new ID each time, the table keeps only one.
+func TestRunOnExitKeepsOneContainerOfAName(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
 		var pods []weak.Pointer[v1.Pod]

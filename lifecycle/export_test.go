@@ -1,6 +1,6 @@
 package lifecycle
 
-// Tables is how many pods a terminator knows something of.
+// Tables returns the number of pods for which the terminator has a table.
 func (tr *Terminator) Tables() (n int) {
 	for i := range tr.shards {
 		s := &tr.shards[i]

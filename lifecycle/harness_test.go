@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// bed is a terminator on a fake runtime, and the pod it is to terminate. Times are
-// counted from its making.
+// bed is a test bed: a terminator with a fake runtime, and a pod to terminate. Times are
+// counted from the time at which it was made.
 type bed struct {
 	*testing.T
 	*lifecycle.Terminator
@@ -27,8 +27,8 @@ type bed struct {
 	start  time.Time
 }
 
-// inBubble runs a test in a bubble, where time is exact and every goroutine must
-// have ended at the end, with pods' grace in seconds.
+// inBubble runs a test with a bed in a synctest bubble, where time is exact and every
+// goroutine must have ended at the end. grace is the grace period of the pod in seconds.
 func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func (b *bed) run(statuses *[]v1.ContainerStatus, name string, script lifecyclet
 // at is the time since the bed was made.
 func (b *bed) at() time.Duration { return time.Since(b.start) }
 
-// asked is the timeout of the first StopContainer call for a container, and when
-// it came.
+// asked returns the timeout of the first StopContainer call for a container, and when it was
+// made.
 func (b *bed) asked(id string) (timeout int64, at time.Duration) {
 	b.Helper()
 	for _, stop := range b.rt.Stops() {
@@ -89,7 +89,7 @@ func (b *bed) asked(id string) (timeout int64, at time.Duration) {
 	return 0, 0
 }
 
-// requireStop requires what asked gives.
+// requireStop compares the results of asked.
 func (b *bed) requireStop(id string, timeout int64, at time.Duration) {
 	b.Helper()
 	gotTimeout, gotAt := b.asked(id)
@@ -97,7 +97,7 @@ func (b *bed) requireStop(id string, timeout int64, at time.Duration) {
 	require.Equal(b, at, gotAt, "time of the stop of %s", id)
 }
 
-// requireEvents requires the reasons of the events so far, in their order.
+// requireEvents compares the reasons of the events so far, in order.
 func (b *bed) requireEvents(want ...string) {
 	b.Helper()
 	var got []string
@@ -117,7 +117,7 @@ func (b *bed) requireAnyEvents(want ...string) {
 	require.ElementsMatch(b, want, got)
 }
 
-// kill terminates the pod with its own grace and waits for the end.
+// kill terminates the pod with its own grace period and waits for the end.
 func (b *bed) kill() lifecycle.Result {
 	b.Helper()
 	result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -138,12 +138,12 @@ func sleep(seconds int64) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 }
 
-// exec is a hook that runs what the container's script has for it.
+// exec is an exec hook, which runs Script.Exec of the container.
 func exec() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 }
 
-// takes is a command that takes a while and ends with its context.
+// takes is a command that takes d, or ends with its context.
 func takes(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	return func(ctx context.Context, _ []string) ([]byte, error) {
 		select {
@@ -155,7 +155,7 @@ func takes(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	}
 }
 
-// hookFunc is a runner in one function.
+// hookFunc is a HandlerRunner that calls a function for every hook.
 type hookFunc func(ctx context.Context) error
 
 func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container, _ *v1.LifecycleHandler) (string, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordingCommands is a CommandRunner that answers what it is told to.
+// recordingCommands is a CommandRunner that records its calls and returns fixed values.
 type recordingCommands struct {
 	output string
 	err    error
@@ -68,8 +68,8 @@ func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
 	})
 }
 
-// A timeout of 0 would be none at all: a command for which there is no time is
-// not run.
+// A command for which there is no time is not run, because a timeout of 0 would mean that
+// there is no limit.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.AgentStopping)
@@ -91,7 +91,7 @@ func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	}
 }
 
-// overdue is a context whose deadline has gone by unnoticed.
+// overdue is a context that has not ended although its deadline has passed.
 type overdue struct{ context.Context }
 
 func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
@@ -102,7 +102,7 @@ func TestExecHookWithoutCommandRunner(t *testing.T) {
 	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks, message: ""`, msg)
 }
 
-// Of an output without end no more is kept, and printed, than anybody will read.
+// Only the first 64 KiB of a command's output are put into the message.
 func TestExecHookOutputIsBounded(t *testing.T) {
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endless{}})
 	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, exec())
@@ -111,7 +111,7 @@ func TestExecHookOutputIsBounded(t *testing.T) {
 	require.Less(t, len(message), 65<<10)
 }
 
-// endless is a runner whose command says more than 64 KiB.
+// endless is a CommandRunner whose command prints more than 64 KiB.
 type endless struct{}
 
 func (endless) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {

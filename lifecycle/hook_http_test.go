@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// recordingDoer is an HTTPDoer that answers what it is told to.
+// recordingDoer is an HTTPDoer that records the request and returns fixed values.
 type recordingDoer struct {
 	response *http.Response
 	err      error
@@ -53,7 +53,7 @@ func TestHTTPHookStatus(t *testing.T) {
 	}
 }
 
-// countedBody counts what is read of it.
+// countedBody is a body that counts how many bytes are read.
 type countedBody struct {
 	io.Reader
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// However a message is put together, it is what the kubelet's format gives.
+// The message of a failed hook is the same as with the format string of the kubelet.
 func FuzzHookFailed(f *testing.F) {
 	f.Add("/bye", "server", "web", "shop", "42", "refused")
 	f.Add("", "", "", "", "", "")

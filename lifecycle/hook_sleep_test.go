@@ -72,8 +72,8 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// There is nothing to cut of a sleep that is none.
-func TestSleepHookOfNothingIsNeverCut(t *testing.T) {
+// A sleep of zero seconds cannot be cut, also if its context has ended.
+func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.GraceSpent)
 	handle, count := counted(t)
@@ -97,8 +97,8 @@ func TestSleepHookThatIsCut(t *testing.T) {
 	})
 }
 
-// k/k#134338: the exit of its container ends a sleep, which is no failure and no
-// sleep that was terminated early.
+// A sleep ends when its container exits (k/k#134338). That is no failure, and does not count
+// as a sleep that was terminated early.
 func TestSleepHookWhoseContainerExits(t *testing.T) {
 	tests := map[string]time.Duration{
 		"while it sleeps":     2 * time.Second,
@@ -126,8 +126,8 @@ func TestSleepHookWhoseContainerExits(t *testing.T) {
 	}
 }
 
-// A kubelet without the gate takes no notice of the handler.
-func TestSleepHookWithItsGateOff(t *testing.T) {
+// A kubelet in which the feature is off ignores the hook.
+func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("PodLifecycleSleepAction=false"))

@@ -22,8 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// clientHook runs an httpGet hook, with the package's client over dial, against
-// a host that only dial knows.
+// clientHook runs an httpGet hook with a client that dials with dial.
 func clientHook(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), scheme v1.URIScheme) error {
 	runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: hookhttp.NewClient(dial)})
 	action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80), Path: "/bye", Scheme: scheme}
@@ -31,7 +30,7 @@ func clientHook(ctx context.Context, dial func(context.Context, string, string) 
 	return err
 }
 
-// piped dials servers that are given one end of a pipe each.
+// piped is a dial function that makes a pipe, and calls serve with the other end.
 func piped(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -40,9 +39,9 @@ func piped(serve func(net.Conn)) func(context.Context, string, string) (net.Conn
 	}
 }
 
-// A bubble ends only when every goroutine in it has: each of these cases also
-// shows that neither goroutine nor connection survives the hook.
-func TestHungServerIsLeftAtTheDeadline(t *testing.T) {
+// A bubble ends only when all its goroutines have, so each of these cases also shows that no
+// goroutine and no connection is left after the hook.
+func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	silent := piped(readAll)
 	deaf := func(context.Context, string, string) (net.Conn, error) { // no one is at the other end
 		client, _ := net.Pipe()
@@ -77,9 +76,9 @@ func TestHungServerIsLeftAtTheDeadline(t *testing.T) {
 	}
 }
 
-// An answer has come, so the hook is a success; its body is not waited for past
-// the deadline.
-func TestHungBodyIsLeftAtTheDeadline(t *testing.T) {
+// The hook succeeds because the response has come. The body is waited for until the deadline
+// at most.
+func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -90,7 +89,7 @@ func TestHungBodyIsLeftAtTheDeadline(t *testing.T) {
 	})
 }
 
-func TestHungServerIsLeftWhenCancelled(t *testing.T) {
+func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(Shortened) })
@@ -104,9 +103,9 @@ func TestHungServerIsLeftWhenCancelled(t *testing.T) {
 	})
 }
 
-// What is given up for a hook that failed is its own: others that share the client
-// are dialling, and waiting for an answer, meanwhile.
-func TestHookThatFailsTakesNoOtherWithIt(t *testing.T) {
+// A failed hook closes only its own connections: other hooks of the same client, which are
+// dialling or waiting for a response meanwhile, succeed.
+func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
 			select {
@@ -138,8 +137,8 @@ func TestHookThatFailsTakesNoOtherWithIt(t *testing.T) {
 	})
 }
 
-// A kept connection would be two goroutines and a descriptor for each pod that
-// has gone.
+// A connection that was kept open would cost two goroutines and a file descriptor for each
+// pod that is gone.
 func TestConnectionIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan *http.Request, 1)
@@ -150,8 +149,8 @@ func TestConnectionIsNotKept(t *testing.T) {
 	})
 }
 
-// answering is a server that reads a request, which it hands on if asked has
-// room, writes its answer, and waits for the client to go.
+// answering is a server that reads a request, sends it to asked if that is not full, writes
+// a response, and waits until the client closes the connection.
 func answering(answer string, asked chan<- *http.Request) func(net.Conn) {
 	return func(c net.Conn) {
 		defer readAll(c)

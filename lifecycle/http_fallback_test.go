@@ -24,14 +24,14 @@ type recordedEvent struct {
 	kind, reason, message string
 }
 
-// recordingEvents is an EventRecorder that keeps what it is told.
+// recordingEvents is an EventRecorder that keeps the events.
 type recordingEvents struct{ events []recordedEvent }
 
 func (e *recordingEvents) Event(object runtime.Object, eventtype, reason, message string) {
 	e.events = append(e.events, recordedEvent{object, eventtype, reason, message})
 }
 
-// actionFor asks a test server over the given scheme.
+// actionFor returns an action for a test server with the given scheme.
 func actionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v1.HTTPGetAction {
 	t.Helper()
 	address, err := url.Parse(server.URL)
@@ -81,8 +81,8 @@ func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
 	require.Empty(t, events.events, "there is no object to record it on")
 }
 
-// The status of the retry is judged like that of any other answer: the server
-// was reached, so the fallback counts, and the hook fails by what it said.
+// The status of the second request counts as that of any other response: the fallback is
+// counted because the server was reached, and the hook fails.
 func TestStatusOfARetry(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -113,7 +113,7 @@ func TestHooksThatNeedNoFallback(t *testing.T) {
 	require.Zero(t, count(fallbackCounter))
 }
 
-// sequenceDoer gives one error after another; nil is success.
+// sequenceDoer returns one error after another; nil is a success.
 type sequenceDoer struct {
 	errs     []error
 	requests []*http.Request

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sent is the request that an action leads to.
+// sent returns the request that is sent for an action.
 func sent(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HTTPGetAction) *http.Request {
 	t.Helper()
 	doer := &recordingDoer{}
@@ -55,7 +55,7 @@ func TestHTTPHookURL(t *testing.T) {
 	}
 }
 
-// A name is looked for among the container's ports before it is read as a number.
+// A string is compared with the names of the container's ports before it is read as a number.
 func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	pod, container := hookPod()
 	container.Ports[0].Name = "81"
@@ -66,7 +66,7 @@ func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	require.Equal(t, "127.0.0.1:8080", doer.requests[0].URL.Host)
 }
 
-func TestHTTPHookPortThatIsNone(t *testing.T) {
+func TestHTTPHookInvalidPort(t *testing.T) {
 	tests := map[string]struct {
 		port intstr.IntOrString
 		want string
@@ -123,7 +123,7 @@ func TestHTTPHookAddressOfThePod(t *testing.T) {
 	}
 }
 
-func TestHTTPHookWithAHostAsksForNoAddress(t *testing.T) {
+func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
 		return "", errors.New("asked all the same")
 	}}
@@ -172,7 +172,7 @@ func TestHTTPHookHeaders(t *testing.T) {
 	}
 }
 
-func TestHTTPHookHostThatIsNone(t *testing.T) {
+func TestHTTPHookInvalidHost(t *testing.T) {
 	doer := &recordingDoer{}
 	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "a b", Port: intstr.FromInt32(80)}))
 	require.ErrorContains(t, err, `parse "http://a%20b:80"`)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-func TestWhatIsCounted(t *testing.T) {
+func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ kubelet_sleep_action_terminated_early_total 1
 	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
 }
 
-// A container that had to be forced is not one that has used up its grace.
+// A container that was forced does not count as killed after its grace period.
 func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

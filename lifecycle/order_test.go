@@ -38,7 +38,7 @@ func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
 	})
 }
 
-// orderingCase is one of Kubernetes' own cases.
+// orderingCase is a case of the kubelet's own tests.
 type orderingCase struct {
 	Test  string `json:"test"`
 	Basis string `json:"basis"`
@@ -84,8 +84,8 @@ func (c orderingCase) run(t *testing.T) {
 	})
 }
 
-// k/k#125880: containers that never started, or have exited, hold nobody up.
-func TestAContainerThatDoesNotRunIsWaitedForByNone(t *testing.T) {
+// A container that never started, or has exited, holds up no sidecar (k/k#125880).
+func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.sidecar("logs", nil, lifecycletest.Script{})
@@ -116,7 +116,7 @@ func TestReverseOrderHoldsOverAGap(t *testing.T) {
 	})
 }
 
-func TestWhoIsOutOfOrder(t *testing.T) {
+func TestContainersWithoutATurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, container("init", nil))
@@ -141,7 +141,7 @@ func TestWhoIsOutOfOrder(t *testing.T) {
 	})
 }
 
-// Hooks of sidecars run from the start, as the kubelet has it, or at their turn.
+// Hooks of sidecars run at the start of the termination, as in the kubelet, or at their turn.
 func TestHookTiming(t *testing.T) {
 	scene := func(b *bed) {
 		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(2 * time.Second)})

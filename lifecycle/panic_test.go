@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// broken is code of the embedder's that does not return.
+// broken implements all interfaces of the embedder with a function that does not return.
 type broken func()
 
 func (b broken) StopContainer(context.Context, string, int64) error { b(); return nil }
@@ -40,16 +40,17 @@ func (b broken) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.Lifecyc
 	return "", nil
 }
 
-// waysToBreak are a panic, and the end of the goroutine.
+// waysToBreak are a panic and runtime.Goexit.
 var waysToBreak = map[string]broken{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
 }
 
-// quiet is a context whose logger drops the stacks.
+// quiet is a context whose logger discards everything, because stacks are logged.
 func (b *bed) quiet() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
-// Whatever the embedder's code does, the pod ends, and its result says what has happened.
+// If code of the embedder does not return, the termination ends all the same, and its result
+// has the error.
 func TestCodeThatDoesNotReturn(t *testing.T) {
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
 	for how, code := range waysToBreak {
@@ -87,7 +88,7 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// A start that does not return has perhaps started its container.
+// A start that does not return may have started its container.
 func TestAStartThatDoesNotReturn(t *testing.T) {
 	for how, code := range waysToBreak {
 		t.Run(how, func(t *testing.T) {

@@ -10,20 +10,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// role is what a container is in its pod's spec, and so its part in the order.
+// role is the kind of a container in its pod's spec. It decides the order of the stops.
 type role int
 
 const (
-	roleUnknown   role = -4 // not in the spec, and so out of order
-	roleEphemeral role = -3 // out of order as well
-	roleInit      role = -2 // plain, and out of order
+	roleUnknown   role = -4 // not in the spec; stopped without regard to the order
+	roleEphemeral role = -3 // an ephemeral container; stopped without regard to the order
+	roleInit      role = -2 // an init container but no sidecar; stopped without regard to the order
 	roleMain      role = -1 // a regular container
-	// A role from 0 on is that of a sidecar, a restartable init container
-	// (KEP-753): its index among the init containers.
+	// Roles from 0 are those of sidecars, which are init containers with restartPolicy
+	// Always (KEP-753): the index among the init containers.
 	roleFirstSidecar role = 0
 )
 
-// list is the field of the spec that has the containers of a role.
+// list returns the path of the list in the spec that has the containers of a role.
 func (r role) list() string {
 	switch {
 	case r == roleEphemeral:
@@ -35,7 +35,7 @@ func (r role) list() string {
 	}
 }
 
-// specsOf are the containers of a pod's spec, in place, and the role of each.
+// specsOf yields the containers of a pod's spec, not copied, with the role of each.
 func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 	return func(yield func(*v1.Container, role) bool) {
 		for i := range pod.Spec.Containers {
@@ -60,7 +60,8 @@ func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 	}
 }
 
-// findContainer finds a container by name in a pod's spec, nil if there is none.
+// findContainer returns the container of that name in a pod's spec, nil and roleUnknown if
+// there is none.
 func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
 	for spec, role := range specsOf(pod) {
 		if spec.Name == name {
@@ -70,29 +71,32 @@ func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
 	return nil, roleUnknown
 }
 
-// mustWaitFor tells whether a container stops after another one: a sidecar after
-// all main containers, and after every sidecar declared later. The kubelet has it wait
-// for the next sidecar only, which is the same unless that one does not run.
+// mustWaitFor tells whether a container is stopped after another one has ended: a sidecar
+// after all main containers and after every sidecar that is declared later. In the kubelet
+// a sidecar waits only for the next one, which is the same if all of them run.
 func (r role) mustWaitFor(other role) bool {
 	return r >= roleFirstSidecar && (other == roleMain || other > r)
 }
 
-// ErrUnknownContainers is wrapped by the error of a container of which nobody knows
-// whether it runs: the request has no list, [Terminator.Start] has started nothing,
-// and the pod's status does not say how the container is, or it runs and has no ID.
-// Its outcome is [RuntimeStuck]. A pod that is Pending, Succeeded or Failed runs none.
+// ErrUnknownContainers is wrapped by the error of a container that may run but cannot be
+// stopped: either its ID is not known, or the request has no list of containers,
+// [Terminator.Start] has started none, and the pod's status has no state for the container.
+// The outcome of the container is [RuntimeStuck]. A pod whose phase is Pending, Succeeded
+// or Failed has no unknown containers.
 var ErrUnknownContainers = errors.New("it is not known which containers run")
 
-// unknownContainer is one such container, which is not in its pod's table.
+// unknownContainer makes a container with the error ErrUnknownContainers. It is not added
+// to the table.
 func unknownContainer(p *podTable, name string) *container {
 	err := fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
 	return &container{table: p, result: ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}}
 }
 
-// isUnknown tells whether a container is one of those.
+// isUnknown tells whether a container was made by unknownContainer.
 func (c *container) isUnknown() bool { return errors.Is(c.result.Err, ErrUnknownContainers) }
 
-// statusesOf are the statuses of all containers of a pod, which are large, in place.
+// statusesOf yields the statuses of all containers of a pod. They are not copied, because
+// they are large.
 func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
 	return func(yield func(*v1.ContainerStatus) bool) {
 		for _, list := range [...][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
@@ -105,10 +109,11 @@ func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
 	}
 }
 
-// ContainersOf gives the containers that run by the status of a pod: regular ones,
-// then init containers, sidecars among them, then ephemeral ones. The ID is that of
-// the status without its "containerd://", as the container runtime interface takes it;
-// it is "" where the status has none. A nil pod has none; the result is never nil.
+// ContainersOf returns the containers that run by the status of a pod: regular containers,
+// then init containers, which include sidecars, then ephemeral containers. The ID is that
+// of the status without the prefix ("containerd://"), as in the container runtime
+// interface; it is "" if the status has none. The result is empty for a nil pod, and never
+// nil.
 func ContainersOf(pod *v1.Pod) []Container {
 	running := []Container{}
 	if pod == nil {
@@ -122,7 +127,7 @@ func ContainersOf(pod *v1.Pod) []Container {
 	return running
 }
 
-// hasState tells whether the status of a pod says how a container is.
+// hasState tells whether the status of a pod has a state for a container.
 func hasState(pod *v1.Pod, name string) bool {
 	for s := range statusesOf(pod) {
 		if s.Name == name && s.State != (v1.ContainerState{}) {
@@ -132,8 +137,8 @@ func hasState(pod *v1.Pod, name string) bool {
 	return false
 }
 
-// startOf is when a running container was started by the status of its pod, zero if
-// that does not say.
+// startOf returns when a running container was started by the status of its pod, zero if
+// the status does not say.
 func startOf(pod *v1.Pod, id string) time.Time {
 	for status := range statusesOf(pod) {
 		if running := status.State.Running; running != nil && bareID(status.ContainerID) == id {
@@ -143,30 +148,29 @@ func startOf(pod *v1.Pod, id string) time.Time {
 	return time.Time{}
 }
 
-// hasExited tells whether a container whose start has begun at some time has exited by the
-// status of its pod. An end that the status dates earlier is that of another one which had
-// its ID: runtimes of processes use their names again. One without an ID is known by its
-// name.
-func hasExited(pod *v1.Pod, c *ContainerResult, began time.Time) bool {
-	isSince := func(t *v1.ContainerStateTerminated) bool {
-		return t != nil && (t.FinishedAt.IsZero() || t.FinishedAt.After(began))
+// hasExited tells whether a container that was started after some time has exited by the
+// status of its pod. An exit before that time is one of another container with the same ID:
+// runtimes of processes reuse their IDs. A container without an ID is found by its name.
+func hasExited(pod *v1.Pod, c *ContainerResult, startedAfter time.Time) bool {
+	isLater := func(t *v1.ContainerStateTerminated) bool {
+		return t != nil && (t.FinishedAt.IsZero() || t.FinishedAt.After(startedAfter))
 	}
 	for s := range statusesOf(pod) {
 		now, before := s.State.Terminated, s.LastTerminationState.Terminated
-		isIt := func(id string) bool {
+		matches := func(id string) bool {
 			if c.ID == "" {
 				return s.Name == c.Name
 			}
 			return bareID(id) == c.ID
 		}
-		if isSince(now) && (isIt(s.ContainerID) || isIt(now.ContainerID)) || isSince(before) && isIt(before.ContainerID) {
+		if isLater(now) && (matches(s.ContainerID) || matches(now.ContainerID)) || isLater(before) && matches(before.ContainerID) {
 			return true
 		}
 	}
 	return false
 }
 
-// bareID is a container ID without the name of its runtime.
+// bareID returns a container ID without the prefix that names its runtime.
 func bareID(id string) string {
 	if _, bare, found := strings.Cut(id, "://"); found {
 		return bare

@@ -68,7 +68,7 @@ func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-// postStart goes on in a termination, and ends with its grace (KEP-4438).
+// A postStart hook goes on during the termination, and ends with the grace period (KEP-4438).
 func TestPostStartEndsWithTheGrace(t *testing.T) {
 	for name, begin := range map[string]bool{"begun before": false, "begun after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 	}
 }
 
-func TestCloseEndsPostStartAndKillsNobody(t *testing.T) {
+func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour)})
 		var wg sync.WaitGroup
@@ -113,8 +113,8 @@ func TestCloseEndsPostStartAndKillsNobody(t *testing.T) {
 	})
 }
 
-// What a postStart hook says that was ended with its pod, or with its agent, is no
-// failure, in whatever words it says it.
+// A postStart hook that was cancelled because its pod is terminated, or the agent stops, has
+// not failed, whatever its error is.
 func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 	sorry := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
 	for name, end := range map[string]func(*bed){
@@ -146,7 +146,8 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 	}, sorry)
 }
 
-// The agent ends its start of a pod when that is to be terminated, which may come first.
+// An agent may cancel the context of PostStart when the pod is to be terminated, before it
+// calls Terminate.
 func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour), ExitAfterTerm: 3 * time.Second})

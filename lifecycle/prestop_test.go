@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestAHookComesOutOfTheGrace(t *testing.T) {
+func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		result := b.kill()
@@ -45,7 +45,7 @@ func TestASleepEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-func TestAHookThatIgnoresItsEndIsAbandoned(t *testing.T) {
+func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
 	deaf := make(chan struct{})
 	inBubble(t, 5, func(b *bed) {
 		deaf = make(chan struct{})
@@ -95,8 +95,8 @@ func TestAPanickingHookHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-// The stop comes at the deadline, whatever the hook does; only the end of the
-// termination waits a moment to know what became of it.
+// The stop does not wait for a hook that ignores its cancellation. Only the end of the
+// termination does, for a second.
 func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
 	var deaf chan struct{}
 	inBubble(t, 5, func(b *bed) {
@@ -113,7 +113,7 @@ func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-deaf; return nil }))
 }
 
-func TestASlowGoodbyeIsNoAbandonment(t *testing.T) {
+func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
 		result := b.kill()
@@ -127,7 +127,7 @@ func TestASlowGoodbyeIsNoAbandonment(t *testing.T) {
 	}))
 }
 
-func TestAHookThatIsDoneInTheMomentOfItsCutHasCompleted(t *testing.T) {
+func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.kill().Containers[0].Hook)
@@ -146,8 +146,8 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	})
 }
 
-// A runner of one's own knows no ContainerExited: what it says of a sleep that was
-// cut is no failure.
+// A HandlerRunner of the embedder may return any error for a sleep that was cut. That is no
+// failure.
 func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
@@ -157,9 +157,9 @@ func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 }
 
-// A command that its runtime ends when its timeout is over comes back in the very
-// moment of the deadline, before its cancellation or after it.
-func TestAFailureAtTheDeadlineIsACut(t *testing.T) {
+// A command that the runtime ends at its timeout returns at the deadline, just before or
+// after it is cancelled.
+func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, 5, func(b *bed) {
 			b.main("app", exec(), lifecycletest.Script{})
@@ -184,7 +184,7 @@ func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	}
 }
 
-func TestASleepIsSkippedWithoutItsGate(t *testing.T) {
+func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(40), lifecycletest.Script{})
 		require.Equal(b, lifecycle.HookSkipped, b.kill().Containers[0].Hook.Outcome)
@@ -193,8 +193,8 @@ func TestASleepIsSkippedWithoutItsGate(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Gates = off(lifecycle.PodLifecycleSleepAction) })
 }
 
-// The gate of the runner counts even where that of the terminator is on.
-func TestASleepIsSkippedByARunnerWithoutItsGate(t *testing.T) {
+// The feature may be off in the runner although it is on in the terminator.
+func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(40), lifecycletest.Script{})
 		require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)

@@ -26,9 +26,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// TestRandomPods terminates 10,000 random pods, with containers that end, ignore,
-// hang, fail and panic, and with random shortenings, and requires of each what must
-// hold for all. A bubble has 200 of them: the race detector bears 8,000 goroutines.
+// TestRandomPods terminates 10,000 random pods, whose containers end, ignore their signal,
+// hang, fail and panic, and shortens terminations at random. It checks for each pod what must
+// hold for all. A bubble has 200 pods, because the race detector allows 8,000 goroutines.
 func TestRandomPods(t *testing.T) {
 	const bubbles, pods = 50, 200
 	seed := rand.Uint64()
@@ -56,7 +56,7 @@ type crowd struct {
 	stops map[string][]lifecycletest.Stop
 }
 
-// member is one random pod and what happens to it.
+// member is one random pod with the plan of its termination.
 type member struct {
 	pod     *v1.Pod
 	scripts map[string]lifecycletest.Script // by container ID
@@ -69,13 +69,13 @@ type member struct {
 	result     lifecycle.Result
 }
 
-// shortening is one that is tried.
+// shortening is one call of Shorten.
 type shortening struct {
 	after   time.Duration
 	seconds int64
 }
 
-// term is a grace that is in force from a time on.
+// term is a grace period, and the time from which it applies.
 type term struct {
 	from    time.Time
 	seconds int64
@@ -83,8 +83,8 @@ type term struct {
 
 func (t term) deadline() time.Time { return t.from.Add(time.Duration(t.seconds) * time.Second) }
 
-// newCrowd makes a crowd whose hooks are run by our runner, or by one that counts them
-// and is another's to the terminator.
+// newCrowd makes a crowd. If counted is true, a countingRunner runs the hooks, which is not
+// the built-in runner for the terminator.
 func newCrowd(t *testing.T, random *rand.Rand, counted bool) *crowd {
 	c := &crowd{T: t, random: random, rt: lifecycletest.NewRuntime(), hooks: map[string]int{}}
 	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: c.rt, HTTP: slowServer{}})
@@ -113,7 +113,7 @@ func (r countingRunner) Run(ctx context.Context, id string, pod *v1.Pod, contain
 	return r.HandlerRunner.Run(ctx, id, pod, container, handler)
 }
 
-// slowServer answers after as long as the path says, unless the request ends.
+// slowServer responds after the duration in the path, unless the request's context ends.
 type slowServer struct{}
 
 func (slowServer) Do(req *http.Request) (*http.Response, error) {
@@ -129,7 +129,7 @@ func (slowServer) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// terminate makes, runs and terminates pods, and judges them.
+// terminate makes, runs and terminates pods, and checks their results.
 func (c *crowd) terminate(pods int) {
 	for i := range pods {
 		c.members = append(c.members, c.member(i))
@@ -203,7 +203,7 @@ func (c *crowd) hook() *v1.LifecycleHandler {
 	}
 }
 
-// script is a random container's.
+// script is the script of a random container.
 func (c *crowd) script(m *member) lifecycletest.Script {
 	s := lifecycletest.Script{ExitAfterTerm: c.upTo(20), IgnoreTerm: c.oneIn(5), Exec: c.command()}
 	if c.oneIn(4) {
@@ -217,8 +217,8 @@ func (c *crowd) script(m *member) lifecycletest.Script {
 	return s
 }
 
-// command is what an exec hook does: it ends in time, fails, panics, or does not
-// hear that it is to end.
+// command is the command of a random exec hook: it returns in time, fails, panics, or ignores
+// its context.
 func (c *crowd) command() func(context.Context, []string) ([]byte, error) {
 	long := c.upTo(45)
 	switch c.random.IntN(8) {
@@ -253,7 +253,7 @@ func (c *crowd) terminateOne(m *member) {
 	m.end, m.result = time.Now(), termination.Result()
 }
 
-// shorten tries to shorten, and requires that it works when it must.
+// shorten calls Shorten and checks its result.
 func (m *member) shorten(c *crowd, termination *lifecycle.Termination, seconds int64) {
 	next := term{time.Now(), max(seconds, 1)}
 	earlier := next.deadline().Before(m.terms[len(m.terms)-1].deadline())
@@ -268,7 +268,7 @@ func (m *member) shorten(c *crowd, termination *lifecycle.Termination, seconds i
 	}
 }
 
-// judge requires what must hold for every pod.
+// judge checks what must hold for every pod.
 func (m *member) judge(c *crowd) {
 	c.Helper()
 	slack := 2 * time.Second // the floor of a stop
@@ -290,7 +290,7 @@ func (m *member) judge(c *crowd) {
 	}
 }
 
-// records are the exits and the stops by container ID.
+// records returns the exits and the stops by container ID.
 func (c *crowd) records() (exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
 	if c.exits != nil {
 		return c.exits, c.stops
@@ -305,7 +305,7 @@ func (c *crowd) records() (exits map[string]time.Time, stops map[string][]lifecy
 	return c.exits, c.stops
 }
 
-// inForce are the terms that a call at a time may have seen: two, if one began then.
+// inForce returns the terms that a call at a time may have seen: two, if one starts then.
 func (m *member) inForce(at time.Time) []term {
 	var terms []term
 	for i, t := range m.terms {
@@ -317,8 +317,8 @@ func (m *member) inForce(at time.Time) []term {
 	return terms
 }
 
-// judgeStops requires that hook, wait and stop have no more than the grace and the
-// floor of a stop, as asked of the runtime.
+// judgeStops checks that hook, wait and stop together take no more than the grace period and
+// the minimum timeout of a stop.
 func (m *member) judgeStops(c *crowd, stops []lifecycletest.Stop) {
 	c.Helper()
 	for _, stop := range stops {
@@ -329,7 +329,8 @@ func (m *member) judgeStops(c *crowd, stops []lifecycletest.Stop) {
 	}
 }
 
-// judgeTurn requires that nobody is stopped out of turn while there is time.
+// judgeTurn checks that no container is stopped before its turn, unless the deadline has
+// passed.
 func (m *member) judgeTurn(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
 	c.Helper()
 	sidecar := m.sidecar(container.Name)
@@ -347,7 +348,7 @@ func (m *member) judgeTurn(c *crowd, container lifecycle.ContainerResult, exits 
 	}
 }
 
-// judgeSleep requires that a sleep ends within 100 ms of its container's exit.
+// judgeSleep checks that a sleep ends within 100 ms after its container has exited.
 func (m *member) judgeSleep(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time) {
 	c.Helper()
 	if exit, exited := exits[container.ID]; exited && m.sleeps(container.Name) {
@@ -370,7 +371,7 @@ func (m *member) sidecar(name string) int {
 	return slices.IndexFunc(m.pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
 }
 
-// all tells whether all of them are so.
+// all tells whether so is true for all values.
 func all[T any](values []T, so func(T) bool) bool {
 	return !slices.ContainsFunc(values, func(v T) bool { return !so(v) })
 }

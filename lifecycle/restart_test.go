@@ -36,7 +36,7 @@ func TestASidecarIsRestartedUntilItsTurn(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotRestarted(t *testing.T) {
+func TestContainersThatAreNotRestarted(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 30 * time.Second})
 		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
@@ -68,7 +68,7 @@ func TestWhatIsNotRestarted(t *testing.T) {
 	})
 }
 
-func TestARestartThatMissesItsTurnIsStopped(t *testing.T) {
+func TestRestartThatReturnsAfterItsTurnIsStopped(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
 		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
@@ -142,7 +142,7 @@ func TestRunOnExitReportsAFailedHookInItsResult(t *testing.T) {
 	})
 }
 
-func TestATerminationStopsWhatRunsOnExit(t *testing.T) {
+func TestATerminationDuringRunOnExitStopsTheContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second)})
 		var wg sync.WaitGroup

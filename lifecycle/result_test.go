@@ -23,7 +23,7 @@ func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAPodIsOfThoseThatMayRun(t *testing.T) {
+func TestErrOfAPodHasOnlyContainersThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
 		{Outcome: lifecycle.Forced, Err: forced},

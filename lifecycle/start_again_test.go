@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// What comes up after its pod was forgotten is stopped with the next one.
-func TestAStartThatOutlastsForgetIsKnown(t *testing.T) {
+// A container whose start returns after Forget is stopped by the next termination.
+func TestStartThatReturnsAfterForget(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		done := b.starting("app", 2*time.Second, lifecycletest.Script{})
@@ -30,7 +30,7 @@ func TestAStartThatOutlastsForgetIsKnown(t *testing.T) {
 	})
 }
 
-// Of two starts at once neither takes the place of the other, whichever is up first.
+// Of two concurrent starts of one name neither replaces the other, in any order.
 func TestOverlappingStartsOfOneName(t *testing.T) {
 	for name, last := range map[string]int{"the first is up last": 0, "the second is up last": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestOverlappingStartsOfOneName(t *testing.T) {
 	}
 }
 
-// The error of a start counts until another one has worked.
-func TestARestartThatWorksAfterOneThatDidNotReturn(t *testing.T) {
+// The error of a start that panicked counts until a later start has succeeded.
+func TestRestartAfterOneThatPanicked(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
 		b.sidecar("side", nil, lifecycletest.Script{})
@@ -81,7 +81,7 @@ func TestARestartThatWorksAfterOneThatDidNotReturn(t *testing.T) {
 	})
 }
 
-// An exit that the status dates before the start is that of another container with the ID.
+// An exit before the start, by the status, is one of another container with the same ID.
 func TestAnExitFromBeforeTheStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
@@ -114,8 +114,8 @@ func TestAnExitFromBeforeTheStart(t *testing.T) {
 	})
 }
 
-// Dates that have been through the API server are in whole seconds.
-func TestAnIDThatIsUsedAgainWithinTheSecond(t *testing.T) {
+// Times that the API server has stored have whole seconds.
+func TestReusedIDWithinTheSecondOfTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		<-time.After(300 * time.Millisecond)
 		b.main("app", nil, lifecycletest.Script{})
@@ -131,8 +131,8 @@ func TestAnIDThatIsUsedAgainWithinTheSecond(t *testing.T) {
 	})
 }
 
-// A date within the second of the end is no other life if it is the one that was known.
-func TestALifeWithinASecond(t *testing.T) {
+// A start time within the second of the end is not a new start if it was known before.
+func TestSameStartTimeWithinTheSecondOfTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		<-time.After(300 * time.Millisecond)
 		b.main("app", exec(), lifecycletest.Script{})
@@ -145,8 +145,8 @@ func TestALifeWithinASecond(t *testing.T) {
 	})
 }
 
-// What is asked for again before its deadline, because a restart has not returned, has had
-// its hook.
+// The hook of a sidecar does not run again if the sidecar is stopped again before its
+// deadline, because its restart has not returned.
 func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
@@ -162,8 +162,8 @@ func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 	})
 }
 
-// A restart that returns when its container was given up, and only the hook of that is
-// still waited for, stops what it has started.
+// A restart stops the container that it has started if the termination has given up the
+// container and only waits for its hook.
 func TestARestartThatReturnsWhileAHookIsWaitedFor(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// lose starts a declared container by a function that panics once the container runs.
+// lose starts a declared container with a function that panics once the container runs.
 func (b *bed) lose(name, id string) {
 	b.Helper()
 	err := b.Start(b.quiet(), b.pod, name, func(context.Context) (string, error) {
@@ -25,9 +25,8 @@ func (b *bed) lose(name, id string) {
 	require.ErrorContains(b, err, "the start panicked: boom")
 }
 
-// A start that does not return has perhaps started its container, also where its pod's
-// termination begins later.
-func TestAStartThatDidNotReturnIsRemembered(t *testing.T) {
+// A start that panicked may have started its container, also if the termination starts later.
+func TestStartThatPanickedIsRemembered(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		b.declare("web")
@@ -44,8 +43,8 @@ func TestAStartThatDidNotReturnIsRemembered(t *testing.T) {
 	})
 }
 
-// What a start may have started is settled by whoever knows better.
-func TestWhatAStartThatDidNotReturnHasStarted(t *testing.T) {
+// A later start, the request or the status can tell what a start that panicked has started.
+func TestContainerOfAStartThatPanicked(t *testing.T) {
 	for name, test := range map[string]struct {
 		later func(*bed)
 		stops int
@@ -79,8 +78,8 @@ func TestWhatAStartThatDidNotReturnHasStarted(t *testing.T) {
 	}
 }
 
-// A status from before the start does not say what it has started.
-func TestAnOldStatusDoesNotSettleAStart(t *testing.T) {
+// A status from before the start does not tell.
+func TestOldStatusSaysNothingAboutAStartThatPanicked(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
@@ -95,8 +94,8 @@ func TestAnOldStatusDoesNotSettleAStart(t *testing.T) {
 	})
 }
 
-// A start that its caller has cancelled may have reached the runtime.
-func TestAStartThatItsCallerCancels(t *testing.T) {
+// A start that was cancelled may have reached the runtime.
+func TestCancelledStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		ctx, cancel := context.WithCancel(b.Context())

@@ -24,8 +24,8 @@ func (b *bed) declare(name string) {
 	})
 }
 
-// starting starts a declared container, which comes up after a while whatever its
-// context says, and gives what Start returns.
+// starting calls Start for a declared container, which runs after a while even if the context
+// has ended. result waits for Start and returns its error.
 func (b *bed) starting(name string, after time.Duration, script lifecycletest.Script) (result func() error) {
 	var wg sync.WaitGroup
 	var err error
@@ -40,7 +40,7 @@ func (b *bed) starting(name string, after time.Duration, script lifecycletest.Sc
 	return func() error { wg.Wait(); return err }
 }
 
-func TestNothingStartsOnceTheTerminationHasBegun(t *testing.T) {
+func TestStartIsRefusedAfterTheTerminationHasStarted(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("late")
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -74,7 +74,7 @@ func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 	})
 }
 
-func TestAStartHearsOfTheTermination(t *testing.T) {
+func TestTerminationEndsTheContextOfAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
 		id   string
@@ -113,7 +113,7 @@ func TestAStartHearsOfTheTermination(t *testing.T) {
 	}
 }
 
-func TestAContainerThatComesUpTooLateIsStoppedByItsStart(t *testing.T) {
+func TestContainerThatIsStartedTooLateIsStoppedByStart(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
 		b.declare("late")
 		started := b.starting("late", 10*time.Second, lifecycletest.Script{IgnoreTerm: true})
@@ -128,8 +128,8 @@ func TestAContainerThatComesUpTooLateIsStoppedByItsStart(t *testing.T) {
 	})
 }
 
-// The pod has not ended before the container has that its start stops.
-func TestAPodWaitsForAContainerThatComesUpTooLate(t *testing.T) {
+// The termination does not end before the container that is stopped by its Start.
+func TestPodWaitsForAContainerThatIsStartedTooLate(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
 		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
 		b.declare("late")
@@ -141,7 +141,7 @@ func TestAPodWaitsForAContainerThatComesUpTooLate(t *testing.T) {
 	})
 }
 
-func TestAContainerStartedBehindTheCallersBackIsStopped(t *testing.T) {
+func TestStartedContainerThatTheRequestLacksIsStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		b.declare("ended")
@@ -201,7 +201,7 @@ func TestTheResultOfAnAgentThatStopsIsFinal(t *testing.T) {
 	})
 }
 
-func TestCloseReachesTheGuestsOfAForgottenPod(t *testing.T) {
+func TestCloseStopsWorkForAForgottenPod(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -218,7 +218,7 @@ func TestCloseReachesTheGuestsOfAForgottenPod(t *testing.T) {
 	})
 }
 
-// slowExits is a watcher that takes its time to answer.
+// slowExits is an ExitWatcher that answers after a while.
 type slowExits struct{ lifecycle.ExitWatcher }
 
 func (s slowExits) Exited(id string) <-chan struct{} {
@@ -226,8 +226,8 @@ func (s slowExits) Exited(id string) <-chan struct{} {
 	return s.ExitWatcher.Exited(id)
 }
 
-// Were a lock held meanwhile, no time would pass, and the bubble would hang.
-func TestASlowExitWatcherHoldsNobodyUp(t *testing.T) {
+// If a mutex were held meanwhile, no time would pass in the bubble, and the test would hang.
+func TestSlowExitWatcherHoldsNoMutex(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", sleep(10), lifecycletest.Script{ExitAfter: 4 * time.Second})
 		b.declare("other")
@@ -238,8 +238,9 @@ func TestASlowExitWatcherHoldsNobodyUp(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = slowExits{o.Exits} })
 }
 
-// No container runs after its pod's termination has ended, wherever the two meet.
-func TestNoContainerSlipsThrough(t *testing.T) {
+// No container runs after the termination has ended, whenever the start and the termination
+// meet.
+func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
 		inBubble(t, 1, func(b *bed) {
 			b.declare("app")

@@ -12,76 +12,79 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// How long it takes until a StopContainer that has failed is asked for again.
+// The shortest and the longest wait between a StopContainer that failed and the next one.
 const (
-	firstRetry   = 100 * time.Millisecond
-	slowestRetry = time.Second
+	minRetry = 100 * time.Millisecond
+	maxRetry = time.Second
 )
 
-// stop asks the runtime to end one container, until it has, or is given up. Each
-// StopContainer kills the container earlier than those before it, which stay in flight and
-// may still succeed.
+// stop calls StopContainer for one container until a call succeeds or the container is
+// given up. A new call is made if the last one has failed or has not returned in time, or if
+// the runtime kills the container earlier by it. Calls that have not returned stay under way.
 type stop struct {
 	*run
 
-	began    time.Time
-	asked    int       // calls so far
-	failed   bool      // the last one is counted on no longer: it has failed, or is silent
-	killAt   time.Time // when the runtime is to have killed the container, by the last one
-	silent   bool      // one was silent
-	forced   bool      // one had a timeout of 0
-	failures int
-	told     bool  // of the first one
-	err      error // the last one
-	outcome  Outcome
+	firstCallAt time.Time
+	stopCalls   int       // number of StopContainer calls so far
+	failed      bool      // the last call has failed, or has not returned in time
+	killAt      time.Time // when the timeout of the last call ends, and the runtime kills
+	silent      bool      // a call has not returned in time
+	forced      bool      // a call had the timeout 0
+	failures    int
+	reported    bool  // the first failure was logged
+	err         error // of the last failure
+	outcome     Outcome
 }
 
-// stopError is why a container did not end as it should. It is put into words only
-// when somebody asks: an agent that stops has one for each of its containers.
+// stopError is the error of a container that could not be stopped in time. It formats its
+// text only when that is needed, because an agent that stops makes one for each container.
 type stopError struct {
 	name, id string
 	err      error
 }
 
-// Error names the container.
+// Error returns the text, with the name and ID of the container.
 func (e *stopError) Error() string {
 	return fmt.Sprintf("failed to stop container %q (id=%q): %v", e.name, e.id, e.err)
 }
 
-// Unwrap gives what went wrong.
+// Unwrap returns the error of the stop.
 func (e *stopError) Unwrap() error { return e.err }
 
-// stopLocked stops a container.
+// stopLocked stops the container and returns its outcome, with the last error if a call has
+// failed. It calls StopContainer again when a call has failed, when a call has not returned
+// in time, and when the deadline has moved.
 func (r *run) stopLocked() (Outcome, error) {
-	s := &stop{run: r, began: time.Now(), failed: true}
-	retry, patience := firstRetry, r.table.terminator.opts.StopSlack
+	s := &stop{run: r, firstCallAt: time.Now(), failed: true}
+	retry, slack := minRetry, r.table.terminator.opts.StopSlack
 	r.result.Phase = PhaseStopping
 	for s.outcome == "" {
-		s.askLocked()
-		seen := r.deadline
-		s.awaitLocked(func() bool { return s.failed || seen != r.deadline }, s.killAt.Add(patience))
+		s.callLocked()
+		deadline := r.deadline
+		s.awaitLocked(func() bool { return s.failed || deadline != r.deadline }, s.killAt.Add(slack))
 		switch {
 		case s.outcome != "":
 		case s.failed:
-			s.tellLocked()
+			s.reportFailureLocked()
 			s.awaitLocked(func() bool { return false }, time.Now().Add(retry))
-			retry = min(2*retry, slowestRetry)
-		case seen == r.deadline:
+			retry = min(2*retry, maxRetry)
+		case deadline == r.deadline: // the call has not returned in time
 			s.failed, s.silent = true, true
-			s.noteSilenceLocked()
-			s.tellLocked()
-			patience = 2 * min(patience, math.MaxInt64/2) // a deaf runtime is not buried under calls
+			s.addSilenceLocked()
+			s.reportFailureLocked()
+			slack = 2 * min(slack, math.MaxInt64/2) // so that a runtime that hangs gets few calls
 		}
 	}
-	r.result.Stopping = time.Since(s.began)
+	r.result.Stopping = time.Since(s.firstCallAt)
 	if s.failures > 0 {
-		s.settleLocked()
+		s.logEndLocked()
 	}
 	return s.outcome, s.err
 }
 
-// awaitLocked waits until ready, or some time. The container may end meanwhile; it is left
-// when the agent stops, and given up when it is time for that.
+// awaitLocked waits until ready returns true or the time until is reached. It returns
+// earlier, with an outcome set, if the container ends, the terminator is closed, or the
+// container is given up.
 func (s *stop) awaitLocked(ready func() bool, until time.Time) {
 	s.table.waitLocked(func() bool { return s.outcome != "" || s.table.closed || ready() },
 		func() time.Time { return earlier(until, s.giveUpAt()) }, nil)
@@ -91,22 +94,22 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time) {
 		s.outcome = LeftRunning
 	case !time.Now().Before(s.giveUpAt()):
 		if s.err == nil {
-			s.noteSilenceLocked()
+			s.addSilenceLocked()
 		}
 		s.outcome = RuntimeStuck
 	}
 }
 
-// noteSilenceLocked takes the silence of a call for a failure.
-func (s *stop) noteSilenceLocked() {
+// addSilenceLocked counts a call that has not returned in time as a failure.
+func (s *stop) addSilenceLocked() {
 	s.failures++
-	s.err = fmt.Errorf("StopContainer was silent for %v", time.Since(s.began))
+	s.err = fmt.Errorf("StopContainer was silent for %v", time.Since(s.firstCallAt))
 }
 
-// askLocked calls StopContainer, beside calls that have not been answered, unless the
-// last of those kills the container in time.
-func (s *stop) askLocked() {
-	seconds := s.deadline.left()
+// callLocked calls StopContainer in another goroutine, unless the last call is still under
+// way and the runtime kills the container as early by that one.
+func (s *stop) callLocked() {
+	seconds := s.deadline.stopTimeout()
 	if s.silent {
 		seconds = 0
 	}
@@ -114,19 +117,19 @@ func (s *stop) askLocked() {
 	if s.table.closed || !s.failed && !killAt.Before(s.killAt) {
 		return
 	}
-	s.asked++
+	s.stopCalls++
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
-	number, ctx, id, runtime := s.asked, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
+	number, ctx, id, runtime := s.stopCalls, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
 	s.spawnLocked(ctx, "runtime", func() error {
 		return runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) { s.answeredLocked(number, seconds, killAt, err) })
+	}, func(err error) { s.returnedLocked(number, seconds, killAt, err) })
 }
 
-// answeredLocked takes the answer of a call: the first success ends all of them, a
-// failure of the last one is followed by another call. The runtime does not say whether
-// it had to kill, but it does so when its timeout is over: a stop that lasted that long
-// is taken for a kill.
-func (s *stop) answeredLocked(number int, seconds int64, killAt time.Time, err error) {
+// returnedLocked handles the result of a StopContainer call. The first success sets the
+// outcome. If the last call fails, stopLocked makes another one. The runtime does not say
+// whether it killed the container, but it kills when its timeout is over: a successful call
+// that took as long as its timeout counts as a kill.
+func (s *stop) returnedLocked(number int, seconds int64, killAt time.Time, err error) {
 	if !s.failed {
 		killAt = earlier(killAt, s.killAt)
 	}
@@ -144,43 +147,44 @@ func (s *stop) answeredLocked(number int, seconds int64, killAt time.Time, err e
 	default:
 		s.failures++
 		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", seconds, err)
-		s.failed = s.failed || number == s.asked
+		s.failed = s.failed || number == s.stopCalls
 	}
 }
 
-// giveUpAt is when the container cannot be helped. One that is asked for again long
-// after its deadline has as much time.
+// giveUpAt returns when the container is given up: GiveUp after the deadline, or after the
+// first call if that comes after the deadline.
 func (s *stop) giveUpAt() time.Time {
-	since := s.deadline.at()
-	if since.Before(s.began) {
-		since = s.began
+	from := s.deadline.at()
+	if from.Before(s.firstCallAt) {
+		from = s.firstCallAt
 	}
-	return since.Add(s.table.terminator.opts.GiveUp)
+	return from.Add(s.table.terminator.opts.GiveUp)
 }
 
-// tellLocked makes the first failure known: one log line for each container, one
-// event for all of a pod that fail at the same time.
-func (s *stop) tellLocked() {
-	if s.told {
+// reportFailureLocked logs the first failure of the container. It also records an event,
+// unless another container of the pod is failing already.
+func (s *stop) reportFailureLocked() {
+	if s.reported {
 		return
 	}
 	err := s.err
-	s.told = true
+	s.reported = true
 	if s.table.failing++; s.table.failing == 1 {
-		s.recordLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
+		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
 }
 
-// settleLocked makes the end known of what has failed.
-func (s *stop) settleLocked() {
-	if s.told {
+// logEndLocked logs how the stop ended after a failure, and adds the number of failures to
+// the error.
+func (s *stop) logEndLocked() {
+	if s.reported {
 		s.table.failing--
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck:
 		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
-	case s.told && s.outcome != LeftRunning:
+	case s.reported && s.outcome != LeftRunning:
 		s.logLocked(func(l klog.Logger) {
 			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
 		})
@@ -190,7 +194,7 @@ func (s *stop) settleLocked() {
 	}
 }
 
-// earlier gives the earlier of two moments. A zero b is none.
+// earlier returns the earlier of two times. A zero b means that there is only a.
 func earlier(a, b time.Time) time.Time {
 	if !b.IsZero() && b.Before(a) {
 		return b

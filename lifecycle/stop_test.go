@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A runtime that is away for a moment costs no grace: it is asked again, each time with
-// what is left, and nobody hears of it twice.
-func TestARuntimeThatIsAwayForAMoment(t *testing.T) {
+// If the runtime is away for a moment, StopContainer is called again with what is left of the
+// grace period, and the failure is reported once.
+func TestRuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
@@ -34,8 +34,8 @@ func TestARuntimeThatIsAwayForAMoment(t *testing.T) {
 	})
 }
 
-// asks are the StopContainer calls for a container: the timeout in seconds, and the
-// time in milliseconds.
+// asks returns the StopContainer calls for a container: the timeout in seconds, and the time
+// in milliseconds.
 func (b *bed) asks(id string) (asks [][2]time.Duration) {
 	for _, stop := range b.rt.Stops() {
 		if stop.ID == id {
@@ -96,8 +96,8 @@ func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
 	})
 }
 
-// KillPod takes up what got stuck, under the deadline of its first call.
-func TestKillPodTakesUpWhatIsStuck(t *testing.T) {
+// KillPod stops a container that is stuck again, under the first deadline.
+func TestKillPodStopsStuckContainersAgain(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(1), lifecycletest.Script{})
 		b.main("web", nil, lifecycletest.Script{})
@@ -122,7 +122,7 @@ func TestKillPodTakesUpWhatIsStuck(t *testing.T) {
 	}, impatient)
 }
 
-func TestShortenOvertakesWhereTheFirstCallFails(t *testing.T) {
+func TestShortenWhileTheFirstCallFails(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -134,7 +134,7 @@ func TestShortenOvertakesWhereTheFirstCallFails(t *testing.T) {
 	})
 }
 
-func TestASilentRuntimeIsBounded(t *testing.T) {
+func TestSilentRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
@@ -147,8 +147,8 @@ func TestASilentRuntimeIsBounded(t *testing.T) {
 	})
 }
 
-// The patience with a silent runtime doubles, up to the longest time that there is.
-func TestPatienceDoesNotOverflow(t *testing.T) {
+// The time that a silent call has doubles, up to the longest duration.
+func TestStopSlackDoesNotOverflow(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	inBubble(t, 0, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
@@ -158,7 +158,7 @@ func TestPatienceDoesNotOverflow(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack, o.GiveUp = 80*year, 250*year })
 }
 
-func TestARuntimeThatDoesNotKnowTheContainerHasStoppedIt(t *testing.T) {
+func TestContainerThatTheRuntimeDoesNotHave(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		b.rt.Remove("app")
@@ -180,8 +180,8 @@ func TestASilentStopIsForced(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 2 * time.Second })
 }
 
-// One that is silent is asked for a kill, whatever is left of the floor.
-func TestASilentStopIsForcedWithinTheFloor(t *testing.T) {
+// The second call has the timeout 0, even if the minimum timeout is not over.
+func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
@@ -189,7 +189,7 @@ func TestASilentStopIsForcedWithinTheFloor(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 500 * time.Millisecond })
 }
 
-func TestAHungStopEndsWithItsContainer(t *testing.T) {
+func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: 1})
 		b.main("web", nil, lifecycletest.Script{HangStops: -1})
@@ -204,7 +204,7 @@ func TestAHungStopEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-func TestAnOvertakingStopOutlivesAFailureOfTheFirst(t *testing.T) {
+func TestSecondCallSucceedsAfterTheFirstHasFailed(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -216,7 +216,8 @@ func TestAnOvertakingStopOutlivesAFailureOfTheFirst(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = &firstFails{} })
 }
 
-// firstFails is a runtime whose first call fails late, and whose second succeeds later.
+// firstFails is a runtime whose first call fails late, and whose second call succeeds even
+// later.
 type firstFails struct{ calls atomic.Int32 }
 
 func (f *firstFails) StopContainer(context.Context, string, int64) error {
@@ -228,7 +229,7 @@ func (f *firstFails) StopContainer(context.Context, string, int64) error {
 	return nil
 }
 
-func TestASilentFirstStopIsMeasuredByTheOneThatOvertakesIt(t *testing.T) {
+func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 	inBubble(t, 600, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -241,7 +242,7 @@ func TestASilentFirstStopIsMeasuredByTheOneThatOvertakesIt(t *testing.T) {
 	})
 }
 
-func TestCloseNamesTheStuck(t *testing.T) {
+func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
 		b.main("web", nil, lifecycletest.Script{})
@@ -256,7 +257,7 @@ func TestCloseNamesTheStuck(t *testing.T) {
 	})
 }
 
-func TestAnOverdueRuntimeIsAnEvent(t *testing.T) {
+func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
 		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // in the grace, and past the floor
@@ -273,7 +274,7 @@ func TestAnOverdueRuntimeIsAnEvent(t *testing.T) {
 	})
 }
 
-// Wait may be given up and taken up again; it gives what KillPod would have given.
+// Wait may be called again after its context has ended. It returns the results of KillPod.
 func TestWaitForATermination(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// giveUp adds a container to the pod that is killed alone, with its hook, and gets stuck.
+// giveUp adds a container to the pod, kills it alone, with its hook, and leaves it stuck.
 func (b *bed) giveUp(name string) {
 	b.Helper()
 	b.main(name, exec(), lifecycletest.Script{FailStops: -1})
@@ -20,9 +20,9 @@ func (b *bed) giveUp(name string) {
 	require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
 }
 
-// A container that is stuck may run beside the one that was started in its place: its pod
-// has not ended before it has.
-func TestAStuckContainerOutlivesTheStartOfAnother(t *testing.T) {
+// A container that is stuck may run beside one that was started later with the same name. The
+// pod has not ended before both have.
+func TestStuckContainerIsKeptAfterAnotherWasStarted(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.giveUp("app")
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
@@ -40,8 +40,8 @@ func TestAStuckContainerOutlivesTheStartOfAnother(t *testing.T) {
 	})
 }
 
-// The same holds for one of the same name that nobody but a hook or a kill names.
-func TestAStuckContainerOutlivesTheHookOfAnother(t *testing.T) {
+// The other container may be known only from a RunOnExit or a KillContainer.
+func TestStuckContainerIsKeptAfterTheHookOfAnother(t *testing.T) {
 	for name, touch := range map[string]func(*bed, lifecycle.Container) error{
 		"a postStart hook": func(b *bed, c lifecycle.Container) error {
 			b.pod.Spec.Containers[0].Lifecycle.PostStart = exec()
@@ -66,9 +66,9 @@ func TestAStuckContainerOutlivesTheHookOfAnother(t *testing.T) {
 	}
 }
 
-// A container that has the ID of one that was stuck has all of its grace: the other is gone,
-// and is not asked for under its old deadline.
-func TestTheIDOfAStuckContainerIsUsedAgain(t *testing.T) {
+// A container that reuses the ID of one that was stuck has its full grace period. The old
+// container is gone.
+func TestReusedIDOfAStuckContainer(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.giveUp("app")
 		<-time.After(10 * time.Second)

@@ -44,9 +44,9 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 	})
 }
 
-// The event is recorded beside the hook, which the stop follows: a recorder that is slow
-// holds up neither.
-func TestEventHookStop(t *testing.T) {
+// The Killing event is recorded in another goroutine, so that a slow recorder delays neither
+// the hook nor the stop.
+func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order sequence
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
@@ -56,7 +56,7 @@ func TestEventHookStop(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Events, o.Hooks, o.Runtime = &order, &order, &order })
 }
 
-// sequence is a recorder, a runner and a runtime that note what is asked of them.
+// sequence is a recorder, a runner and a runtime that record their calls in order.
 type sequence struct {
 	mu    sync.Mutex
 	ended []string
@@ -81,7 +81,7 @@ func (s *sequence) StopContainer(context.Context, string, int64) error {
 	return nil
 }
 
-func TestTheGraceOfAPod(t *testing.T) {
+func TestGracePeriodOfAPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, deletion, override *int64
 		want, stop               int64
@@ -121,14 +121,14 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 	})
 }
 
-func TestOptionsThatAreWrong(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{HookTiming: "never", StopSlack: -time.Second})
 	require.ErrorContains(t, err, "Runtime: must be set")
 	require.ErrorContains(t, err, `HookTiming: unknown value "never"`)
 	require.ErrorContains(t, err, "StopSlack: must not be negative, is -1s")
 }
 
-func TestAPodWithoutContainersIsGoneAtOnce(t *testing.T) {
+func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		result := b.kill()
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
@@ -145,7 +145,7 @@ func TestTheMessageOfTheKillingEvent(t *testing.T) {
 	})
 }
 
-func TestNothingOfTheCallersIsChanged(t *testing.T) {
+func TestArgumentsAreNotChanged(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.sidecar("proxy", sleep(1), lifecycletest.Script{})
 		b.main("app", sleep(60), lifecycletest.Script{})
@@ -158,7 +158,7 @@ func TestNothingOfTheCallersIsChanged(t *testing.T) {
 	})
 }
 
-// The view of a termination under way follows its containers.
+// The phase of each container is in the result while the termination is under way.
 func TestPhases(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})

@@ -1,7 +1,7 @@
-// Package metrics has the Prometheus collectors of kubegrace: a handle for the
-// termination of pods and one for the shutdown of the node. The kubelet's own series
-// keep their names, help texts and labels, so that dashboards and alerts made for a
-// kubelet go on working; what the kubelet does not have is a series of its own.
+// Package metrics has the Prometheus collectors of kubegrace, in two handles:
+// [Lifecycle] for the termination of pods and [Shutdown] for the shutdown of the node.
+// Series that the kubelet also has keep its names, help texts and labels, so that
+// dashboards and alerts made for a kubelet go on working.
 //
 //	package main
 //
@@ -20,7 +20,7 @@
 //		reg := prometheus.NewRegistry()
 //		pods, err := metrics.NewLifecycle(reg, metrics.Options{})
 //		if err != nil {
-//			log.Fatal(err) // reg has another series of such a name
+//			log.Fatal(err) // reg has a different series of the same name
 //		}
 //		node, err := metrics.NewShutdown(reg, metrics.Options{})
 //		if err != nil {
@@ -37,55 +37,64 @@
 //
 // # The series
 //
-// All have the prefix [DefaultNamespace], or that of [Options]. Durations are in
-// seconds. Of the kubelet, or of a Kubernetes enhancement proposal (KEP):
+// All names begin with [DefaultNamespace] and "_", or with the namespace of [Options].
+// Durations are in seconds. These come from the kubelet, or from a Kubernetes
+// enhancement proposal (KEP):
 //
 //   - lifecycle_handler_http_fallbacks_total: HTTPS hooks that succeeded over HTTP.
-//   - sleep_action_terminated_early_total: sleep hooks that were cut (KEP-3960).
-//   - pod_termination_grace_period_exceeded_total, pod_stop_signals_count (KEP-4960).
-//   - graceful_shutdown_start_time_seconds, graceful_shutdown_end_time_seconds
-//     (KEP-2712): the last shutdown of the node, since the epoch.
+//   - sleep_action_terminated_early_total: sleep hooks that were cancelled (KEP-3960).
+//   - pod_termination_grace_period_exceeded_total: pods of which a container was killed
+//     after the grace period (KEP-4960).
+//   - pod_stop_signals_count: containers by stop signal (KEP-4960).
+//   - graceful_shutdown_start_time_seconds and graceful_shutdown_end_time_seconds: the
+//     last shutdown of the node, since the epoch (KEP-2712).
 //
-// Of kubegrace, in [Lifecycle]:
+// These are kubegrace's, in [Lifecycle]:
 //
 //   - prestop_hook_duration_seconds, by handler and outcome.
 //   - prestop_hooks_abandoned_total: hooks that ignored their cancellation.
-//   - sleep_action_ended_by_container_exit_total: sleeps that no one was left for.
+//   - sleep_action_ended_by_container_exit_total: sleep hooks whose container exited.
 //   - containers_killed_after_grace_total.
 //   - pod_termination_duration_seconds, by outcome.
 //
-// and in [Shutdown] those with the prefix graceful_shutdown: the inhibitor, the
-// delay that was asked for and granted, buckets, and pods killed and refused.
+// And in [Shutdown]:
 //
-// Every label has few values. In [Lifecycle] that is enforced: a value that is not
-// known is recorded as "other".
+//   - graceful_shutdown_inhibitor_held: whether the host's shutdown is delayed.
+//   - graceful_shutdown_delay_seconds, by kind: requested and granted.
+//   - graceful_shutdown_bucket_duration_seconds.
+//   - graceful_shutdown_pods_total, by outcome.
+//   - graceful_shutdown_pods_refused_total.
+//
+// Every label has few values: an unknown one is recorded as "other", or "Other" in
+// [Shutdown].
 //
 // # Concurrency properties
 //
-// All methods may be called by any number of goroutines at once, and while a
-// registry gathers. A set of stop signals is replaced as a whole: no scrape sees half
-// of it. Handles start no goroutine and have no state outside of their collectors;
-// two handles in two registries share nothing, two in one registry share everything.
+// All methods may be called concurrently, and while a registry gathers. The counts of
+// stop signals are replaced as a whole: no scrape sees a part of them. Handles start no
+// goroutine. Two handles in two registries share nothing; two in one registry, with the
+// same namespace, share all series.
 //
 // # Failure modes
 //
 // A series that the registerer has already, with the same name, labels and help text, is
-// shared: two managers in one registry, one that was made anew, and an agent that runs
-// within a kubelet count in the same series, the kubelet's own included. What both set
-// shows the last of them. A name that is taken by something else is an error of the
-// constructor, which says which; nothing is registered then, and another namespace helps.
+// shared. Two managers in one registry, a manager that was made again, and an agent that
+// runs within a kubelet therefore count in the same series. A gauge that both set shows
+// the last value. If a name is registered with another description, the constructor
+// returns an error that contains the name, and registers nothing; another namespace
+// helps.
 //
 // The registry of Kubernetes (legacyregistry of k8s.io/component-base) panics when a
-// kubelet registers a series that is there already, so in one process with a kubelet these
-// constructors come after its metrics.Register, or the series are taken out of that.
+// kubelet registers a series that is there already. In the process of a kubelet, call
+// these constructors after the kubelet's metrics.Register.
 //
-// A nil registerer is none: the handle counts, and nobody sees it. A nil handle counts
-// nothing, so that no caller has to ask whether metrics are wanted. The two times of a
-// shutdown are 0 until there was one.
+// With a nil registerer a handle counts, but nothing shows the series. A nil handle
+// counts nothing, so that a caller without metrics needs no special case. The two times
+// of a shutdown are 0 before the first one.
 //
 // # Testing
 //
-// Give each test a registry of its own (prometheus.NewPedanticRegistry checks more)
-// and compare with the package testutil of client_golang. The handles work in
+// Give each test its own registry (prometheus.NewPedanticRegistry checks more) and
+// compare it with the package testutil of client_golang. The handles work in
 // testing/synctest bubbles.
 package metrics

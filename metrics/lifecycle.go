@@ -7,12 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// otherLabel stands for every label value that a handle does not know, so that
-// no caller can make the number of series grow without bound.
+// otherLabel replaces every label value that [Lifecycle] does not know, so that no
+// caller can make the number of series grow without bound.
 const otherLabel = "other"
 
-// Lifecycle counts what happens to the hooks and containers of pods. A nil
-// *Lifecycle counts nothing; all methods may be called concurrently.
+// Lifecycle counts what happens to hooks and containers when pods terminate. Make one
+// with [NewLifecycle]. A nil *Lifecycle counts nothing; all methods may be called
+// concurrently.
 type Lifecycle struct {
 	httpFallbacks     counter
 	sleepsCutShort    counter
@@ -25,34 +26,34 @@ type Lifecycle struct {
 	stopSignals       *stopSignals
 }
 
-// NewLifecycle makes the collectors of the lifecycle package and registers them
-// with reg. A nil reg registers nothing, and the handle still counts. A series that
-// reg has already with the same description is shared. It is an error if reg has one of
-// that name with another description, and then none is registered.
+// NewLifecycle makes the collectors of package lifecycle and registers them with reg. A
+// nil reg registers nothing; the handle counts all the same. A series that reg has
+// already, with the same description, is shared. If reg has a series of that name with
+// another description, the result is an error, and nothing is registered.
 func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 	r := &registration{reg: reg}
-	namespace := opts.prefix()
-	count := func(name, help string) counter {
-		return share[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
+	namespace := opts.namespace()
+	newCounter := func(name, help string) counter {
+		return registerOrFind[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
 	}
 	m := &Lifecycle{
-		// These two are the kubelet's.
-		httpFallbacks: count("lifecycle_handler_http_fallbacks_total",
+		// The kubelet has these two.
+		httpFallbacks: newCounter("lifecycle_handler_http_fallbacks_total",
 			alpha+"The number of times lifecycle handlers successfully fell back to http from https."),
-		sleepsCutShort: count("sleep_action_terminated_early_total",
+		sleepsCutShort: newCounter("sleep_action_terminated_early_total",
 			alpha+"The number of times lifecycle sleep handler got terminated before it finishes"),
-		sleepsEndedByExit: count("sleep_action_ended_by_container_exit_total",
+		sleepsEndedByExit: newCounter("sleep_action_ended_by_container_exit_total",
 			"Sleep hooks that ended because their container had exited."),
-		hooksAbandoned: count("prestop_hooks_abandoned_total",
+		hooksAbandoned: newCounter("prestop_hooks_abandoned_total",
 			"PreStop hooks that went on after they were cancelled and were not waited for."),
-		killedAfterGrace: count("containers_killed_after_grace_total",
+		killedAfterGrace: newCounter("containers_killed_after_grace_total",
 			"Containers that used up their grace period and were killed."),
-		// This one and that of the stop signals have the names of KEP-4960.
-		podGraceExceeded: count("pod_termination_grace_period_exceeded_total",
+		// KEP-4960 has the names of this series and of that of the stop signals.
+		podGraceExceeded: newCounter("pod_termination_grace_period_exceeded_total",
 			"Pods of which a container had to be killed because the termination grace period was over."),
-		hooks:        share[*prometheus.HistogramVec](r, newHookDurations(namespace)),
-		terminations: share[*prometheus.HistogramVec](r, newTerminationDurations(namespace)),
-		stopSignals:  share[*stopSignals](r, newStopSignals(namespace)),
+		hooks:        registerOrFind[*prometheus.HistogramVec](r, newHookDurations(namespace)),
+		terminations: registerOrFind[*prometheus.HistogramVec](r, newTerminationDurations(namespace)),
+		stopSignals:  registerOrFind[*stopSignals](r, newStopSignals(namespace)),
 	}
 	if err := r.finish(); err != nil {
 		return nil, err
@@ -60,8 +61,8 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 	return m, nil
 }
 
-// newHookDurations covers hooks from a local exec of some milliseconds to
-// drains of an hour.
+// newHookDurations makes the histogram of preStop hooks. Its bounds reach from an exec
+// of some milliseconds to a sleep of an hour.
 func newHookDurations(namespace string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace,
@@ -71,9 +72,9 @@ func newHookDurations(namespace string) *prometheus.HistogramVec {
 	}, []string{"handler", "outcome"})
 }
 
-// newTerminationDurations has its bounds just past the usual grace periods, so
-// that a pod which used all of its 30 s and the floor of 2 s is told from one
-// that ended in time.
+// newTerminationDurations makes the histogram of pod terminations. It has bounds just
+// above the usual grace periods, which separate a pod that used up its 30 s, and the 2 s
+// that a container's stop has at least, from one that took longer.
 func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace,
@@ -83,42 +84,40 @@ func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 	}, []string{"outcome"})
 }
 
-// HTTPFallback counts an HTTPS hook that succeeded over HTTP after the server
-// had answered in plain HTTP (kubelet_lifecycle_handler_http_fallbacks_total).
+// HTTPFallback counts an HTTPS hook whose server answered in plain HTTP, and that then
+// succeeded over HTTP (kubelet_lifecycle_handler_http_fallbacks_total).
 func (m *Lifecycle) HTTPFallback() {
 	if m != nil {
 		m.httpFallbacks.Add(1)
 	}
 }
 
-// SleepTerminatedEarly counts a sleep hook that was cancelled before its time
-// was over (kubelet_sleep_action_terminated_early_total). A sleep that ends
-// because its container has exited is not counted here, but by
-// [Lifecycle.SleepEndedByExit].
+// SleepTerminatedEarly counts a sleep hook that was cancelled before its time was over
+// (kubelet_sleep_action_terminated_early_total). [Lifecycle.SleepEndedByExit] counts
+// those that ended because their container exited.
 func (m *Lifecycle) SleepTerminatedEarly() {
 	if m != nil {
 		m.sleepsCutShort.Add(1)
 	}
 }
 
-// SleepEndedByExit counts a sleep hook that ended, without a failure, because
-// its container had exited (kubelet_sleep_action_ended_by_container_exit_total).
-// The kubelet sleeps on (k/k#134338), so the series is ours.
+// SleepEndedByExit counts a sleep hook that ended, without a failure, because its
+// container exited (kubelet_sleep_action_ended_by_container_exit_total). The kubelet has
+// no such series, because it sleeps on (k/k#134338).
 func (m *Lifecycle) SleepEndedByExit() {
 	if m != nil {
 		m.sleepsEndedByExit.Add(1)
 	}
 }
 
-// HookEnded records how long a preStop hook ran, to its end or to where it was
-// cut (kubelet_prestop_hook_duration_seconds). The handler is exec, httpGet or
-// sleep and the outcome Completed, Failed, Cut or Abandoned; any other is
-// recorded as "other". A hook that was skipped has no duration and is not to be
-// recorded; a negative duration counts as 0.
+// HookEnded records how long a preStop hook ran, until it returned or was cancelled
+// (kubelet_prestop_hook_duration_seconds). The handler is exec, httpGet or sleep, and
+// the outcome Completed, Failed, Cut or Abandoned; any other value is recorded as
+// "other". Do not call it for a hook that was skipped. A negative duration counts as 0.
 //
-// One that was Abandoned, because it did not end when it was cancelled, is counted as
-// well (kubelet_prestop_hooks_abandoned_total): its goroutine is left behind until it
-// returns by itself, so a rising count is a leak in a hook's runner.
+// A hook that is Abandoned, because it did not return when it was cancelled, is also
+// counted in kubelet_prestop_hooks_abandoned_total. Its goroutine runs until the hook
+// returns, so a count that rises means that a hook runner leaks goroutines.
 func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	if m == nil {
 		return
@@ -151,26 +150,26 @@ func (m *Lifecycle) ContainerKilledAfterGrace() {
 	}
 }
 
-// PodGraceExceeded counts, once a pod, a termination in which a container had to
-// be killed because the grace period was over
-// (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
+// PodGraceExceeded counts a pod of which at least one container was killed because the
+// grace period was over (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
+// Call it once for a pod.
 func (m *Lifecycle) PodGraceExceeded() {
 	if m != nil {
 		m.podGraceExceeded.Add(1)
 	}
 }
 
-// StopSignals shows how many containers are stopped with which signal
-// (kubelet_pod_stop_signals_count, KEP-4960): counts replaces all that was shown
-// before, and a nil map clears it. The map is copied. Names that are none of the
-// signals of the Kubernetes API, the empty one included, are shown as "other".
+// StopSignals sets how many containers are stopped with which signal
+// (kubelet_pod_stop_signals_count, KEP-4960). The counts replace all earlier ones; a nil
+// map clears them. The map is copied. A name that is no signal of the Kubernetes API,
+// such as "", is shown as "other".
 func (m *Lifecycle) StopSignals(counts map[string]int) {
 	if m != nil {
 		m.stopSignals.set(counts)
 	}
 }
 
-// known is value if it is one of values, else [otherLabel].
+// known returns value if it is one of values, else [otherLabel].
 func known(value string, values ...string) string {
 	if slices.Contains(values, value) {
 		return value

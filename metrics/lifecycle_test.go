@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// newLifecycle is a handle in a registry of its own.
+// newLifecycle makes a handle and its own registry.
 func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -24,8 +24,8 @@ func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
 	return m, reg
 }
 
-// everything calls each method once.
-func everything(m *metrics.Lifecycle) {
+// callEachMethod calls each method once.
+func callEachMethod(m *metrics.Lifecycle) {
 	m.HTTPFallback()
 	m.SleepTerminatedEarly()
 	m.SleepEndedByExit()
@@ -36,7 +36,7 @@ func everything(m *metrics.Lifecycle) {
 	m.StopSignals(map[string]int{"SIGTERM": 3})
 }
 
-// The first two helps are the kubelet's, as its /metrics shows them.
+// The help texts of the first two are the kubelet's, as its /metrics shows them.
 const counters = `
 # HELP kubelet_lifecycle_handler_http_fallbacks_total [ALPHA] The number of times lifecycle handlers successfully fell back to http from https.
 # TYPE kubelet_lifecycle_handler_http_fallbacks_total counter
@@ -105,17 +105,17 @@ kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1
 kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
-// Nothing else is in the registry, and nothing of what is named here is missing.
+// The registry has exactly the series that counters and histograms list.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
-	everything(m)
+	callEachMethod(m)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(counters+histograms)))
 }
 
-// The one name that the linter dislikes is that of KEP-4960.
+// The linter of Prometheus objects to one name only, which is that of KEP-4960.
 func TestLifecycleLint(t *testing.T) {
 	m, reg := newLifecycle(t)
-	everything(m)
+	callEachMethod(m)
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Len(t, problems, 1, "%v", problems)
@@ -128,7 +128,7 @@ func TestLifecycleNamespace(t *testing.T) {
 	require.NoError(t, err)
 	m, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
 	require.NoError(t, err, "two namespaces fit into one registry")
-	everything(m)
+	callEachMethod(m)
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	var ours []string
@@ -141,16 +141,16 @@ func TestLifecycleNamespace(t *testing.T) {
 }
 
 func TestNilLifecycleCountsNothing(t *testing.T) {
-	require.NotPanics(t, func() { everything(nil) })
+	require.NotPanics(t, func() { callEachMethod(nil) })
 }
 
 func TestLifecycleWithoutRegistererCounts(t *testing.T) {
 	m, err := metrics.NewLifecycle(nil, metrics.Options{})
 	require.NoError(t, err)
-	everything(m)
+	callEachMethod(m)
 }
 
-// Whatever an embedder passes, the number of series stays small.
+// Unknown label values make no series of their own.
 func TestLifecycleLabelsAreBounded(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for i := range 1000 {
@@ -182,7 +182,7 @@ func TestLifecycleKnowsItsLabels(t *testing.T) {
 	}
 }
 
-// A clock that was set back must not take anything off a sum.
+// A clock that was set back must not lower a sum.
 func TestNegativeDurationsCountAsZero(t *testing.T) {
 	m, reg := newLifecycle(t)
 	m.HookEnded("exec", "Failed", -time.Hour)
@@ -199,8 +199,8 @@ func TestNegativeDurationsCountAsZero(t *testing.T) {
 	require.Equal(t, 2, sums)
 }
 
-// stopSignals compares the gauge with its lines.
-func stopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) {
+// requireStopSignals compares the gauge with the lines of /metrics.
+func requireStopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) {
 	t.Helper()
 	want := ""
 	if len(lines) > 0 {
@@ -212,21 +212,21 @@ func stopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) {
 
 func TestStopSignalsAreReplaced(t *testing.T) {
 	m, reg := newLifecycle(t)
-	stopSignals(t, reg)
+	requireStopSignals(t, reg)
 	counts := map[string]int{"SIGTERM": 2, "SIGUSR1": 1, "": 1, "TERM": 1}
 	m.StopSignals(counts)
-	counts["SIGTERM"] = 9 // the caller's again
-	stopSignals(t, reg,
+	counts["SIGTERM"] = 9 // the handle has a copy
+	requireStopSignals(t, reg,
 		`kubelet_pod_stop_signals_count{signal="SIGTERM"} 2`,
 		`kubelet_pod_stop_signals_count{signal="SIGUSR1"} 1`,
 		`kubelet_pod_stop_signals_count{signal="other"} 2`)
 	m.StopSignals(map[string]int{"SIGRTMIN+3": 1})
-	stopSignals(t, reg, `kubelet_pod_stop_signals_count{signal="SIGRTMIN+3"} 1`)
+	requireStopSignals(t, reg, `kubelet_pod_stop_signals_count{signal="SIGRTMIN+3"} 1`)
 	m.StopSignals(nil)
-	stopSignals(t, reg)
+	requireStopSignals(t, reg)
 }
 
-// The whole of the API's list is known: 34 names and 31 of real-time signals.
+// All signals of the API are known: 34 names and 31 real-time signals.
 func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	counts := map[string]int{}
 	for _, signal := range []v1.Signal{
@@ -251,14 +251,14 @@ func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	require.Equal(t, 65, count)
 }
 
-// A scrape beside the counting sees one set of signals, never half of the next.
-func TestScrapesSeeWholeSetsOfSignals(t *testing.T) {
+// A scrape that is concurrent with StopSignals sees the counts of one call.
+func TestScrapesSeeTheSignalsOfOneCall(t *testing.T) {
 	m, reg := newLifecycle(t)
 	var writers sync.WaitGroup
 	for range 4 {
 		writers.Go(func() {
 			for range 200 {
-				everything(m)
+				callEachMethod(m)
 				m.StopSignals(map[string]int{"SIGHUP": 1, "SIGINT": 1})
 			}
 		})

@@ -1,19 +1,20 @@
 package metrics
 
-// DefaultNamespace is the prefix of every series when [Options.Namespace] is
-// empty: the kubelet's, so that dashboards and alerts made for it keep working.
+// DefaultNamespace is the first part of every series' name when [Options.Namespace] is
+// empty. It is the kubelet's, so that dashboards and alerts made for it keep working.
 const DefaultNamespace = "kubelet"
 
-// Options says how the collectors of a handle are named. The zero value is the
-// kubelet's naming.
+// Options configures the names of a handle's series. The zero value gives the names of
+// the kubelet.
 type Options struct {
-	// Namespace prefixes every series; "" means [DefaultNamespace]. An embedder
-	// that runs beside a kubelet in one registry chooses its own.
+	// Namespace is the first part of every series' name, before an underscore; ""
+	// means [DefaultNamespace]. Choose another one for series that must not be shared
+	// with those of a kubelet in the same registry.
 	Namespace string
 }
 
-// prefix is the namespace with its default.
-func (o Options) prefix() string {
+// namespace returns Namespace or its default.
+func (o Options) namespace() string {
 	if o.Namespace == "" {
 		return DefaultNamespace
 	}

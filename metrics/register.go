@@ -7,13 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// alpha begins the help text of every series that the kubelet has itself: its /metrics
-// shows the stability of a series so (k8s.io/component-base/metrics). The text is a part of
-// the description, so that the kubelet's own collector is found by it.
+// alpha begins the help text of the series that the kubelet has too, because its
+// /metrics shows their stability so (k8s.io/component-base/metrics). Prometheus takes a
+// series for the same only if the help texts are equal.
 const alpha = "[ALPHA] "
 
-// The interfaces of series that may be the kubelet's own, which are wrapped by the types
-// of k8s.io/component-base/metrics.
+// The methods that a handle needs of its counters and gauges. They are interfaces
+// because the registered collector may be the kubelet's, which is of a type of
+// k8s.io/component-base/metrics.
 type (
 	counter interface{ Add(value float64) }
 	gauge   interface{ Set(value float64) }
@@ -21,43 +22,43 @@ type (
 
 // registration registers the collectors of one handle: all or none.
 type registration struct {
-	reg   prometheus.Registerer // nil: nothing is registered
-	added []prometheus.Collector
+	reg   prometheus.Registerer  // nil: nothing is registered
+	added []prometheus.Collector // those that were registered, not found
 	errs  []error
 }
 
-// share registers a collector and gives it, or the one with the same description that
-// the registerer has already. One that is there and is no C is an error.
-func share[C any](r *registration, own prometheus.Collector) C {
-	used := own
+// registerOrFind registers a collector and returns it, or the collector with the same
+// description that the registerer has already. It is an error if that is no C.
+func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
+	registered := collector
 	if r.reg != nil {
-		err := r.reg.Register(own)
+		err := r.reg.Register(collector)
 		var already prometheus.AlreadyRegisteredError
 		switch {
 		case err == nil:
-			r.added = append(r.added, own)
+			r.added = append(r.added, collector)
 		case errors.As(err, &already):
-			used = already.ExistingCollector
+			registered = already.ExistingCollector
 		default:
 			r.errs = append(r.errs, err)
 		}
 	}
-	c, ok := used.(C)
+	c, ok := registered.(C)
 	if !ok {
-		r.errs = append(r.errs, fmt.Errorf("%s: is registered as a %T", describe(own), used))
+		r.errs = append(r.errs, fmt.Errorf("%s: is registered as a %T", describe(collector), registered))
 	}
 	return c
 }
 
-// describe names the series of a collector that has one description.
+// describe formats the only description of a collector.
 func describe(c prometheus.Collector) string {
 	descs := make(chan *prometheus.Desc, 1)
 	c.Describe(descs)
 	return (<-descs).String()
 }
 
-// finish gives every reason why a collector could not be registered, joined; the
-// registerer is then as it was.
+// finish returns the errors of all collectors that could not be registered, joined. If
+// there are any, it unregisters those that were.
 func (r *registration) finish() error {
 	if len(r.errs) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// constructors are those of both handles.
+// constructors are NewLifecycle and NewShutdown.
 func constructors() map[string]func(prometheus.Registerer, metrics.Options) error {
 	return map[string]func(prometheus.Registerer, metrics.Options) error{
 		"lifecycle": func(reg prometheus.Registerer, opts metrics.Options) error {
@@ -27,13 +27,13 @@ func constructors() map[string]func(prometheus.Registerer, metrics.Options) erro
 	}
 }
 
-// A second handle counts in the series of the first, as a manager does that was made anew.
+// A second handle counts in the series of the first.
 func TestSeriesAreShared(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for range 2 {
 		pods, err := metrics.NewLifecycle(reg, metrics.Options{})
 		require.NoError(t, err)
-		everything(pods)
+		callEachMethod(pods)
 		node, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
 		node.Times(time.Unix(100, 0), time.Time{})
@@ -70,8 +70,7 @@ func TestSeriesAreShared(t *testing.T) {
 	}, values)
 }
 
-// The kubelet's own series, in the registry that it has them in, are shared: its registry
-// shows what a handle of ours has counted.
+// In the registry of a kubelet, a handle counts in the kubelet's series.
 func TestSeriesOfAKubeletAreShared(t *testing.T) {
 	kubelet := kubemetrics.NewKubeRegistry()
 	gauge := func(name, help string) *kubemetrics.Gauge {
@@ -110,7 +109,7 @@ kubelet_sleep_action_terminated_early_total 1
 		"kubelet_lifecycle_handler_http_fallbacks_total", "kubelet_sleep_action_terminated_early_total"))
 }
 
-// A series of the same description that counts the other way round cannot be shared.
+// A gauge with the description of a counter cannot be shared.
 func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Admissions of pods that were refused because the node was shutting down"
 	reg := prometheus.NewPedanticRegistry()
@@ -123,9 +122,9 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	require.Len(t, families, 1)
 }
 
-// One series that is taken is enough to register none, and it is not taken away
-// from its owner.
-func TestSeriesThatIsTakenRegistersNone(t *testing.T) {
+// If one name is registered with another description, nothing is registered, and the
+// registered series stays.
+func TestOneConflictRegistersNothing(t *testing.T) {
 	taken := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",
 		"shutdown":  "kubelet_graceful_shutdown_end_time_seconds",

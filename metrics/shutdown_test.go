@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// The kubelet's series keep their names and helps, and ours stand beside them.
+// The kubelet's series keep their names and help texts; kubegrace adds its own.
 func TestShutdown(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})
@@ -58,7 +58,7 @@ kubelet_graceful_shutdown_start_time_seconds 100
 	require.Empty(t, problems)
 }
 
-// The end is never before the start; a shutdown that goes on has none.
+// The end is never shown before the start, and as 0 while the shutdown goes on.
 func TestShutdownTimes(t *testing.T) {
 	for _, test := range []struct {
 		name       string

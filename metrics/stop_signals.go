@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stopSignals is a gauge with a series per signal that is replaced as a whole:
-// a scrape sees one state, never half of the next.
+// stopSignals is a collector with one gauge for each stop signal. Its counts are
+// replaced as a whole, so that no scrape sees a part of them.
 type stopSignals struct {
 	desc   *prometheus.Desc
 	counts atomic.Pointer[map[string]int]
 }
 
-// newStopSignals has no series yet.
+// newStopSignals makes a collector that has no counts yet.
 func newStopSignals(namespace string) *stopSignals {
 	return &stopSignals{desc: prometheus.NewDesc(
 		prometheus.BuildFQName(namespace, "", "pod_stop_signals_count"),
@@ -22,7 +22,7 @@ func newStopSignals(namespace string) *stopSignals {
 	)}
 }
 
-// set keeps a copy of counts, with the names that are no signals in one entry.
+// set stores a copy of counts; names that are no signals are added up under [otherLabel].
 func (s *stopSignals) set(counts map[string]int) {
 	bounded := make(map[string]int, len(counts))
 	for name, n := range counts {

@@ -46,7 +46,7 @@ func TestWallClockIsSteppedDuringADrain(t *testing.T) {
 				require.Zero(t, got.End.Sub(want.End))
 				require.Equal(t, want.Seconds(pod, now), got.Seconds(pod, stepped(now, step)))
 				require.Equal(t, want.Grace(now), got.Grace(stepped(now, step)))
-				require.Zero(t, got.Killed(stepped(now, step)).Sub(want.Killed(now)))
+				require.Zero(t, got.KillsEnd(stepped(now, step)).Sub(want.KillsEnd(now)))
 			}
 		}
 	}

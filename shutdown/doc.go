@@ -105,11 +105,15 @@
 // [NewManager] on until that is known. Final statuses that the API server has not
 // acknowledged are told by the next agent, also after a reboot, and their pods are not
 // admitted before. A state file that is torn, foreign, or may be written to by others is
-// named in the report and not believed; one that cannot be written costs the report. Two
+// named in the report and not believed; one that cannot be written costs the report, whose
+// last state is tried again for a second before the host is let go. Two
 // agents do not share a folder: the second waits for ten seconds and goes on without it; it
 // holds the host meanwhile, and kills nobody before it knows what the first has left.
 // Without a lock kept by the host (logind can, in systemd's FD store) the host does
 // not wait for the restarted agent; the report says that too.
+//
+// The page testdata/faults.md has each step of a shutdown with each of these faults in it, and
+// how the shutdown ended. A test draws it from what happens.
 //
 // # Testing
 //

@@ -89,12 +89,12 @@ func (d *drain) bucket(ctx context.Context, i int) {
 		killed = time.Now()
 	}
 	d.statuses.settleMarks(chosen, d.halt)
-	if _, err = batch.Done.Await(d.ctx, window.Killed(killed)); err != nil {
+	if _, err = batch.Done.Await(d.ctx, window.KillsEnd(killed)); err != nil {
 		klog.FromContext(d.ctx).V(1).Info("Shutdown manager pod killing time out", "gracePeriod", bucket.Seconds, "priority", bucket.Priority)
 	}
 	d.left = window.Left(killed, time.Since(killed))
 	if !d.halt.is() { // a node that goes on keeps its volumes
-		d.hooks.unmount(d.ctx, chosen, window.Unmounted(killed))
+		d.hooks.unmount(d.ctx, chosen, window.UnmountsEnd(killed))
 	}
 	if last := i == len(d.table.Schedule())-1; !last {
 		d.statuses.awaitBucket(d.ctx, batch, chosen, window, d.table.Budget().Reserves[i].Statuses)

@@ -33,7 +33,7 @@ func (h hostTime) log(ctx context.Context) {
 		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", h.options.Limit, "schedule", b.Schedule.Total())
 	}
 	logger.V(1).Info("Asking the host to delay its shutdown", "delay", h.wish(),
-		"pods", b.Schedule.Total(), "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
+		"pods", b.Schedule.Total(), "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Overhead()-b.Publish,
 		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }
 

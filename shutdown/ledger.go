@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
@@ -24,6 +25,7 @@ type ledger struct {
 	before   time.Duration // since the boot
 	at       time.Time     // the moment that before is of
 	err      error         // why one boot cannot be told from another; nil: it can
+	write    writeFile
 
 	refused func() uint64 // the admissions refused so far
 	stored  *progress     // our file as it is; nil: there is none, or it cannot be read
@@ -36,7 +38,7 @@ type ledger struct {
 // newLedger looks at the boot once. On a host where that cannot be done nothing
 // can be resumed, and err says so.
 func newLedger(dir string, keepsTimes bool, refused func() uint64, boot func() (string, time.Duration, error)) *ledger {
-	l := &ledger{dir: dir, refused: refused, at: time.Now()}
+	l := &ledger{dir: dir, refused: refused, at: time.Now(), write: atomicfile.WriteFrom}
 	if dir == "" {
 		return l
 	}
@@ -89,7 +91,7 @@ func (l *ledger) store(p progress) error {
 	own := p
 	p.Unacknowledged = append(slices.Clip(p.Unacknowledged), carried...)
 	p.Unacknowledged = p.Unacknowledged[:min(len(p.Unacknowledged), mostUnacknowledged)]
-	if err := writeProgress(l.dir, p); err != nil {
+	if err := writeProgress(l.write, l.dir, p); err != nil {
 		if p.Report.Cancelled { // what is there may say that it goes on
 			err = errors.Join(err, removeProgress(l.dir))
 		}
@@ -145,5 +147,5 @@ func (l *ledger) close() error {
 
 // writeTimes stores the kubelet's file.
 func (l *ledger) writeTimes(w writing, t times) *call.Future[struct{}] {
-	return l.times.write(w, func() error { return writeTimes(l.dir, t) })
+	return l.times.write(w, func() error { return writeTimes(l.write, l.dir, t) })
 }

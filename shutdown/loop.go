@@ -41,6 +41,7 @@ type loop struct {
 	late     []func() // what is done then, in order
 
 	unfinished *progress   // of a former agent; nil: none, or it was taken up
+	concluded  *progress   // of one that may not have let the host go; nil: none
 	expiry     *time.Timer // when the time of that is over
 	said       bool        // the node's state is what this agent says it is
 	trouble    []error     // with the state files, for the next report
@@ -79,12 +80,13 @@ func (l *loop) found(pending *Event, known bool, session uint64, received time.T
 	if l.putOff(pending, func() { l.found(pending, known, session, received) }) {
 		return
 	}
+	l.reopen(pending)
 	switch {
 	case l.session == session:
 	case !known:
 		l.cannotTell(received)
 	case pending != nil && !pending.Cancelled:
-		if p := l.unfinished; p != nil && p.Report.Kind != KindUnknown && pending.Kind != KindUnknown && p.Report.Kind != pending.Kind {
+		if p := l.unfinished; p != nil && !p.mayBe(pending.Kind) {
 			l.unfinished = nil // another shutdown than the one on record; nobody is admitted in between
 			l.close(p, false)
 		}

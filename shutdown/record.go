@@ -19,6 +19,14 @@ import (
 // podsStoredAtOnce is how many pods' reports are stored before the host is let go.
 const podsStoredAtOnce = 1000
 
+const (
+	// storeTries is how long the report of a shutdown is written again whose writing fails: no
+	// later write makes up for it, and a disk that is full does not become empty.
+	storeTries = time.Second
+	// storePause is the time between two attempts.
+	storePause = 100 * time.Millisecond
+)
+
 // record is what is stored of one drain, for an agent that is restarted within it, and
 // its report.
 type record struct {
@@ -121,22 +129,29 @@ func (r *record) podChanged() {
 // interrupted is the end of Run within the shutdown: what is stored stays as it is.
 func (r *record) interrupted() { r.last.set(r.made, r.result(time.Time{})) }
 
-// ended stores the report before the host is let go, and waits for that until a time. Of
-// very many pods only the outline is stored: theirs is stored beside the release, for
-// they would hold the host for longer than they took to end.
+// ended stores the report before the host is let go, and waits for that until a time. A disk
+// that fails is tried again for a second. Of very many pods only the outline is stored: theirs
+// is stored beside the release, for they would hold the host for longer than they took to end.
 func (r *record) ended(ended, until time.Time) {
 	r.mu.Lock()
 	r.over = ended
 	r.mu.Unlock()
-	report := r.result(ended)
-	r.last.set(r.made, report)
+	r.last.set(r.made, r.result(ended))
 	r.saveTimes(ended)
-	if r.storesLater() {
-		outline := r.outline(ended)
-		report = func() Report { return outline }
-	}
-	if _, err := r.save(0, report).Await(r.ctx, until); errors.Is(err, errTimeSpent) {
-		r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
+	for tries := time.Now().Add(storeTries); ; {
+		report := r.result(ended)
+		if r.storesLater() {
+			outline := r.outline(ended)
+			report = func() Report { return outline }
+		}
+		_, err := r.save(0, report).Await(r.ctx, until)
+		if errors.Is(err, errTimeSpent) {
+			r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
+			return
+		}
+		if err == nil || !time.Now().Before(earlier(tries, until)) || !wait(r.ctx, storePause, nil) {
+			return
+		}
 	}
 }
 
@@ -150,19 +165,20 @@ func (r *record) endedBeside(ended time.Time) {
 // conclude makes the report of a drain whose pods have all ended, and stores it
 // if it says more than what is stored.
 func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
-	r.awaitWrites()
+	until := time.Now().Add(hangTime)
+	r.awaitWrites(until)
 	if straggled && !r.halt.interrupted() {
 		r.save(0, r.result(ended))
-		r.awaitWrites()
+		r.awaitWrites(until)
 	}
 	report := r.result(ended)()
 	r.last.set(r.made, func() Report { return report })
 	return report, errors.Join(r.failures()...)
 }
 
-// awaitWrites waits for the last write of either file. A disk that hangs is waited for as
-// long as Run waits for others that do.
-func (r *record) awaitWrites() {
+// awaitWrites waits for the last write of either file, until a time: a disk that hangs is
+// waited for as long as Run waits for others that do.
+func (r *record) awaitWrites(until time.Time) {
 	r.mu.Lock()
 	writes := r.writes
 	r.mu.Unlock()
@@ -170,7 +186,7 @@ func (r *record) awaitWrites() {
 		if write == nil {
 			continue
 		}
-		if _, err := write.Await(context.WithoutCancel(r.ctx), time.Now().Add(hangTime)); errors.Is(err, errTimeSpent) {
+		if _, err := write.Await(context.WithoutCancel(r.ctx), until); errors.Is(err, errTimeSpent) {
 			r.fail(fmt.Errorf("failed to store the shutdown state: %w", err))
 		}
 	}
@@ -258,64 +274,4 @@ func (r *record) wrote(file int, write *call.Future[struct{}]) {
 
 func (r *record) writing(lag time.Duration) writing {
 	return writing{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag, failed: r.notStored}
-}
-
-// outline is the report without its pods. That it was overtaken counts when it has ended: until
-// then the shutdown goes on, and may be taken up.
-func (r *record) outline(ended time.Time) Report {
-	return Report{
-		Kind:      r.event.Kind,
-		Origin:    r.event.Origin,
-		Started:   r.began,
-		Ended:     ended,
-		Cancelled: r.halt.cancelled() || !ended.IsZero() && r.halt.retired(),
-		Errors:    texts(r.failures()),
-	}
-}
-
-// result gives the report as it will stand when it is asked for: a pod that has
-// not ended by then has no end in it, and one that was never signalled is not in
-// it. It may be asked by another goroutine while the drain goes on.
-func (r *record) result(ended time.Time) func() Report {
-	outline := r.outline(ended)
-	var before []PodReport
-	if r.resumed != nil {
-		before = r.resumed.Report.Pods
-	}
-	return func() Report {
-		report := outline
-		report.Pods = r.pods(before)
-		return report
-	}
-}
-
-// pods gives the reports of the pods as they are now. Those that will not change are made
-// once: of very many pods they are a large part of what the drain keeps in memory.
-func (r *record) pods(before []PodReport) []PodReport {
-	known := r.roster.All()
-	if kept := r.settled.Load(); kept != nil && kept.kills == len(known) {
-		return kept.pods
-	}
-	pods, settled := podReports(before, known, r.flushes)
-	if settled {
-		r.settled.Store(&settledPods{kills: len(known), pods: pods})
-	}
-	return pods
-}
-
-// settledPods are the reports of so many pods, all of which have ended.
-type settledPods struct {
-	kills int
-	pods  []PodReport
-}
-
-// resumedTable is the timetable of the former agent, on this one's clock.
-func (r *record) resumedTable(opts plan.Options) plan.Timetable {
-	p := r.resumed
-	return plan.ResumeTimetable(plan.Resumed{
-		Schedule: p.Schedule,
-		First:    r.ledger.moment(p.Start),
-		Release:  r.ledger.moment(p.HostEnd),
-		Late:     p.Late,
-	}, opts)
 }

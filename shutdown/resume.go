@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -169,7 +168,11 @@ func (l *loop) recall() {
 		l.m.admission.shuttingDown.Store(true)
 		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.moment(l.unfinished.HostEnd)))
 	} else if p := r.progress; p != nil && p.BootID == l.m.state.ledger.bootID {
-		l.outlived(p)
+		if l.keeper != nil && p.ended() && !p.Report.Cancelled && time.Now().Before(l.m.state.ledger.moment(p.HostEnd)) {
+			l.concluded = p
+		} else {
+			l.outlived(p)
+		}
 	}
 	if l.m.state.usable() { // else what is on record is another agent's, and goes on
 		l.m.admission.refusesUntil.Store(nil)
@@ -180,19 +183,6 @@ func (l *loop) recall() {
 		l.begin(Event{}, time.Now())
 	default:
 		l.undo()
-	}
-}
-
-// outlived closes the report of a shutdown of this boot that does not go on. Pods that were
-// not known to have ended may run again from now on; they are removed from what is stored, so
-// that no agent of the next boot reports that this shutdown has ended them.
-func (l *loop) outlived(p *progress) {
-	ledger := l.m.state.ledger
-	switch {
-	case !p.ended():
-		l.close(p, p.Report.Cancelled)
-	case slices.ContainsFunc(p.Unacknowledged, func(s finalStatus) bool { return !s.Ended }):
-		ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls}, func() progress { return *ledger.stored })
 	}
 }
 

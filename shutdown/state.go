@@ -14,7 +14,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/atomicfile"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statefile"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -53,8 +52,8 @@ func readTimes(dir string) (times, error) {
 }
 
 // writeTimes replaces the kubelet's file.
-func writeTimes(dir string, t times) error {
-	return writeState(filepath.Join(dir, timesFile), func(w io.Writer) error {
+func writeTimes(write writeFile, dir string, t times) error {
+	return writeState(write, filepath.Join(dir, timesFile), func(w io.Writer) error {
 		text, err := json.Marshal(t)
 		if err == nil {
 			_, err = w.Write(text)
@@ -108,6 +107,11 @@ func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
 // pods may still end.
 func (p *progress) goesOn() bool { return !p.ended() && !p.Report.Cancelled }
 
+// mayBe tells whether it may be a shutdown of a kind.
+func (p *progress) mayBe(kind Kind) bool {
+	return p.Report.Kind == KindUnknown || kind == KindUnknown || p.Report.Kind == kind
+}
+
 // check finds what a file of progress cannot be resumed with.
 func (p *progress) check() error {
 	byPriority := func(a, b plan.Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
@@ -144,9 +148,9 @@ func readProgress(dir string) (*progress, error) {
 }
 
 // writeProgress replaces our file.
-func writeProgress(dir string, p progress) error {
+func writeProgress(write writeFile, dir string, p progress) error {
 	p.Version = progressVersion
-	return writeState(filepath.Join(dir, progressFile), p.encode)
+	return writeState(write, filepath.Join(dir, progressFile), p.encode)
 }
 
 // removeProgress removes our file, if there is one.
@@ -176,9 +180,13 @@ func readState(path string, state any, check func() error) (found bool, err erro
 	return true, nil
 }
 
+// writeFile makes what encode writes the content of a file: atomicfile.WriteFrom, unless a test
+// has another disk.
+type writeFile func(path string, encode func(io.Writer) error) error
+
 // writeState stores what encode writes under path.
-func writeState(path string, encode func(io.Writer) error) error {
-	if err := atomicfile.WriteFrom(path, encode); err != nil {
+func writeState(write writeFile, path string, encode func(io.Writer) error) error {
+	if err := write(path, encode); err != nil {
 		return fmt.Errorf("failed to store the shutdown state: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -33,7 +34,7 @@ func TestTimesAreTheKubelets(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, stored, "no file yet")
 
-	require.NoError(t, writeTimes(dir, times{StartTime: at(1)}))
+	require.NoError(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: at(1)}))
 	data, err := os.ReadFile(filepath.Join(dir, "graceful_node_shutdown_state"))
 	require.NoError(t, err)
 	require.Equal(t, `{"startTime":"2026-09-30T12:00:01.123456789Z","endTime":"0001-01-01T00:00:00Z"}`, string(data))
@@ -43,7 +44,7 @@ func TestTimesAreTheKubelets(t *testing.T) {
 	require.Equal(t, times{StartTime: at(1)}, stored)
 	require.True(t, stored.EndTime.IsZero(), "not yet")
 
-	require.NoError(t, writeTimes(dir, times{StartTime: at(1), EndTime: at(31)}))
+	require.NoError(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: at(1), EndTime: at(31)}))
 	stored, err = readTimes(dir)
 	require.NoError(t, err)
 	require.Equal(t, times{StartTime: at(1), EndTime: at(31)}, stored)
@@ -58,14 +59,14 @@ func TestProgressIsStored(t *testing.T) {
 	want := storedProgress()
 	unversioned := want
 	unversioned.Version = 0
-	require.NoError(t, writeProgress(dir, unversioned))
+	require.NoError(t, writeProgress(atomicfile.WriteFrom, dir, unversioned))
 	got, err := readProgress(dir)
 	require.NoError(t, err)
 	require.Equal(t, &want, got)
 	require.False(t, got.ended())
 
 	want.Report.Ended = at(30)
-	require.NoError(t, writeProgress(dir, want))
+	require.NoError(t, writeProgress(atomicfile.WriteFrom, dir, want))
 	got, err = readProgress(dir)
 	require.NoError(t, err)
 	require.True(t, got.ended())
@@ -96,8 +97,8 @@ func TestUnusableStateIsSurvived(t *testing.T) {
 			require.ErrorContains(t, err, "shutdown state "+filepath.Join(dir, progressFile)+" is not usable: ")
 			require.Nil(t, none)
 
-			require.NoError(t, writeTimes(dir, times{StartTime: at(1)}))
-			require.NoError(t, writeProgress(dir, storedProgress()))
+			require.NoError(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: at(1)}))
+			require.NoError(t, writeProgress(atomicfile.WriteFrom, dir, storedProgress()))
 			_, err = readTimes(dir)
 			require.NoError(t, err)
 			_, err = readProgress(dir)
@@ -132,12 +133,12 @@ func TestStateThatCannotBeReadOrWritten(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(dir, timesFile))
 	_, err = readProgress(dir)
 	require.ErrorContains(t, err, filepath.Join(dir, progressFile))
-	require.ErrorContains(t, writeTimes(dir, times{}), filepath.Join(dir, timesFile))
-	require.ErrorContains(t, writeProgress(dir, progress{}), filepath.Join(dir, progressFile))
+	require.ErrorContains(t, writeTimes(atomicfile.WriteFrom, dir, times{}), filepath.Join(dir, timesFile))
+	require.ErrorContains(t, writeProgress(atomicfile.WriteFrom, dir, progress{}), filepath.Join(dir, progressFile))
 
 	absent := filepath.Join(dir, "absent")
-	require.ErrorIs(t, writeTimes(absent, times{}), os.ErrNotExist)
-	require.ErrorContains(t, writeTimes(dir, times{StartTime: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}), "failed to store the shutdown state: ")
+	require.ErrorIs(t, writeTimes(atomicfile.WriteFrom, absent, times{}), os.ErrNotExist)
+	require.ErrorContains(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}), "failed to store the shutdown state: ")
 }
 
 func FuzzReadState(f *testing.F) {
@@ -153,7 +154,7 @@ func FuzzReadState(f *testing.F) {
 		p, err := readProgress(dir)
 		require.Equal(t, err != nil, p == nil)
 		if p != nil {
-			require.NoError(t, writeProgress(dir, *p))
+			require.NoError(t, writeProgress(atomicfile.WriteFrom, dir, *p))
 			again, err := readProgress(dir)
 			require.NoError(t, err)
 			require.Equal(t, len(p.Schedule), len(again.Schedule))

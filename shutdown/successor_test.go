@@ -164,6 +164,26 @@ func TestShutdownFromTheFuture(t *testing.T) {
 	}
 }
 
+// What has gone wrong before an agent was killed is in the report of the one that goes on.
+func TestErrorsOfTheAgentBefore(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		n.announce()
+		n.pass(5 * time.Second)
+		n.crash()
+
+		n.opts.Reporter = nil
+		n.runOn(one)
+		n.pass(time.Minute)
+		require.Contains(t, n.report().Errors[0], "no API server")
+	})
+}
+
 // Where boots cannot be told apart, what is on record is told of the pods that are known to
 // have ended, and of no others: they may run. Those that have ended are refused from the
 // making of the manager on.

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
 // A state file that was cut off anywhere, and one whose end never came to the disk and is
 // zeros, is not used, and is named.
 func TestStateThatIsTornAnywhere(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, writeTimes(dir, times{StartTime: at(1), EndTime: at(31)}))
-	require.NoError(t, writeProgress(dir, storedProgress()))
+	require.NoError(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: at(1), EndTime: at(31)}))
+	require.NoError(t, writeProgress(atomicfile.WriteFrom, dir, storedProgress()))
 	read := map[string]func() (none bool, err error){
 		timesFile:    func() (bool, error) { stored, err := readTimes(dir); return stored == times{}, err },
 		progressFile: func() (bool, error) { p, err := readProgress(dir); return p == nil, err },

@@ -1,67 +1,88 @@
-// Package validation says what is wrong, and what is only unwise, in the fields
-// that decide how pods end: in a pod's spec as the API server says it, and in the
-// shutdown settings of a node as the kubelet does.
+// Package validation checks the fields that decide how pods terminate: those of a pod's
+// spec by the rules of the API server, and the shutdown settings of a node by the rules of
+// the kubelet. It returns errors for what is wrong, and warnings for what is allowed but
+// unlikely to be wanted.
 //
-//	func admit(pod, stored *v1.Pod, opts validation.Options) error {
-//		var old *v1.PodSpec // nil: a new pod
-//		if stored != nil {
-//			old = &stored.Spec
+//	package main
+//
+//	import (
+//		"fmt"
+//
+//		v1 "k8s.io/api/core/v1"
+//		"k8s.io/apimachinery/pkg/util/validation/field"
+//
+//		"github.com/kubegrace/kubegrace/validation"
+//	)
+//
+//	func main() {
+//		grace := int64(10)
+//		spec := &v1.PodSpec{
+//			TerminationGracePeriodSeconds: &grace,
+//			Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
+//				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 15}},
+//			}}},
 //		}
-//		validation.DropDisabledFields(&pod.Spec, old, opts)
-//		return validation.ValidatePodTerminationUpdate(&pod.Spec, old, opts, field.NewPath("spec")).ToAggregate()
+//		opts := validation.Options{} // every feature is on
+//		for _, err := range validation.ValidatePodTermination(spec, opts, field.NewPath("spec")) {
+//			fmt.Println(err) // spec.containers[0].lifecycle.preStop.sleep: Invalid value: 15: ...
+//		}
 //	}
 //
-// The zero [Options] have every feature on, as Kubernetes has them by default. A
-// program with feature gates makes its options of them once, not for each pod:
+// # Which function
+//
+// An API server calls [DropDisabledFields] and then [ValidatePodTerminationUpdate], whose
+// argument old is nil for a new pod. [ValidatePodTermination] is for a spec by itself,
+// such as a manifest or a pod template. [ValidateNodeShutdown] is for the configuration
+// of a node. [WarnPodTermination] and [WarnNodeShutdown] return the warnings.
+//
+// The zero [Options] have every feature on, as Kubernetes has by default. A program with
+// feature gates makes its options of them once, not for each pod:
 //
 //	opts := featuregates.Options(gate) // package validation/featuregates
 //
-// A spec is expected with the API server's defaults filled in: without them a
-// grace period, an HTTP path or a scheme that is not set is an error, as it is
-// there. Only the fields of the termination are looked at, not what else a pod or
-// a probe consists of.
+// A spec must have the API server's defaults: an unset grace period, HTTP path or scheme
+// is an error, as in the API server. Only the fields of the termination are checked.
 //
-// This package imports no feature gate and registers no metric: besides the standard
-// library it reaches k8s.io/api and k8s.io/apimachinery, what these need, and pure
-// packages of kubegrace.
+// This package imports no feature gates and registers no metrics. Besides the standard
+// library it depends on k8s.io/api, k8s.io/apimachinery, and pure packages of kubegrace.
 //
 // # What is checked
 //
-// The rules and their texts are the API server's and the kubelet's; these are the
-// ones that surprise:
+// The rules and their texts are those of the API server and the kubelet. These are the
+// less obvious ones:
 //
-//   - terminationGracePeriodSeconds: required, and let pass when it is negative. An
-//     update may change it from a negative value to 1, and in no other way.
-//   - Hooks of containers and sidecars: exactly one handler, of which exec, httpGet,
-//     tcpSocket and sleep come in this order. Other init containers and ephemeral
-//     ones have no lifecycle at all.
-//   - sleep: from 0, or from 1 without its feature, up to and with the grace period,
-//     in spite of the message (KEP-3960, KEP-4818).
-//   - stopSignal: only with spec.os.name; 65 names for linux, SIGKILL and SIGTERM
-//     for windows (KEP-4960).
-//   - Probes: a grace period above 0, for liveness and startup only (KEP-2238).
-//   - The node: the kubelet's six messages, then what it forgets.
+//   - terminationGracePeriodSeconds is required; a negative value is allowed. An update
+//     may change a negative value to 1, and must not change any other value.
+//   - A hook of a container or a sidecar has exactly one handler: exec, httpGet,
+//     tcpSocket or sleep. Other init containers, and ephemeral containers, have no
+//     lifecycle.
+//   - A sleep is at least 0, or 1 without the feature, and at most the grace period, even
+//     though the message says "less than" (KEP-3960, KEP-4818).
+//   - A stopSignal needs spec.os.name. There are 65 names for linux, and SIGKILL and
+//     SIGTERM for windows (KEP-4960).
+//   - The grace period of a probe is more than 0, and only allowed for liveness and
+//     startup probes (KEP-2238).
+//   - The shutdown settings of a node give the kubelet's six errors, and errors for three
+//     mistakes that the kubelet accepts.
 //
-// A feature that is off acts twice: [DropDisabledFields] takes its fields out, and
-// what validates refuses them. Both leave a stored object what it has
-// ([Options.ForUpdate]). To validate without dropping refuses a field whose feature
-// is off.
+// If a feature is off, [DropDisabledFields] removes its fields, and the Validate functions
+// refuse fields that were not removed. Neither applies to a feature that the stored object
+// uses ([Options.ForUpdate]).
 //
 // # Concurrency properties
 //
-// Every function is pure, except that [DropDisabledFields] writes into the spec
-// it is given; it may not be called while that spec is read. The others may be
-// called from any goroutine on shared pods. Nothing is kept between calls.
+// Only [DropDisabledFields] writes, to the spec that it is given; no other goroutine may
+// use that spec meanwhile. The other functions are pure and may be called concurrently,
+// also for the same pod. Nothing is kept between calls.
 //
 // # Failure modes
 //
-// Nothing panics: nil specs, nil fields and the extremes of int64 have a defined
-// result. An error list is nil if nothing is wrong and else holds everything that
-// is, in the order of the spec. Warnings refuse nothing; they are one sentence
-// each, and begin with what they are about.
+// Nothing panics: nil specs, nil fields and the extremes of int64 have a defined result.
+// The errors are all errors of the spec, in its order; nil means that there are none. A
+// warning is one sentence that begins with its subject.
 //
 // # Testing
 //
-// The functions need no machine and no clock; the tests of this package run
-// Kubernetes' own cases from testdata.
+// The functions need no clock and no fakes. The tests of this package run the cases of
+// Kubernetes' own tests from testdata.
 package validation

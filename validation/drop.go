@@ -6,12 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// DropDisabledFields removes from spec, in place, the sleep hooks and the stop
-// signals that opts has off, from containers of every kind, as the API server does
-// before it validates. If old, the stored spec, uses such a field anywhere, all of
-// them stay; nil means that there is none. A hook that has nothing left becomes
-// nil, and so does a lifecycle. Sleeps of zero seconds are not dropped for being
-// that. A nil spec is left alone.
+// DropDisabledFields removes the sleep hooks and stop signals from a spec, in place, if
+// their feature is off in opts, from containers of every kind. The API server does so
+// before it validates. old is the stored spec, nil for a new pod: a feature that old uses
+// in any container is not removed from spec. A hook that becomes empty is set to nil, and
+// so is a lifecycle. NoZeroSleep removes nothing. A nil spec is not changed.
 func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	opts = opts.ForUpdate(old)
 	if opts.NoSleepAction {
@@ -22,45 +21,46 @@ func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	}
 }
 
-// drop puts in the place of each lifecycle what remove leaves of it. What the
-// spec points to is not written: containers may share it.
+// drop replaces the lifecycle of each container by a copy without the fields that remove
+// removes, or by nil if the copy is empty. The lifecycle itself is not changed, because
+// containers may share it.
 func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle == nil {
 			continue
 		}
-		rest := **lifecycle
-		remove(&rest)
-		switch rest {
-		case **lifecycle: // nothing was removed, not even from an empty one
+		reduced := **lifecycle
+		remove(&reduced)
+		switch reduced {
+		case **lifecycle: // nothing was removed: an empty lifecycle stays
 		case v1.Lifecycle{}:
 			*lifecycle = nil
 		default:
-			*lifecycle = &rest
+			*lifecycle = &reduced
 		}
 	}
 }
 
-// dropSleep takes the sleeps out of both hooks.
+// dropSleep removes the sleep of both hooks.
 func dropSleep(lifecycle *v1.Lifecycle) {
 	lifecycle.PreStop, lifecycle.PostStart = withoutSleep(lifecycle.PreStop), withoutSleep(lifecycle.PostStart)
 }
 
-// withoutSleep gives what is left of a hook; nil: nothing.
+// withoutSleep returns a hook without its sleep, nil if nothing else is in it.
 func withoutSleep(hook *v1.LifecycleHandler) *v1.LifecycleHandler {
 	if sleepOf(hook) == nil {
 		return hook
 	}
-	rest := *hook
-	rest.Sleep = nil
-	if rest == (v1.LifecycleHandler{}) {
+	reduced := *hook
+	reduced.Sleep = nil
+	if reduced == (v1.LifecycleHandler{}) {
 		return nil
 	}
-	return &rest
+	return &reduced
 }
 
-// lifecycles gives the place of the lifecycle, which may hold nil, of every
-// container of any kind; a nil spec has none.
+// lifecycles yields a pointer to the lifecycle field of each container of any kind. The
+// field may be nil. A nil spec has no containers.
 func lifecycles(spec *v1.PodSpec) iter.Seq[**v1.Lifecycle] {
 	return func(yield func(**v1.Lifecycle) bool) {
 		if spec == nil {

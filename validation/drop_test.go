@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// everyKind puts a copy of a lifecycle into a container of every kind.
+// everyKind is a spec with a container of every kind, each with a copy of lifecycle.
 func everyKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	return spec(
 		withContainer(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
@@ -41,7 +41,7 @@ func TestDropFromEveryKindOfContainer(t *testing.T) {
 	}
 }
 
-func TestEachFeatureDropsItsOwn(t *testing.T) {
+func TestEachOptionDropsOneFeature(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct {
 		off  validation.Options
@@ -58,8 +58,9 @@ func TestEachFeatureDropsItsOwn(t *testing.T) {
 	}
 }
 
-// A use of the stored spec anywhere keeps all uses, each feature by itself.
-func TestWhatWasUsedStays(t *testing.T) {
+// If the stored spec uses a feature in any container, no container loses it. This holds
+// for each feature separately.
+func TestFeatureOfTheStoredSpecIsNotDropped(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{
 		"sleep":  {&v1.Lifecycle{PostStart: sleep(9)}, preStop(sleep(1))},
@@ -75,7 +76,7 @@ func TestWhatWasUsedStays(t *testing.T) {
 	}
 }
 
-// Containers made from one template may share it.
+// Several containers may point to the same lifecycle.
 func TestDropLeavesSharedValuesAlone(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}

@@ -13,7 +13,24 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// web is a pod whose container sleeps before it is stopped.
+// The program of the package documentation.
+func Example() {
+	grace := int64(10)
+	spec := &v1.PodSpec{
+		TerminationGracePeriodSeconds: &grace,
+		Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
+			PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 15}},
+		}}},
+	}
+	opts := validation.Options{} // every feature is on
+	for _, err := range validation.ValidatePodTermination(spec, opts, field.NewPath("spec")) {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.containers[0].lifecycle.preStop.sleep: Invalid value: 15: must be non-negative and less than terminationGracePeriodSeconds (10)
+}
+
+// web is a pod whose container has a preStop sleep.
 func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
 	return &v1.PodSpec{
 		TerminationGracePeriodSeconds: &graceSeconds,
@@ -47,8 +64,8 @@ func ExampleValidatePodTerminationUpdate() {
 	// spec.containers[0].lifecycle: Forbidden: may not be changed
 }
 
-// The template of a stored Deployment that has a zero sleep stays valid when zero
-// sleeps are switched off. A new one with a zero sleep does not get in.
+// If zero sleeps are switched off, the template of a stored Deployment that has one stays
+// valid, and a new one is refused.
 func ExampleOptions_ForUpdate() {
 	opts := validation.Options{NoZeroSleep: true}
 	stored, changed := web(10, 0), web(20, 0)
@@ -60,7 +77,7 @@ func ExampleOptions_ForUpdate() {
 	// template.spec.containers[0].lifecycle.preStop.sleep: Invalid value: 0: must be greater than 0 and less than terminationGracePeriodSeconds (20). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep.
 }
 
-// With a feature off its field is not refused but taken out, as by the API server.
+// The field of a feature that is off is removed, unless the stored pod uses it.
 func ExampleDropDisabledFields() {
 	opts := validation.Options{NoSleepAction: true}
 	spec := web(10, 5)
@@ -68,7 +85,7 @@ func ExampleDropDisabledFields() {
 	fmt.Println(spec.Containers[0].Lifecycle.PreStop, *spec.Containers[0].Lifecycle.StopSignal)
 
 	spec = web(10, 5)
-	validation.DropDisabledFields(spec, web(10, 3), opts) // the stored pod sleeps already
+	validation.DropDisabledFields(spec, web(10, 3), opts) // the stored pod has a sleep
 	fmt.Println(spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds)
 	// Output:
 	// nil SIGQUIT
@@ -99,8 +116,8 @@ func ExampleValidateNodeShutdown() {
 	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
 }
 
-// A host that waits for 45 s cuts the schedule, of a manager that also tells the API
-// server; and a static pod has no priority.
+// The host waits for 45 s, which is less than the schedule of a minute, and a static pod
+// has no priority.
 func ExampleWarnNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},

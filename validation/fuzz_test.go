@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// picker draws specs: every field of the termination is as likely absent as not,
-// and numbers are mostly those at which a rule changes.
+// picker draws random specs. Every field of the termination is set with a probability of
+// one half, and numbers are mostly those at which a rule changes.
 type picker struct{ *rand.Rand }
 
 func (p picker) yes() bool { return p.IntN(2) == 0 }
@@ -105,13 +105,13 @@ func (p picker) spec() *v1.PodSpec {
 	return s
 }
 
-// options gives the features that are off as bits of n.
+// options are the options in which the bits of n say which features are off.
 func options(n uint8) validation.Options {
 	return validation.Options{NoSleepAction: n&1 != 0, NoZeroSleep: n&2 != 0, NoStopSignals: n&4 != 0}
 }
 
-// Validation changes nothing, says each thing once per field and value, and with
-// more features on never says more.
+// Validation changes nothing, returns each error once for a field and value, and returns
+// no more errors when more features are on.
 func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -145,8 +145,8 @@ func requireOnce(t *testing.T, errs field.ErrorList) {
 	}
 }
 
-// What was dropped is gone, or was used before; dropping again changes nothing;
-// and what is left is never refused for a gate.
+// A dropped field is gone unless the stored spec used it. Dropping again changes nothing,
+// and the result is never refused because a feature is off.
 func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -175,7 +175,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 	})
 }
 
-// Whatever decodes into a spec gets an answer.
+// Nothing that decodes into a spec makes a function panic.
 func FuzzDecodedSpec(f *testing.F) {
 	data, err := json.Marshal(tenContainers())
 	require.NoError(f, err)
@@ -194,8 +194,7 @@ func FuzzDecodedSpec(f *testing.F) {
 	})
 }
 
-// A node's settings are either right, and then drained by a plain schedule, or
-// refused with a text.
+// The settings of a node either give an error with a text, or a valid schedule.
 func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))
@@ -209,7 +208,7 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 		if right {
 			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(true).Total()/time.Second))
 		}
-		pods := []*v1.Pod{node("a", "system-node-critical", secondsA), node("b", "", grace), nil}
+		pods := []*v1.Pod{podOfClass("a", "system-node-critical", secondsA), podOfClass("b", "", grace), nil}
 		validation.WarnNodeShutdown(cfg, pods, plan.Options{Limit: time.Duration(grace)})
 	})
 }

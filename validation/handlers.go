@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// hook checks that a hook has one handler, and that one's own fields. Of several
-// the first in this order counts, and every other one is one too many (the API
-// server's validateHandler).
+// hook checks that a hook has exactly one handler, and the fields of that handler. If
+// there are several, the first in this order is checked and the others are refused (the
+// API server's validateHandler).
 func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	handlers := 0
 	if hook.Exec != nil && c.isFirst(&handlers, at, "exec") {
@@ -31,8 +31,8 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirst counts a handler, and refuses it if another one came before. Of one too
-// many nothing else is said: it has to go anyway.
+// isFirst counts a handler and tells whether it is the first of its hook. It adds an error
+// if not.
 func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	*handlers++
 	if *handlers == 1 {
@@ -42,16 +42,17 @@ func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	return false
 }
 
-// exec wants a command, even one that is an empty word (validateExecAction).
+// exec checks that the command is not an empty list; its words may be empty
+// (validateExecAction).
 func (c *checker) exec(exec *v1.ExecAction, at place) {
 	if len(exec.Command) == 0 {
 		c.required(at.child("command"))
 	}
 }
 
-// httpGet checks a request, but not its host: whatever is written there is looked
-// up when the hook runs (validateHTTPGetAction). All its headers share one path,
-// which says nothing of their place.
+// httpGet checks the path, port, scheme and header names of a request
+// (validateHTTPGetAction). The host may be anything: it is resolved when the hook runs.
+// The errors of all headers have the same path, without an index.
 func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	if get.Path == "" {
 		c.required(at.child("path"))
@@ -68,9 +69,9 @@ func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	}
 }
 
-// port checks a port that is a number or the name of a container's port, which
-// need not exist (ValidatePortNumOrName). A string of digits is no name, although
-// a kubelet would take it for a number.
+// port checks a port, which is a number or the name of a port that need not exist
+// (ValidatePortNumOrName). A string of digits is not a valid name, although a kubelet
+// accepts it as a number.
 func (c *checker) port(port intstr.IntOrString, at place) {
 	switch port.Type {
 	case intstr.Int:

@@ -10,7 +10,7 @@ import (
 
 const hookPath = "spec.containers[0].lifecycle.preStop"
 
-func TestHooksThatAreRight(t *testing.T) {
+func TestValidHooks(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
 		"exec":               exec("sh", "-c", "exit 0"),
 		"httpGet, number":    httpGet("/bye", intstr.FromInt32(8080), v1.URISchemeHTTP),
@@ -39,8 +39,8 @@ func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
 }
 
-// The first of several handlers is validated, and in this order.
-func TestFirstHandlerCounts(t *testing.T) {
+// Of several handlers only the first is checked, in the order of the API server.
+func TestOnlyTheFirstHandlerIsChecked(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{
 		Exec: &v1.ExecAction{}, Sleep: &v1.SleepAction{Seconds: 1},
 	}))),

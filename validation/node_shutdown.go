@@ -9,15 +9,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// byPriorityField is the list that the kubelet hardly looks at.
+// byPriorityField is the field of a KubeletConfiguration with the list that these checks
+// are about.
 const byPriorityField = "shutdownGracePeriodByPodPriority"
 
-// ValidateNodeShutdown finds what is wrong with the shutdown settings of a node:
-// the six problems that the kubelet refuses, with its texts and in its order, and
-// then what the kubelet lets pass and drains wrongly for. Those are negative
-// seconds, a priority that is listed twice, and seconds that together are more than
-// a duration can hold. All problems are in the error, joined, in a stable order,
-// and each names its field and value.
+// ValidateNodeShutdown checks the shutdown settings of a node. It returns the six errors
+// of the kubelet, with its texts and in its order, and then errors for three mistakes that
+// the kubelet accepts and that make its drain wrong: negative seconds, a priority that is
+// listed twice, and seconds whose sum does not fit into a duration. All errors are joined,
+// in a stable order; each contains its field and value.
 func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
 	list := cfg.ShutdownGracePeriodByPodPriority
 	return errors.Join(
@@ -28,7 +28,7 @@ func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
 	)
 }
 
-// refusedByKubelet are the kubelet's own errors.
+// refusedByKubelet returns the kubelet's own errors.
 func refusedByKubelet(cfg plan.Config, opts Options) error {
 	if opts.NoGracefulNodeShutdown {
 		return cfg.ValidateWithoutGate(!opts.NoShutdownByPodPriority)
@@ -36,8 +36,9 @@ func refusedByKubelet(cfg plan.Config, opts Options) error {
 	return cfg.Validate(!opts.NoShutdownByPodPriority)
 }
 
-// negativeSeconds: the kubelet's timer for such a bucket fires at once, and the
-// sum that it asks the host for is too small for the other buckets.
+// negativeSeconds returns an error for each entry with negative seconds. In the kubelet,
+// the timer of such a bucket fires at once, and the delay that it requests from the host
+// is too short for the other buckets.
 func negativeSeconds(list []plan.PodPriorityGracePeriod) error {
 	var errs []error
 	for i, p := range list {
@@ -49,8 +50,8 @@ func negativeSeconds(list []plan.PodPriorityGracePeriod) error {
 	return errors.Join(errs...)
 }
 
-// duplicatePriorities: only one of two such buckets would ever have pods, and the
-// time of the other one would be waited for by nobody.
+// duplicatePriorities returns an error for each entry whose priority an earlier entry
+// has. Only one of the two buckets would ever have pods.
 func duplicatePriorities(list []plan.PodPriorityGracePeriod) error {
 	var errs []error
 	seen := make(map[int32]int, len(list))
@@ -66,8 +67,9 @@ func duplicatePriorities(list []plan.PodPriorityGracePeriod) error {
 	return errors.Join(errs...)
 }
 
-// overflow: the host would be asked for a delay that is not the sum. The entry
-// that goes beyond the limit is named, and no later one; negative ones count as 0.
+// overflow returns an error for the first entry with which the sum of the seconds exceeds
+// a time.Duration. The delay requested from the host would be wrong then. Negative seconds
+// count as 0.
 func overflow(list []plan.PodPriorityGracePeriod) error {
 	const most = int64(math.MaxInt64 / time.Second)
 	var sum int64

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// byPriority makes a configuration of pairs of a priority and seconds.
+// byPriority is a configuration with these pairs of a priority and its seconds.
 func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	for _, pair := range pairs {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
@@ -30,7 +30,7 @@ func total(period time.Duration) plan.Config {
 
 const most = math.MaxInt64 / int64(time.Second)
 
-func TestNodeShutdownThatIsRight(t *testing.T) {
+func TestValidNodeShutdown(t *testing.T) {
 	for name, cfg := range map[string]plan.Config{
 		"off":              {},
 		"total":            total(30 * time.Second),
@@ -41,7 +41,7 @@ func TestNodeShutdownThatIsRight(t *testing.T) {
 	}
 }
 
-func TestWhatTheKubeletForgets(t *testing.T) {
+func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
 		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority([2]int64{0, 3}, [2]int64{1, -3}),
@@ -56,7 +56,7 @@ func TestWhatTheKubeletForgets(t *testing.T) {
 	}
 }
 
-func TestEverythingAboutTheNodeIsSaid(t *testing.T) {
+func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
 	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
@@ -70,7 +70,8 @@ func TestEverythingAboutTheNodeIsSaid(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 brings the sum above 9223372036, the most that a duration holds")
 }
 
-// A kubelet with GracefulNodeShutdown off says so between the two fields and the list.
+// With GracefulNodeShutdown off, the kubelet's error for that comes between those of the
+// two fields and those of the list.
 func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	const (
 		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
@@ -105,8 +106,8 @@ func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	}
 }
 
-// node makes a pod of the namespace test with this grace and class.
-func node(name, class string, grace int64) *v1.Pod {
+// podOfClass is a pod in the namespace test with this priority class and grace period.
+func podOfClass(name, class string, grace int64) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name},
 		Spec:       v1.PodSpec{PriorityClassName: class, TerminationGracePeriodSeconds: &grace},
@@ -114,20 +115,20 @@ func node(name, class string, grace int64) *v1.Pod {
 }
 
 func TestNodeWithoutWarnings(t *testing.T) {
-	admitted := node("admitted", "system-node-critical", 5)
+	admitted := podOfClass("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
-	pods := []*v1.Pod{admitted, node("plain", "", 30), nil}
+	pods := []*v1.Pod{admitted, podOfClass("plain", "", 30), nil}
 	buckets := byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5})
-	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{node("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
+	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{podOfClass("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
 	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "no limit")
 	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "nothing is drained")
 }
 
-// What a manager does beside the kills takes its time of the host's limit.
+// The steps besides the kills take time of the host's limit too.
 func TestWarningsOfANodeWithHooks(t *testing.T) {
 	cfg := total(30 * time.Second)
 	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
-	pods := []*v1.Pod{node("web", "", 20)}
+	pods := []*v1.Pod{podOfClass("web", "", 20)}
 	opts := plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}}
 	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "no limit")
 
@@ -143,9 +144,9 @@ func TestWarningsOfANodeWithHooks(t *testing.T) {
 	})
 }
 
-// A manager that takes static pods for what a kubelet does has nothing to add.
-func TestWarningsOfANodeGoByTheManagersPriorities(t *testing.T) {
-	static := node("etcd", "gold", 5)
+// There is no warning about static pods if the manager gives them the kubelet's priority.
+func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
+	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	buckets := byPriority([2]int64{0, 30})
 	require.Empty(t, validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, plan.Options{StaticPods: ptr.To(int32(0))}))
@@ -155,7 +156,7 @@ func TestWarningsOfANodeGoByTheManagersPriorities(t *testing.T) {
 }
 
 func TestWarningsOfANode(t *testing.T) {
-	static := node("etcd", "gold", 5)
+	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
 	require.Equal(t, []string{
@@ -166,6 +167,6 @@ func TestWarningsOfANode(t *testing.T) {
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
 		`pod test/etcd has priority class "gold" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first`,
 	}, validation.WarnNodeShutdown(cfg, []*v1.Pod{
-		node("dns", "system-cluster-critical", 5), node("web", "", 60), node("job", "lead", 1), static,
+		podOfClass("dns", "system-cluster-critical", 5), podOfClass("web", "", 60), podOfClass("job", "lead", 1), static,
 	}, plan.Options{Limit: 30500 * time.Millisecond}))
 }

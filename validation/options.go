@@ -2,36 +2,35 @@ package validation
 
 import v1 "k8s.io/api/core/v1"
 
-// Options says which features are off. The zero value has all of them on, as
-// Kubernetes has them by default. It is a plain value: a program that has feature
-// gates resolves them once (package validation/featuregates does it) and hands the
-// result to every call.
+// Options says which features are off. The zero value has all of them on, as Kubernetes
+// has by default. A program with feature gates makes its options of them once, with
+// package validation/featuregates, and passes them to every call.
 type Options struct {
-	// NoSleepAction has hooks that sleep dropped and refused (the gate
-	// PodLifecycleSleepAction is off, KEP-3960): a kubelet without the gate would not
-	// sleep, and say nothing.
+	// NoSleepAction drops and refuses hooks that sleep (KEP-3960). It is for a gate
+	// PodLifecycleSleepAction that is off: a kubelet without that gate does not sleep,
+	// and reports nothing.
 	NoSleepAction bool
-	// NoZeroSleep has sleeps of zero seconds refused (the gate
-	// PodLifecycleSleepActionAllowZero is off, KEP-4818). None is dropped for it.
+	// NoZeroSleep refuses sleeps of zero seconds, and drops none of them (KEP-4818). It
+	// is for a gate PodLifecycleSleepActionAllowZero that is off.
 	NoZeroSleep bool
-	// NoStopSignals has stop signals dropped and refused (the gate
-	// ContainerStopSignals is off, KEP-4960).
+	// NoStopSignals drops and refuses stop signals (KEP-4960). It is for a gate
+	// ContainerStopSignals that is off.
 	NoStopSignals bool
-	// NoGracefulNodeShutdown has a shutdown grace period of a node refused (the gate
-	// GracefulNodeShutdown is off, KEP-2000).
+	// NoGracefulNodeShutdown refuses the shutdown grace period of a node (KEP-2000). It
+	// is for a gate GracefulNodeShutdown that is off.
 	NoGracefulNodeShutdown bool
-	// NoShutdownByPodPriority has the list of shutdown grace periods by priority
-	// refused (the gate GracefulNodeShutdownBasedOnPodPriority is off, KEP-2712).
+	// NoShutdownByPodPriority refuses the list of shutdown grace periods by priority
+	// (KEP-2712). It is for a gate GracefulNodeShutdownBasedOnPodPriority that is off.
 	NoShutdownByPodPriority bool
 }
 
-// ForUpdate gives the options for a spec that replaces old, the stored one: what
-// old uses already is allowed, whatever o says, so that switching a feature off
-// makes no stored object invalid. A nil old allows nothing more.
+// ForUpdate returns the options for a spec that replaces old, the stored spec. A feature
+// that old uses is on, whatever o says, so that a stored object does not become invalid
+// when a feature is switched off. With a nil old the options are those of o.
 //
-// [DropDisabledFields] and [ValidatePodTerminationUpdate] do this by themselves. It
-// is for objects whose pod template may change, as a Deployment's: their template is
-// checked by [ValidatePodTermination] on every update.
+// [DropDisabledFields] and [ValidatePodTerminationUpdate] call ForUpdate themselves. Call
+// it for objects whose pod template may change, such as a Deployment: each update is
+// checked with [ValidatePodTermination].
 func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	o.NoSleepAction = o.NoSleepAction && !uses(old, hasSleep)
 	o.NoZeroSleep = o.NoZeroSleep && !uses(old, hasZeroSleep)
@@ -39,7 +38,7 @@ func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	return o
 }
 
-// uses tells whether any container of a spec has a lifecycle like that.
+// uses tells whether has is true for the lifecycle of any container.
 func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle != nil && has(*lifecycle) {
@@ -49,20 +48,21 @@ func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	return false
 }
 
-// hasSleep, hasZeroSleep and hasStopSignal are the uses that a gate is about. It
-// does not matter whether the hook is one that would ever run.
+// hasSleep tells whether a hook sleeps.
 func hasSleep(lifecycle *v1.Lifecycle) bool {
 	return sleepOf(lifecycle.PreStop) != nil || sleepOf(lifecycle.PostStart) != nil
 }
 
+// hasZeroSleep tells whether a hook sleeps for zero seconds.
 func hasZeroSleep(lifecycle *v1.Lifecycle) bool {
 	isZero := func(sleep *v1.SleepAction) bool { return sleep != nil && sleep.Seconds == 0 }
 	return isZero(sleepOf(lifecycle.PreStop)) || isZero(sleepOf(lifecycle.PostStart))
 }
 
+// hasStopSignal tells whether a stop signal is set.
 func hasStopSignal(lifecycle *v1.Lifecycle) bool { return lifecycle.StopSignal != nil }
 
-// sleepOf is the sleep of a hook; nil: it has none, or there is no hook.
+// sleepOf returns the sleep of a hook, nil if it has none or is nil.
 func sleepOf(hook *v1.LifecycleHandler) *v1.SleepAction {
 	if hook == nil {
 		return nil

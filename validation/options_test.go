@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-func TestTheZeroOptionsAllowEverything(t *testing.T) {
+func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Nil(t, validation.ValidatePodTermination(tenContainers(), validation.Options{}, nil))
 	s := tenContainers()
 	validation.DropDisabledFields(s, nil, validation.Options{})
@@ -23,7 +23,7 @@ func TestForUpdateOfANewPod(t *testing.T) {
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
 }
 
-// What a stored pod uses stays allowed with every feature off, and nothing else does.
+// With every feature off, only the features that the stored pod uses are allowed.
 func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 	}
 }
 
-// The ratchet is applied for every pod that is admitted.
+// ForUpdate is called for every pod that is admitted.
 func TestForUpdateAllocatesNothing(t *testing.T) {
 	old, off := tenContainers(), gates{}.options()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))

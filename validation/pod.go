@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The names of fields that several subjects need.
+// The names of fields that are used in several files.
 const (
 	fieldContainers          = "containers"
 	fieldInitContainers      = "initContainers"
@@ -21,16 +21,15 @@ const (
 	fieldStartupProbe        = "startupProbe"
 )
 
-// ValidatePodTermination finds what the API server refuses in the fields that
-// decide how a pod ends: the grace period, the hooks and stop signals of its
-// containers, and the grace periods of their probes. Paths, error types, values
-// and messages are those of its ValidatePodSpec. path is that of the spec; nil
-// means that the spec is the root. Nil means that nothing is wrong; a nil spec is
-// one required value.
+// ValidatePodTermination returns the errors of the API server's ValidatePodSpec for the
+// fields that decide how a pod terminates: the grace period, the hooks and stop signals
+// of the containers, and the grace periods of their probes. Paths, error types, values
+// and messages are the API server's. path is that of the spec; nil means that the spec is
+// the root. The result is nil if there are no errors. A nil spec is one Required error.
 //
-// A negative grace period is let pass, as it is there, although it makes every
-// sleep invalid; a tcpSocket hook too, although no kubelet runs it.
-// [WarnPodTermination] speaks of both.
+// As in the API server, a negative grace period is no error, although it makes every sleep
+// invalid, and neither is a tcpSocket hook, although no kubelet runs it.
+// [WarnPodTermination] warns of both.
 func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) field.ErrorList {
 	if spec == nil {
 		return field.ErrorList{field.Required(path, "")}
@@ -52,8 +51,8 @@ func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) fi
 	return c.errs
 }
 
-// checker collects what is wrong with one spec. It holds what a container is
-// checked against beside itself.
+// checker collects the errors of one spec. It also has the fields of the pod that
+// containers are checked against.
 type checker struct {
 	opts  Options
 	grace *int64    // of the pod
@@ -61,7 +60,7 @@ type checker struct {
 	errs  field.ErrorList
 }
 
-// required, forbidden and invalid add an error; only here a place becomes a path.
+// required adds an error of that type, as forbidden and invalid do.
 func (c *checker) required(at place) {
 	c.errs = append(c.errs, field.Required(at.path(), ""))
 }
@@ -74,8 +73,8 @@ func (c *checker) invalid(at place, value any, detail string) {
 	c.errs = append(c.errs, field.Invalid(at.path(), value, detail))
 }
 
-// container checks a container that runs beside others: a main one or a sidecar.
-// Of its probes only the grace matters, and a probe without one costs nothing.
+// container checks a main container or a sidecar: its lifecycle and the grace periods of
+// its probes.
 func (c *checker) container(container *v1.Container, at place) {
 	if container.Lifecycle != nil {
 		c.lifecycle(container.Lifecycle, at.child(fieldLifecycle))
@@ -85,8 +84,8 @@ func (c *checker) container(container *v1.Container, at place) {
 	c.probe(container.StartupProbe, at, fieldStartupProbe)
 }
 
-// initContainer checks a sidecar like any container (KEP-753); a container that
-// runs to its end has no hooks, because nothing is there to stop.
+// initContainer checks a sidecar as a container (KEP-753). Any other init container must
+// have no lifecycle.
 func (c *checker) initContainer(container *v1.Container, at place) {
 	if isSidecar(container) {
 		c.container(container, at)
@@ -97,15 +96,16 @@ func (c *checker) initContainer(container *v1.Container, at place) {
 	}
 }
 
-// ephemeralContainer: one is added to look at a pod, and ends with it.
+// ephemeralContainer checks that an ephemeral container has no lifecycle.
 func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at place) {
 	if container.Lifecycle != nil {
 		c.forbidden(at.child(fieldLifecycle), "cannot be set for an Ephemeral Container")
 	}
 }
 
-// isSidecar tells whether an init container goes on beside the main ones. On any
-// other kind of container the policy means nothing of the sort.
+// isSidecar tells whether an init container is a sidecar, which runs beside the main
+// containers. It must not be called for other kinds of containers, where restartPolicy
+// means something else.
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

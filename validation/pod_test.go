@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-func TestPodsThatAreRight(t *testing.T) {
+func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
 		"empty":            spec(),
 		"negative grace":   spec(withGrace(-1)), // stored ones exist
@@ -47,8 +47,8 @@ func TestLifecycleByKindOfContainer(t *testing.T) {
 		"spec.ephemeralContainers[1].lifecycle: Forbidden: cannot be set for an Ephemeral Container")
 }
 
-// Everything that is wrong is said at once, in the order of the spec.
-func TestEverythingIsSaid(t *testing.T) {
+// All errors of a spec are returned, in its order.
+func TestAllErrorsAreReturned(t *testing.T) {
 	bad := v1.Container{
 		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: ptr.To(v1.Signal("SIGNONE"))},
 		LivenessProbe:  probe(0),

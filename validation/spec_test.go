@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// gates are the feature gates that are on, by name.
+// gates says by name which feature gates are on.
 type gates map[string]bool
 
 func (g gates) options() validation.Options {
@@ -25,7 +25,7 @@ func (g gates) options() validation.Options {
 	}
 }
 
-// spec makes a spec with a grace of 30 s on Linux.
+// spec is a spec for Linux with a grace period of 30 s.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
 	s := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
 	for _, change := range changes {
@@ -58,7 +58,7 @@ func withHook(hook *v1.LifecycleHandler) func(*v1.PodSpec) {
 	return withContainer(v1.Container{Lifecycle: preStop(hook)})
 }
 
-// sidecar is an init container that goes on beside the main ones.
+// sidecar is an init container with restartPolicy Always.
 func sidecar(lifecycle *v1.Lifecycle) v1.Container {
 	return v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
 }
@@ -79,10 +79,10 @@ func httpGet(path string, port intstr.IntOrString, scheme v1.URIScheme, headers 
 
 func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSeconds: &seconds} }
 
-// signal is a lifecycle with nothing but this stop signal.
+// signal is a lifecycle with only this stop signal.
 func signal(s v1.Signal) *v1.Lifecycle { return &v1.Lifecycle{StopSignal: &s} }
 
-// requireErrors compares errors by type, path, value and text, all in one string.
+// requireErrors compares the texts of errors, which have the type, path and value.
 func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	t.Helper()
 	var texts []string

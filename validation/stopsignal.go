@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// stopSignal checks the signal that a container is stopped with (KEP-4960). What
-// it may be depends on the operating system, which therefore has to be named; a
-// name that is not one is an error of spec.os, not of the signal.
+// stopSignal checks the stop signal of a container (KEP-4960). The valid signals depend on
+// spec.os.name, which must be set. An unknown name there is not an error of the signal.
 func (c *checker) stopSignal(signal v1.Signal, at place) {
 	if c.opts.NoStopSignals {
 		c.forbidden(at, "may not be set when feature gate ContainerStopSignals is disabled")
@@ -28,18 +27,17 @@ func (c *checker) stopSignal(signal v1.Signal, at place) {
 	}
 }
 
-// oneOf refuses a signal that is not in the list, which is sorted: so is the list
-// in the API server's message, and a search is quick. The error gets a copy, so
-// that a valid signal needs no list on the heap.
+// oneOf checks that a signal is in a list. The list is sorted, as it is in the API
+// server's message, and allows a binary search. The error gets a copy, so that the list of
+// the caller stays on the stack.
 func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
 	if _, found := slices.BinarySearch(signals, signal); !found {
 		c.errs = append(c.errs, field.NotSupported(at.path(), signal, slices.Clone(signals)))
 	}
 }
 
-// linuxSignals are the signals that a container on Linux may be stopped with, in
-// the order of their names. They are all that the runtimes know by name, those
-// included that stop nothing, as SIGCHLD and SIGCONT (KEP-4960).
+// linuxSignals returns the valid stop signals of Linux, sorted by name. They are all that
+// the runtimes know, including some that stop no process, such as SIGCHLD (KEP-4960).
 func linuxSignals() [65]v1.Signal {
 	return [65]v1.Signal{
 		v1.SIGABRT, v1.SIGALRM, v1.SIGBUS, v1.SIGCHLD, v1.SIGCLD,

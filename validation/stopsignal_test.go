@@ -12,13 +12,13 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// validateSignal gives the errors of one container with a stop signal.
+// validateSignal returns the errors of a container with this stop signal.
 func validateSignal(s v1.Signal, os *v1.PodOS) field.ErrorList {
 	return validate(spec(withContainer(v1.Container{Lifecycle: signal(s)}), func(p *v1.PodSpec) { p.OS = os }))
 }
 
-// linux gives the names that KEP-4960 lists, by its own counting: 34 plain
-// ones and 31 real-time ones, counted from both ends.
+// linux returns the names in KEP-4960: 34 signals, and 31 real-time signals that are
+// numbered from both ends.
 func linux() (names []string) {
 	names = strings.Fields(`SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT
 		SIGKILL SIGPIPE SIGPOLL SIGPROF SIGPWR SIGQUIT SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN

@@ -15,7 +15,7 @@ func update(s, old *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTerminationUpdate(s, old, validation.Options{}, field.NewPath("spec"))
 }
 
-// What a stored pod uses is no error of its update, also when its feature is off.
+// An update may keep a feature that the stored pod uses, also if it is off.
 func TestUpdateOfAStoredPodWithItsFeaturesOff(t *testing.T) {
 	stored := spec(withContainer(v1.Container{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}}))
 	path, off := field.NewPath("spec"), gates{}.options()

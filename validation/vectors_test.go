@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// settings are those of a case, or of the base that cases override.
+// settings are the shutdown settings of a case, or of the base that cases override.
 type settings struct {
 	Total      metav1.Duration `json:"shutdownGracePeriod"`
 	Critical   metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
@@ -24,7 +24,7 @@ type settings struct {
 	Gates      gates           `json:"gates"`
 }
 
-// vectors is testdata/validation.yaml.
+// vectors is the content of testdata/validation.yaml.
 type vectors struct {
 	ValidateSleepAction struct {
 		Basis  string
@@ -65,7 +65,7 @@ func loadVectors(t *testing.T) (v vectors) {
 	return v
 }
 
-// The cases of TestValidateSleepAction.
+// The cases of Kubernetes' TestValidateSleepAction.
 func TestConformanceSleepAction(t *testing.T) {
 	group := loadVectors(t).ValidateSleepAction
 	for _, c := range group.Cases {
@@ -85,7 +85,7 @@ func TestConformanceSleepAction(t *testing.T) {
 	}
 }
 
-// The cases of TestDropPodLifecycleSleepAction.
+// The cases of Kubernetes' TestDropPodLifecycleSleepAction.
 func TestConformanceDropSleepAction(t *testing.T) {
 	hooks := map[any]*v1.LifecycleHandler{
 		"exec": exec("foo"), "httpGet": {HTTPGet: &v1.HTTPGetAction{Path: "/"}}, "sleep": sleep(1),
@@ -104,8 +104,8 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 }
 
-// The cases of TestValidateKubeletConfiguration that are about the shutdown. One
-// overrides what it names of a valid base, which may bring other problems with it.
+// The cases of the kubelet's TestValidateKubeletConfiguration that are about the shutdown.
+// A case overrides some fields of a valid base, and may have further errors.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
 	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.options()))

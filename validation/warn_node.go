@@ -8,21 +8,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// WarnNodeShutdown says what a shutdown by valid settings will not do that one
-// would expect of it: what a [plan.Plan] of these pods warns of, a schedule above
-// the host's limit for instance, or a bucket that is shorter than its pods ask; and
-// pods, static ones, whose priority class nobody has looked up. nil pods are left
-// out. Nil means that there is nothing to say.
+// WarnNodeShutdown returns warnings about a shutdown of these pods by valid settings: the
+// warnings of a [plan.Plan], for instance that the schedule is longer than the host's
+// limit or a bucket shorter than a grace period of its pods, and one for each pod,
+// usually a static pod, that has a priority class but no priority. Nil pods are left out.
+// The result is nil if there are none.
 //
-// opts are those of the manager that will drain, with two things that it sets by
-// itself: Hooks, because what it does beside the kills takes its time of the host's
-// limit, and Limit, how long the host waits; 0 if that is not known.
+// opts are the options of the manager that will drain the node, and two fields that a
+// manager sets itself: Hooks, because the steps besides the kills take time too, and
+// Limit, how long the host waits; 0 if that is not known.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
 	p := plan.New(cfg.Schedule(true), pods, opts)
 	warnings := p.Warnings
 	for _, bucket := range p.Buckets {
 		for _, pod := range bucket.Pods {
-			if hasClassOnly(pod.Pod) && pod.Priority != 0 { // of 0 the plan speaks
+			if hasClassOnly(pod.Pod) && pod.Priority != 0 { // the plan warns of 0
 				warnings = append(warnings, fmt.Sprintf("pod %s/%s has priority class %q but no priority: it counts as %d here and as 0 for a kubelet, which kills it first",
 					pod.Pod.Namespace, pod.Pod.Name, pod.Pod.Spec.PriorityClassName, pod.Priority))
 			}
@@ -31,10 +31,9 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	return warnings
 }
 
-// hasClassOnly tells whether a pod names a priority class whose value admission
-// has not filled in, as for every static pod (k/k#133442). It does not ask whether
-// the pod is a static one: a pod from the API always has its value, and an agent
-// that reads manifests need not annotate them.
+// hasClassOnly tells whether a pod has a priority class but no priority, as static pods
+// have it (k/k#133442). It does not check that the pod is a static pod: pods from the API
+// server always have a priority, and an agent that reads manifests may not annotate them.
 func hasClassOnly(pod *v1.Pod) bool {
 	return pod.Spec.PriorityClassName != "" && pod.Spec.Priority == nil
 }

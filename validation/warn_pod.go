@@ -9,12 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// WarnPodTermination says what is allowed in the fields that decide how a pod
-// ends, and still not what one would want: a grace period of 0 or less, a sleep
-// that uses up the grace, a hook that has no room in it or that no kubelet runs,
-// and a sidecar whose preStop hook runs from the start of the termination. Each
-// warning begins with the path of its field; path is that of the spec. Nil means
-// that there is nothing to say.
+// WarnPodTermination returns warnings about values that are valid but unlikely to be
+// wanted: a grace period of 0 or less, a sleep that uses up the grace period, a hook that
+// has no time or that no kubelet runs, and a sidecar whose preStop hook runs at the start
+// of the termination. Each warning begins with the path of its field; path is that of the
+// spec. The result is nil if there are none.
 func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 	if spec == nil {
 		return nil
@@ -34,20 +33,18 @@ func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 	return w.texts
 }
 
-// warner collects the warnings of one spec. It is apart from checker because
-// nothing in it is wrong, and what is wrong needs no warning.
+// warner collects the warnings of one spec.
 type warner struct {
 	grace *int64 // of the pod
 	texts []string
 }
 
-// warn adds a warning about the field at a place.
+// warn adds a warning about the value at a place.
 func (w *warner) warn(at place, format string, args ...any) {
 	w.texts = append(w.texts, at.path().String()+": "+fmt.Sprintf(format, args...))
 }
 
-// podGrace speaks of the values that validation lets pass and that do not mean
-// what they seem to. Without a grace there is an error instead.
+// podGrace warns of a grace period of 0 or less, which is valid.
 func (w *warner) podGrace(at place) {
 	switch {
 	case w.grace == nil:
@@ -58,8 +55,7 @@ func (w *warner) podGrace(at place) {
 	}
 }
 
-// container speaks of the hooks of a container that runs beside others. Only
-// its preStop hook spends the grace.
+// container warns of the hooks of a main container or a sidecar.
 func (w *warner) container(container *v1.Container, at place) {
 	if container.Lifecycle == nil {
 		return
@@ -74,23 +70,23 @@ func (w *warner) container(container *v1.Container, at place) {
 	}
 	preStop := lifecycle.child(fieldPreStop)
 	w.neverRuns(hook, preStop)
-	w.room(hook, preStop)
-	w.roomOfProbe(hook, container.LivenessProbe, at, fieldLivenessProbe)
-	w.roomOfProbe(hook, container.StartupProbe, at, fieldStartupProbe)
+	w.exceedsGrace(hook, preStop)
+	w.exceedsProbeGrace(hook, container.LivenessProbe, at, fieldLivenessProbe)
+	w.exceedsProbeGrace(hook, container.StartupProbe, at, fieldStartupProbe)
 }
 
-// neverRuns speaks of a handler that validation accepts and no kubelet knows.
+// neverRuns warns of a tcpSocket hook, which is valid but which no kubelet runs.
 func (w *warner) neverRuns(hook *v1.LifecycleHandler, at place) {
 	if hook.TCPSocket != nil {
 		w.warn(at.child(fieldTCPSocket), "is deprecated: the kubelet does not run it, the hook fails")
 	}
 }
 
-// room compares a preStop hook with the pod's grace, of which the hook and the
-// container's own end are both part. How long an exec or a request takes nobody
-// knows, but within less than the floor of a stop it will hardly do. A sleep of 0
-// needs no time.
-func (w *warner) room(hook *v1.LifecycleHandler, at place) {
+// exceedsGrace warns of a preStop hook that leaves nothing of the pod's grace period for
+// the stop of its container: a sleep that is as long as the grace period, and, because the
+// duration of other hooks is not known, any hook if the grace period is shorter than
+// [graceperiod.MinimumContainerSeconds]. A sleep of 0 s needs no time.
+func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
 	switch {
 	case w.grace == nil || hook.Sleep != nil && hook.Sleep.Seconds == 0:
 	case *w.grace < graceperiod.MinimumContainerSeconds:
@@ -101,9 +97,9 @@ func (w *warner) room(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// roomOfProbe compares a sleep with the grace of a probe that replaces the pod's
-// when the probe is why the container is killed.
-func (w *warner) roomOfProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
+// exceedsProbeGrace warns of a preStop sleep that is as long as the grace period of a
+// probe, which replaces that of the pod when the probe fails.
+func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
 		return
@@ -112,7 +108,7 @@ func (w *warner) roomOfProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at plac
 		*seconds, hook.Sleep.Seconds, graceperiod.MinimumContainerSeconds)
 }
 
-// sidecar speaks of when its preStop hook runs (KEP-753).
+// sidecar warns of the time at which the preStop hook of a sidecar runs (KEP-753).
 func (w *warner) sidecar(container *v1.Container, at place) {
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return

@@ -48,12 +48,12 @@ func TestWarningOfASleepThatUsesUpTheGrace(t *testing.T) {
 	require.Len(t, warn(spec(withHook(sleep(31)))), 1)
 }
 
-func TestWarningOfAHookWithoutRoom(t *testing.T) {
+func TestWarningOfAHookWithoutTime(t *testing.T) {
 	require.Equal(t, []string{hookPath + ": has no room, terminationGracePeriodSeconds is 1"}, warn(spec(withGrace(1), withHook(exec("true")))))
 	require.Contains(t, warn(spec(withGrace(0), withHook(sleep(1)))), hookPath+": has no room, terminationGracePeriodSeconds is 0")
 }
 
-func TestWarningOfAProbeThatLeavesAHookNoRoom(t *testing.T) {
+func TestWarningOfASleepThatUsesUpTheGraceOfAProbe(t *testing.T) {
 	c := v1.Container{Lifecycle: preStop(sleep(5)), LivenessProbe: probe(5), StartupProbe: probe(3), ReadinessProbe: probe(1)}
 	require.Equal(t, []string{
 		"spec.containers[0].livenessProbe.terminationGracePeriodSeconds: 5 is used up by the preStop sleep of 5 s when this probe fails: the container is left 2 s to end",

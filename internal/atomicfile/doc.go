@@ -1,22 +1,22 @@
-// Package atomicfile replaces a small file as a whole, so that a reader, and an
-// agent that comes back after a power cut, finds the old content or the new one
-// and nothing in between:
+// Package atomicfile replaces a small file atomically: a reader, and an agent that restarts
+// after a power cut, finds either the old content or the new one.
 //
 //	err := atomicfile.Write("/var/lib/kubelet/graceful_node_shutdown_state", data)
 //
 // # Concurrency properties
 //
-// Write may be called from any goroutine and any process, for one path too: each
-// call has a temporary file of its own and the last rename wins.
+// Write may be called concurrently, by several processes and for the same path: each call
+// has its own temporary file, and the last rename wins.
 //
 // # Failure modes
 //
-// The old content stays when a step before the rename fails, and the temporary
-// file is removed. Once renamed, the new content is in place even if the sync of
-// the directory, which only makes it survive a power cut, then fails. A process
-// that is killed within Write may leave a file .tmp-NAME with digits behind.
+// If a step before the rename fails, the old content stays, and the temporary file is
+// removed. After the rename the new content is in place, even if Write returns an error
+// because the sync of the directory failed; only a power cut could then bring back the
+// old content. A process that is killed within Write may leave a file .tmp-NAME followed
+// by digits.
 //
 // # Testing
 //
-// It needs nothing but a directory; [testing.T.TempDir] is one.
+// A test needs only a directory, such as [testing.T.TempDir].
 package atomicfile

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// syncDir brings the names in a directory to the disk.
+// syncDir writes the entries of a directory to the disk, so that a rename survives a power
+// cut.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -21,8 +22,8 @@ func syncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// cannotSync tells whether a file system has no sync of directories, as some
-// network and FUSE ones do: what it answers is then no failure of the write.
+// cannotSync tells whether err means that the file system cannot sync directories, as some
+// network and FUSE file systems cannot. That is not a failure of the write.
 func cannotSync(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
 }

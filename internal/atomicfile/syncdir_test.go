@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFillOfAClosedFile(t *testing.T) {
+func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)
 	require.NoError(t, temp.Close())
-	require.ErrorIs(t, fill(temp, func(io.Writer) error { return nil }), os.ErrClosed)
+	require.ErrorIs(t, writeAndClose(temp, func(io.Writer) error { return nil }), os.ErrClosed)
 }
 
 func TestSyncDir(t *testing.T) {

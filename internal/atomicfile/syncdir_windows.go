@@ -1,4 +1,4 @@
 package atomicfile
 
-// syncDir does nothing: Windows has no sync of a directory, and journals names.
+// syncDir does nothing: Windows cannot sync a directory, and journals renames.
 func syncDir(string) error { return nil }

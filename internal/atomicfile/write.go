@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// mode lets everybody read the file and only the agent write it, as the kubelet
-// has it for its state.
+// mode is that of the kubelet's state files: everybody may read them, and only the owner
+// may write them.
 const mode = 0o644
 
-// Write makes data the content of the file at path, which need not exist; its
-// directory must. The file's mode becomes 0644 whatever the umask is. The data
-// and its name are on the disk when Write returns nil.
+// Write replaces the content of the file at path by data. The file need not exist, but its
+// directory must. The mode of the file becomes 0644, whatever the umask is. When Write
+// returns nil, the data and the name are on the disk.
 func Write(path string, data []byte) error {
 	return WriteFrom(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -22,8 +22,8 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// WriteFrom is [Write] for a content that need not be in memory as a whole: content writes
-// it, in as many pieces as it likes. Its error leaves the old file as it is.
+// WriteFrom is [Write] for data that is not in memory as a whole. It calls content, which
+// writes the data in any number of pieces. If content returns an error, the old file stays.
 func WriteFrom(path string, content func(io.Writer) error) error {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
@@ -31,7 +31,7 @@ func WriteFrom(path string, content func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("failed to create a temporary file for %s: %w", path, err)
 	}
-	if err := fill(temp, content); err != nil {
+	if err := writeAndClose(temp, content); err != nil {
 		return fmt.Errorf("failed to write %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
@@ -43,8 +43,9 @@ func WriteFrom(path string, content func(io.Writer) error) error {
 	return nil
 }
 
-// fill writes the temporary file, brings it to the disk and closes it.
-func fill(temp *os.File, content func(io.Writer) error) error {
+// writeAndClose has content write the temporary file, sets the file's mode, syncs the file
+// to the disk and closes it. The file is closed even if a step before that fails.
+func writeAndClose(temp *os.File, content func(io.Writer) error) error {
 	err := content(temp)
 	if err == nil {
 		err = temp.Chmod(mode)

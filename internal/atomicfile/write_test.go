@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// names gives the entries of a directory, hidden ones included.
+// names returns the names in a directory, hidden ones included.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -49,9 +49,9 @@ func TestWriteSetsTheMode(t *testing.T) {
 	require.Equal(t, os.FileMode(0o644), info.Mode())
 }
 
-// A reader that has the old file open goes on reading the old content: the file
-// was replaced, not written over.
-func TestWriteLeavesTheOldFileToItsReaders(t *testing.T) {
+// A reader that has the old file open still reads the old content, because Write replaces
+// the file instead of overwriting it.
+func TestOpenReaderKeepsTheOldContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
 	reader, err := os.Open(path)
@@ -64,7 +64,7 @@ func TestWriteLeavesTheOldFileToItsReaders(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
-func TestWriteByManyLeavesOneWholeContent(t *testing.T) {
+func TestConcurrentWritesLeaveTheContentOfOne(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	var writers sync.WaitGroup
@@ -96,7 +96,7 @@ func TestWriteWithoutADirectory(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-func TestWriteThatCannotRenameKeepsWhatWasThere(t *testing.T) {
+func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	require.NoError(t, os.Mkdir(path, 0o755))
@@ -104,7 +104,7 @@ func TestWriteThatCannotRenameKeepsWhatWasThere(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// What has written a part of the new content when it fails leaves the old one.
+// If the content function fails after it has written a part, the old content stays.
 func TestWriteFromThatFailsKeepsWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// largestBinary is the most bytes that the agent of testdata/agent may have, as it is
-// released: without symbols and debug information, which are 6.5 MB more. It has 15.4 MB with
-// Go 1.26. A program that reads a Pod as JSON, has an HTTP client, a Prometheus registry and a
-// feature gate, and nothing of kubegrace, has 14.0 MB: the protobuf library of Prometheus keeps the
-// linker from dropping the protobuf methods of the types of Kubernetes.
+// largestBinary is the largest size in bytes that the agent of testdata/agent may have,
+// without symbols and debug information, which take 6.5 MB more. With Go 1.26 it has 15.4 MB.
+// A program without kubegrace that reads a Pod as JSON and has an HTTP client, a Prometheus
+// registry and a feature gate has 14.0 MB, because the protobuf library of Prometheus keeps
+// the linker from removing the protobuf methods of the Kubernetes types.
 const largestBinary = 16 << 20
 
 // TestBinaryOfAnAgent builds an agent of lifecycle, shutdown, logind and metrics, always for

@@ -1,5 +1,4 @@
-// Package deptest keeps the import rules of kubegrace: who may import whom, what
-// nobody may reach, and what an embedder inherits, whose own module has to build. The rules
-// are the tables of its tests; the code here reads the import graph that they are held
-// against.
+// Package deptest reads the import graph of kubegrace. Its tests have the rules: which
+// package may import which, what no package may depend on, and how many packages a module
+// that imports kubegrace gets.
 package deptest

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Package is one package of the import graph, as go list gives it. Test files do
-// not count: no importer inherits what only they import.
+// Package is a package in the import graph, in the JSON of go list. The imports of its test
+// files are not in it, because an importer does not get them.
 type Package struct {
 	ImportPath string
 	Imports    []string // direct, sorted
@@ -22,11 +22,11 @@ type Package struct {
 	Standard   bool     // of the standard library
 }
 
-// Graph holds packages by import path.
+// Graph has packages by import path.
 type Graph map[string]Package
 
-// Load asks go list for the packages that match patterns and for all that they
-// reach, as built for the operating system goos ("" is this one).
+// Load returns the packages that match patterns and all their dependencies, as built for
+// the operating system goos ("" is that of this machine). It runs go list.
 func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Imports,Deps,Standard"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -45,7 +45,7 @@ func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	return parse(strings.NewReader(string(out)))
 }
 
-// parse reads go list's JSON, one object after the other.
+// parse reads the output of go list: JSON objects, one after the other.
 func parse(r io.Reader) (Graph, error) {
 	graph := Graph{}
 	for dec := json.NewDecoder(r); ; {
@@ -59,29 +59,29 @@ func parse(r io.Reader) (Graph, error) {
 	}
 }
 
-// Stray gives the direct imports of path that are neither of the standard
-// library nor below one of the allowed import paths.
-func (g Graph) Stray(path string, allowed ...string) []string {
+// Disallowed returns the direct imports of path that are neither of the standard library
+// nor equal to, or below, one of the allowed import paths.
+func (g Graph) Disallowed(path string, allowed ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Imports), func(imp string) bool {
 		return g[imp].Standard || within(imp, allowed)
 	})
 }
 
-// Reaches gives the packages that path reaches, however far, and that are one of
-// the denied import paths or below it.
-func (g Graph) Reaches(path string, denied ...string) []string {
+// Denied returns the direct and indirect imports of path that are equal to, or below, one
+// of the denied import paths.
+func (g Graph) Denied(path string, denied ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Deps), func(dep string) bool {
 		return !within(dep, denied)
 	})
 }
 
-// Inherited gives what an importer of paths inherits from others: all packages that they
-// reach, but those of the standard library and those of the module own.
-func (g Graph) Inherited(own string, paths ...string) []string {
+// Inherited returns the direct and indirect imports of paths, except those of the standard
+// library and of the given module.
+func (g Graph) Inherited(module string, paths ...string) []string {
 	seen := map[string]bool{}
 	for _, path := range paths {
 		for _, dep := range g[path].Deps {
-			if !g[dep].Standard && !within(dep, []string{own}) {
+			if !g[dep].Standard && !within(dep, []string{module}) {
 				seen[dep] = true
 			}
 		}
@@ -89,7 +89,7 @@ func (g Graph) Inherited(own string, paths ...string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// within tells whether path is one of roots or below one.
+// within tells whether path is equal to, or below, one of roots.
 func within(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || strings.HasPrefix(path, root+"/")

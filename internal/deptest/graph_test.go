@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// small is a graph of five packages.
 func small(t *testing.T) Graph {
 	t.Helper()
 	g, err := parse(strings.NewReader(`
@@ -19,15 +20,15 @@ func small(t *testing.T) Graph {
 	return g
 }
 
-func TestStray(t *testing.T) {
-	require.Equal(t, []string{"a.org/xtra"}, small(t).Stray("us", "a.org/x"), "a name that only begins alike is another")
-	require.Empty(t, small(t).Stray("us", "a.org"))
-	require.Equal(t, []string{"us"}, small(t).Stray("us/sub"), "only direct imports count")
+func TestDisallowed(t *testing.T) {
+	require.Equal(t, []string{"a.org/xtra"}, small(t).Disallowed("us", "a.org/x"), "a.org/xtra is not below a.org/x")
+	require.Empty(t, small(t).Disallowed("us", "a.org"))
+	require.Equal(t, []string{"us"}, small(t).Disallowed("us/sub"), "only direct imports count")
 }
 
-func TestReaches(t *testing.T) {
-	require.Equal(t, []string{"a.org/x/y"}, small(t).Reaches("us/sub", "a.org/x"))
-	require.Empty(t, small(t).Reaches("us/sub", "b.org"))
+func TestDenied(t *testing.T) {
+	require.Equal(t, []string{"a.org/x/y"}, small(t).Denied("us/sub", "a.org/x"))
+	require.Empty(t, small(t).Denied("us/sub", "b.org"))
 }
 
 func TestLoadFailures(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// atMost says how many packages from outside the standard library and kubegrace an importer
-// may inherit with the Kubernetes of the README, which has the numbers as they are. Another
-// minor may bring some more, or fewer.
+// atMost says how many packages, other than those of the standard library and of
+// kubegrace, an importer may get with the Kubernetes minor of the README. (The README has
+// the present numbers.) The numbers of other minors may differ and are not checked.
 func atMost() map[string]int {
 	return map[string]int{
 		"graceperiod":   70,
@@ -27,11 +27,11 @@ func atMost() map[string]int {
 	}
 }
 
-// agent is what an agent imports that drains its pods on a host with systemd.
+// agent has the imports of an agent that drains its pods on a host with systemd.
 const agent = "lifecycle shutdown shutdown/logind"
 
-// TestAnOutsideModuleBuilds imports every public package alone, in a module of its own that
-// knows kubegrace by its folder, builds it, and counts what comes with it.
+// TestAnOutsideModuleBuilds builds, for every public package, a module that imports only
+// that package, and compares the number of other packages that it gets with the README.
 func TestAnOutsideModuleBuilds(t *testing.T) {
 	documented, minor := documented(t)
 	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
@@ -48,7 +48,7 @@ func TestAnOutsideModuleBuilds(t *testing.T) {
 	}
 }
 
-// public are the packages of this module that others may import.
+// public returns the packages of this module that other modules may import.
 func public(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -62,9 +62,8 @@ func public(t *testing.T) []string {
 	return names
 }
 
-// outside builds a module that imports packages of kubegrace, and gives the packages that
-// it is built with from outside the standard library and kubegrace, and the modules that
-// these are of.
+// outside builds a module that imports packages of kubegrace. It returns the packages of
+// the build, other than those of the standard library and of kubegrace, and their modules.
 func outside(t *testing.T, imports []string) (packages, modules []string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -80,7 +79,7 @@ func outside(t *testing.T, imports []string) (packages, modules []string) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"go.mod":   fmt.Sprintf("module example.com/agent\n\ngo 1.25.0\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", module, module, root),
-		"go.sum":   string(sums), // what is in it need not be asked for
+		"go.sum":   string(sums), // saves downloads
 		"agent.go": source.String(),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
@@ -104,8 +103,8 @@ func outside(t *testing.T, imports []string) (packages, modules []string) {
 	return packages, slices.Sorted(maps.Keys(of))
 }
 
-// documented reads the README's table: the figures of each row by its packages, and the
-// minor of Kubernetes with which they were counted.
+// documented reads the table in the README: the figures of each row, by its packages, and
+// the minor of Kubernetes with which they were counted.
 func documented(t *testing.T) (figures map[string]string, minor string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -125,7 +124,7 @@ func documented(t *testing.T) (figures map[string]string, minor string) {
 	return figures, string(rows[1])
 }
 
-// table is the one that the README has to have.
+// table formats the rows of the table that the README must have.
 func table(figures map[string]string) string {
 	var b strings.Builder
 	for _, imports := range slices.Sorted(maps.Keys(figures)) {
@@ -135,7 +134,7 @@ func table(figures map[string]string) string {
 	return b.String()
 }
 
-// kubernetesVersion is the version of the Kubernetes libraries that this is built with.
+// kubernetesVersion returns the version of the Kubernetes libraries in go.mod.
 func kubernetesVersion(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", api).Output()

@@ -10,9 +10,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/deptest"
 )
 
-// TestPartsOfADrainDoNotKnowIt keeps the parts of package shutdown (the keeper of the lock,
-// the kills, the statuses, the record and all others) below what calls them: the manager, its
-// event loop, and the drain. Go itself refuses cycles between packages; this is about one.
+// TestPartsOfADrainDoNotKnowIt checks that the parts of package shutdown (the keeper of the
+// lock, the kills, the statuses, the record and others) do not use the types that call them:
+// the manager, its event loop and the drain. The compiler refuses cycles between packages, but
+// not within one.
 func TestPartsOfADrainDoNotKnowIt(t *testing.T) {
 	mayUse := map[string][]string{
 		"Manager": {"NewManager", "drain", "loop", "newManager"},
@@ -37,7 +38,7 @@ func TestPartsOfADrainDoNotKnowIt(t *testing.T) {
 	}
 }
 
-// TestNoRuleIsIdle finds permissions to import what is not imported any more.
+// TestNoRuleIsIdle finds rules that allow an import which the package does not have.
 func TestNoRuleIsIdle(t *testing.T) {
 	graphs := []deptest.Graph{load(t, "linux"), load(t, "darwin"), load(t, "windows")}
 	for path, may := range allowed() {

@@ -13,12 +13,13 @@ import (
 	"strings"
 )
 
-// References says, for each declaration of the package in a folder, which others of that
-// package it uses, sorted. A method counts as a part of its type, a field too, so that the
-// names are those of types, functions, variables and constants. Test files do not count.
+// References returns, for each declaration of the package in a folder, the other declarations
+// of that package that it uses, sorted. Methods and fields count as parts of their type, so
+// that the names are those of types, functions, variables and constants. Test files are left
+// out.
 //
-// The package is not built and its imports are not read: what it uses of a type that it has
-// from elsewhere, by embedding or through a result, is not seen.
+// The package is not built, and its imports are not read. Uses through a type of another
+// package, by embedding or in a result, are therefore not found.
 func References(folder string) (map[string][]string, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -40,7 +41,7 @@ func References(folder string) (map[string][]string, error) {
 		return nil, fmt.Errorf("%s: has no Go files", folder)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	// What is imported is unknown, so that there are errors, which say nothing.
+	// The type checker reports errors about the imports, which are not read. They are ignored.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
 	pkg, _ := config.Check(folder, set, files, info)
 	owners := fieldOwners(pkg)
@@ -69,15 +70,15 @@ func References(folder string) (map[string][]string, error) {
 	return references, nil
 }
 
-// noImports knows no package.
+// noImports is an importer that finds no package.
 type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) {
 	return nil, errors.New("imports are not read")
 }
 
-// declared gives the names that a declaration declares, each with its part of the source; a
-// method is declared under the name of its type.
+// declared returns the names of a declaration, each with its part of the source. The name of
+// a method is that of its type.
 func declared(declaration ast.Decl) map[string]ast.Node {
 	names := map[string]ast.Node{}
 	switch declaration := declaration.(type) {
@@ -102,7 +103,7 @@ func declared(declaration ast.Decl) map[string]ast.Node {
 	return names
 }
 
-// receiver is the name of the type of a receiver.
+// receiver returns the name of the type of a receiver.
 func receiver(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.StarExpr:
@@ -115,7 +116,7 @@ func receiver(expression ast.Expr) string {
 	return ""
 }
 
-// fieldOwners says of which type each field is.
+// fieldOwners returns the type that each field belongs to.
 func fieldOwners(pkg *types.Package) map[types.Object]string {
 	owners := map[types.Object]string{}
 	for _, name := range pkg.Scope().Names() {
@@ -130,7 +131,8 @@ func fieldOwners(pkg *types.Package) map[types.Object]string {
 	return owners
 }
 
-// owner is the name of the declaration of pkg that an object belongs to, or "".
+// owner returns the name of the declaration in pkg that an object belongs to, "" if there is
+// none.
 func owner(pkg *types.Package, fields map[types.Object]string, object types.Object) string {
 	switch {
 	case object == nil || object.Pkg() != pkg:

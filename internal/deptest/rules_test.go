@@ -23,7 +23,7 @@ const (
 	parts   = module + "/shutdown/internal"
 )
 
-// allowed says, for every package of the library, what it may import directly
+// allowed has, for every package of the library, the imports that it may have directly,
 // besides the standard library. A package that is not listed fails the test.
 func allowed() map[string][]string {
 	return map[string][]string{
@@ -35,7 +35,7 @@ func allowed() map[string][]string {
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
 		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
-		// The parts of the drain: none of them knows the drain, the manager or the timetable.
+		// The parts of the drain: none of them imports the drain, the manager or the timetable.
 		"shutdown/internal/call":      {klog},
 		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
 		"shutdown/internal/statefile": {},
@@ -63,7 +63,7 @@ func allowed() map[string][]string {
 	}
 }
 
-// fixture tells whether a package only serves the tests of its neighbours.
+// fixture tells whether a package is only for the tests of other packages.
 func fixture(path string) bool {
 	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/") &&
 		!strings.HasPrefix(path, parts) && !strings.HasPrefix(path, module+"/lifecycle/internal/")
@@ -85,35 +85,35 @@ func TestDirectImports(t *testing.T) {
 			}
 			may, listed := rules[strings.TrimPrefix(path, module+"/")]
 			require.True(t, listed, "%s: no import rule", path)
-			require.Empty(t, graph.Stray(path, may...), "%s imports what it may not (%s)", path, goos)
+			require.Empty(t, graph.Disallowed(path, may...), "%s imports what it may not (%s)", path, goos)
 		}
 	}
 }
 
-func TestNobodyReaches(t *testing.T) {
+func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
 	graph := load(t, "linux")
 	for path := range graph {
 		if !strings.HasPrefix(path, module+"/") {
 			continue
 		}
-		require.Empty(t, graph.Reaches(path, "k8s.io/kubernetes"), path)
+		require.Empty(t, graph.Denied(path, "k8s.io/kubernetes"), path)
 		if !strings.HasPrefix(path, module+"/shutdown/apistatus") {
-			require.Empty(t, graph.Reaches(path, client), path)
+			require.Empty(t, graph.Denied(path, client), path)
 		}
 	}
 	for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {
-		require.Empty(t, graph.Reaches(module+"/"+core, dbus, systemd), "%s speaks no D-Bus", core)
+		require.Empty(t, graph.Denied(module+"/"+core, dbus, systemd), "%s speaks no D-Bus", core)
 	}
-	// Whoever imports these finds no metric registered, neither ours nor Kubernetes' own.
+	// An importer of these gets no registered metric, neither kubegrace's nor Kubernetes'.
 	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
-		require.NotEmpty(t, graph.Reaches(module+"/"+pure, machine), "%s is in the graph", pure)
-		require.Empty(t, graph.Reaches(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
+		require.NotEmpty(t, graph.Denied(module+"/"+pure, machine), "%s is in the graph", pure)
+		require.Empty(t, graph.Denied(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
 	}
 	for path := range graph {
 		if path != signals {
-			require.Empty(t, graph.Reaches(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
+			require.Empty(t, graph.Denied(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
 		}
 	}
-	require.Empty(t, graph.Reaches(module+"/lifecycle", module+"/shutdown"))
-	require.Empty(t, graph.Reaches(module+"/shutdown", module+"/lifecycle"))
+	require.Empty(t, graph.Denied(module+"/lifecycle", module+"/shutdown"))
+	require.Empty(t, graph.Denied(module+"/shutdown", module+"/lifecycle"))
 }

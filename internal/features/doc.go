@@ -1,10 +1,8 @@
-// Package features holds the feature gates that kubegrace knows, once: their
-// names, their last upstream stage and their default. The public packages
-// re-export the gates that concern them.
+// Package features has the feature gates of kubegrace: their names, stages and defaults.
+// The public packages re-export the gates that they use.
 //
-// Upstream removes gates once they are locked for long enough (both sleep gates
-// go in v1.37), and a gate that was never added makes
-// [featuregate.FeatureGate.Enabled] panic. [Enabled] therefore looks before it
-// asks, which is too slow for a hot path: constructors ask once and keep the
-// answer.
+// A Kubernetes gate panics when its Enabled is called for a feature that was never added,
+// and Kubernetes removes features that are always on (both sleep gates in v1.37).
+// [Enabled] therefore looks into the gate first, which is too slow for a hot path: call it
+// in a constructor and keep the result.
 package features

@@ -7,31 +7,33 @@ import (
 )
 
 const (
-	// PodLifecycleSleepAction lets a hook sleep (KEP-3960).
+	// PodLifecycleSleepAction allows sleep hooks (KEP-3960).
 	PodLifecycleSleepAction featuregate.Feature = "PodLifecycleSleepAction"
-	// PodLifecycleSleepActionAllowZero lets a sleep be of zero seconds (KEP-4818).
+	// PodLifecycleSleepActionAllowZero allows sleeps of zero seconds (KEP-4818).
 	PodLifecycleSleepActionAllowZero featuregate.Feature = "PodLifecycleSleepActionAllowZero"
-	// ContainerStopSignals lets a container choose its stop signal (KEP-4960).
+	// ContainerStopSignals allows a container to choose its stop signal (KEP-4960).
 	ContainerStopSignals featuregate.Feature = "ContainerStopSignals"
 	// GracefulNodeShutdown drains the node when its host shuts down (KEP-2000).
 	GracefulNodeShutdown featuregate.Feature = "GracefulNodeShutdown"
-	// GracefulNodeShutdownBasedOnPodPriority drains by priority bucket (KEP-2712).
+	// GracefulNodeShutdownBasedOnPodPriority drains the node in buckets by pod
+	// priority (KEP-2712).
 	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
 )
 
-// Gate answers whether a feature is on. Every feature gate of the ecosystem,
-// a fork's DefaultFeatureGate included, is one.
+// Gate tells whether a feature is on. Every featuregate.FeatureGate implements it, and so
+// does the DefaultFeatureGate of a kubelet fork.
 type Gate interface {
 	Enabled(key featuregate.Feature) bool
 }
 
-// lister is the part of a mutable gate that tells which features were added.
+// lister is implemented by gates that can tell which features were added.
 type lister interface {
 	GetAll() map[featuregate.Feature]featuregate.FeatureSpec
 }
 
-// spec gives the last upstream stage of a gate and its default. None is locked:
-// an agent may be asked to behave like a kubelet that has the gate off.
+// spec returns the last upstream stage of a feature and its default, false for an unknown
+// feature. No feature is locked to its default, so that an agent can behave like a kubelet
+// in which it is off.
 func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 	switch key {
 	case PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero:
@@ -43,9 +45,9 @@ func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 	}
 }
 
-// Enabled tells whether key is on in gate. A nil gate, and one to which key was
-// never added, give the default of kubegrace. It reads the whole gate: ask it
-// once, in a constructor.
+// Enabled tells whether key is on in gate. It is the default of kubegrace for a nil gate,
+// and for a gate to which key was never added. It reads the whole gate: call it once, in a
+// constructor.
 func Enabled(gate Gate, key featuregate.Feature) bool {
 	def, _ := spec(key)
 	if gate == nil {
@@ -59,9 +61,9 @@ func Enabled(gate Gate, key featuregate.Feature) bool {
 	return gate.Enabled(key)
 }
 
-// Add adds those of keys that gate does not know yet. It must be called before
-// the gate's AddFlag, which closes it; a closed gate that already knows all keys
-// is left alone. An unknown key is an error and adds nothing.
+// Add adds the features that gate does not have yet. It must be called before the gate's
+// AddFlag, which closes the gate; if the gate has all features already, Add does nothing
+// and may be called later. An unknown feature is an error, and nothing is added.
 func Add(gate featuregate.MutableFeatureGate, keys ...featuregate.Feature) error {
 	known := gate.GetAll()
 	missing := map[featuregate.Feature]featuregate.FeatureSpec{}
@@ -75,7 +77,7 @@ func Add(gate featuregate.MutableFeatureGate, keys ...featuregate.Feature) error
 		}
 	}
 	if len(missing) == 0 {
-		return nil // a closed gate refuses even an empty Add
+		return nil // a closed gate returns an error even for an empty map
 	}
 	if err := gate.Add(missing); err != nil {
 		return fmt.Errorf("failed to add feature gates: %w", err)

@@ -19,20 +19,20 @@ func all() []featuregate.Feature {
 	}
 }
 
-// bare is a gate of one method: it cannot say what it knows.
-type bare map[featuregate.Feature]bool
+// oneMethodGate cannot tell which features were added.
+type oneMethodGate map[featuregate.Feature]bool
 
-func (b bare) Enabled(key featuregate.Feature) bool { return b[key] }
+func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
 func TestEnabledDefaults(t *testing.T) {
 	for _, key := range all() {
 		require.True(t, features.Enabled(nil, key), "nil gate, %s", key)
 		require.True(t, features.Enabled(featuregate.NewFeatureGate(), key), "a gate without %s", key)
-		require.False(t, features.Enabled(bare{}, key), "a one-method gate is believed, %s", key)
+		require.False(t, features.Enabled(oneMethodGate{}, key), "the gate's own value, %s", key)
 	}
 }
 
-func TestAddKeepsWhatIsThere(t *testing.T) {
+func TestAddKeepsTheFeaturesOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
 		features.ContainerStopSignals: {Default: false, PreRelease: featuregate.Alpha},

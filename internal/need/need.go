@@ -1,7 +1,7 @@
-// Package need lets a test say which real part it needs. On a machine without
-// the part the test is skipped, with the Debian package that would bring it;
-// where the environment variable KUBEGRACE_NEED_ALL is 1, as in CI, it fails
-// instead, so that nothing is skipped unseen.
+// Package need is for tests that need a program, an environment variable or root. If it is
+// missing, the test is skipped, and the text says how to get it. If the environment
+// variable KUBEGRACE_NEED_ALL is 1, as in CI, the test fails instead, so that no test is
+// skipped unnoticed.
 package need
 
 import (
@@ -13,8 +13,8 @@ import (
 // All is the environment variable that turns skips into failures when it is 1.
 const All = "KUBEGRACE_NEED_ALL"
 
-// Program gives the path of a program, or skips the test and names the Debian
-// package that has it. name may be a path.
+// Program returns the path of a program, or skips the test with the name of the Debian
+// package that has the program. name may be a path.
 func Program(t testing.TB, name, debianPackage string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -24,8 +24,8 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Variable gives the value of a variable of the environment, or skips the test and says
-// what would set it: a command of this repository.
+// Variable returns the value of an environment variable, or skips the test with by, the
+// command of this repository that sets the variable.
 func Variable(t testing.TB, name, by string) string {
 	t.Helper()
 	value := os.Getenv(name)
@@ -43,10 +43,11 @@ func Root(t testing.TB) {
 	}
 }
 
-func missing(t testing.TB, what string) {
+// missing skips the test, or fails it if nothing may be skipped.
+func missing(t testing.TB, text string) {
 	t.Helper()
 	if os.Getenv(All) == "1" {
-		t.Fatal(what + "; " + All + "=1 lets nothing be skipped")
+		t.Fatal(text + "; " + All + "=1 lets nothing be skipped")
 	}
-	t.Skip(what)
+	t.Skip(text)
 }

@@ -8,22 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Get is the condition of a type in a status, to be read; nil: there is none.
-func Get(status *v1.PodStatus, of v1.PodConditionType) *v1.PodCondition {
+// Get returns the condition of a type in a status, nil if there is none. The condition
+// must not be written to.
+func Get(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	for i := range status.Conditions {
-		if status.Conditions[i].Type == of {
+		if status.Conditions[i].Type == conditionType {
 			return &status.Conditions[i]
 		}
 	}
 	return nil
 }
 
-// Set writes status, reason and message of a condition over the one of its type, or
-// adds it whole. The time of a transition changes with the status only, as the API's
-// contract is; a condition that brings no time of its own gets now. All else that the
-// old condition has stays: its probe time, and the generation of the pod that it was
-// observed at. (The field of that is not named here, because Kubernetes before v1.33
-// lacks it.) The list is copied first: the status may be a shallow copy of a cached one.
+// Set sets the status, reason and message of the condition with the type of condition, or
+// appends condition if there is none. LastTransitionTime changes only if the status does,
+// by the contract of the API; it becomes now if condition has none. The other fields of an
+// existing condition stay: the probe time, and the generation of the pod at which the
+// condition was observed (whose field Kubernetes before v1.33 lacks). Set copies the list
+// of conditions first, because status may be a shallow copy of a cached status.
 func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = now

@@ -1,2 +1,3 @@
-// Package readme keeps the README honest: its program is compiled with the rest.
+// Package readme tests that the programs in README.md and in the package documentation
+// compile.
 package readme

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// ErrAway is what a runtime gives that is [Runtime.Away].
+// ErrAway is the error of each call while the runtime is [Runtime.Away].
 var ErrAway = errors.New("the runtime is away")
 
-// window is a time in which a runtime is away.
+// window is a period in which the runtime is away.
 type window struct{ from, to time.Time }
 
-// Away takes the runtime away, as the end of its process does: from one moment until
-// another, counted from now, each call fails with [ErrAway], and calls that are under
-// way fail when it begins. Containers live on, with the signals that they have been
-// sent; the kill at the end of a failed call's timeout does not come. It may be called
-// several times, before its moments.
+// Away makes the runtime unavailable for a period whose start and end are counted from now,
+// as if its process had crashed. In that period each call fails with [ErrAway], and calls
+// that are under way fail when it starts. The containers go on; a signal that was sent still
+// has its effect, but the kill at the end of a failed call's timeout is not sent. Away may
+// be called several times, for several periods.
 func (r *Runtime) Away(from, to time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
@@ -24,7 +24,7 @@ func (r *Runtime) Away(from, to time.Duration) {
 	r.windows = append(r.windows, window{from: now.Add(from), to: now.Add(to)})
 }
 
-// awayLocked tells whether the runtime is away now.
+// awayLocked tells whether the runtime is away now. The mutex is held.
 func (r *Runtime) awayLocked() bool {
 	now := time.Now()
 	for _, w := range r.windows {
@@ -35,7 +35,8 @@ func (r *Runtime) awayLocked() bool {
 	return false
 }
 
-// untilAway ends a context with [ErrAway] when the runtime goes away next.
+// untilAway returns a context that ends with the cause [ErrAway] at the start of the next
+// period in which the runtime is away.
 func (r *Runtime) untilAway(ctx context.Context) (context.Context, context.CancelFunc) {
 	now := time.Now()
 	r.mu.Lock()

@@ -1,5 +1,5 @@
-// Package lifecycletest has a container runtime without containers, for the
-// tests and demonstrations of agents that embed package lifecycle:
+// Package lifecycletest has a fake container runtime for the tests and demonstrations of
+// agents that use package lifecycle:
 //
 //	func TestAgentStopsItsPod(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -19,37 +19,40 @@
 //		})
 //	}
 //
-// A [Script] says what a container does: how it starts, how long it takes to end after
-// the stop signal, whether it ignores that signal, whether it ends by itself, with which
-// exit code, and which calls of the runtime fail or hang. [Runtime.Away] takes the whole
-// runtime away for a while. What the agent did is read back with [Runtime.Stops],
-// [Runtime.Execs], [Runtime.Signals] and [Runtime.Exits]; [Events] keeps the events that
-// were recorded.
+// A [Script] says what a container does: how it starts, how long it takes to end after the
+// stop signal, whether it ignores that signal, whether it ends by itself, with which exit
+// code, and which calls of the runtime fail or hang. [Runtime.Away] makes the whole runtime
+// unavailable for a while. [Runtime.Stops], [Runtime.Execs], [Runtime.Signals] and
+// [Runtime.Exits] return what has happened, and [Events] keeps the events that were
+// recorded.
 //
-// The runtime answers as containerd does: a StopContainer with timeout 0 kills at
-// once; a second, parallel StopContainer with a smaller timeout kills at the second
-// one's timeout, and both return; one whose context ends returns early and kills
-// nobody; the stop of an exited container succeeds, that of an unknown one wraps
-// [lifecycle.ErrContainerNotFound], unless [Runtime.AnswerNilForUnknown] has it succeed
-// as in containerd 2.
+// StopContainer behaves as that of containerd:
+//
+//   - With timeout 0 it kills at once.
+//   - A second, concurrent call with a shorter timeout kills at the end of that, and both
+//     calls return.
+//   - A call whose context ends returns early and does not kill.
+//   - It succeeds for a container that has exited. For an unknown container the error
+//     wraps [lifecycle.ErrContainerNotFound], or is nil as in containerd 2 after
+//     [Runtime.AnswerNilForUnknown].
 //
 // # Concurrency properties
 //
-// All methods may be called concurrently. A container's life is timers, and a
-// blocked call is blocked in its caller's goroutine; only a scripted command has a
-// goroutine beside it, which ends before the call returns. No mutex is held while
-// anything waits, so the runtime works inside testing/synctest bubbles, where time is
-// exact and free, and outside of them, where a scripted second takes a second.
+// All methods may be called concurrently. Containers are timers without goroutines, and a
+// call blocks in its caller's goroutine. Only a scripted command has another goroutine,
+// which ends before the call returns. No mutex is held while anything waits, so the runtime
+// works in testing/synctest bubbles, where time is exact and costs nothing, and outside of
+// them, where a scripted second takes a second.
 //
 // # Failure modes
 //
-// Only those that were asked for: [Script.HangStops], [Script.FailStops],
-// [Script.StartErr] and [Runtime.Away]. A hung
-// call ends with its context, or, where [Script.HangDeaf] is set, with
-// [Runtime.Release]; a test in a bubble must release before it ends.
+// The runtime fails only where a test asks for it, with [Script.HangStops],
+// [Script.FailStops], [Script.StartErr] or [Runtime.Away]. A call that hangs ends with its
+// context or, if [Script.HangDeaf] is set, with [Runtime.Release]. A test in a bubble must
+// call Release before it ends.
 //
 // # Testing
 //
-// This package is for tests. Its limits: a container hears one stop signal and SIGKILL,
-// and there are no pods, images or volumes.
+// This package is itself for tests. It has limits: a container gets one stop signal and then
+// SIGKILL, and there are no pods, images or volumes.
 package lifecycletest

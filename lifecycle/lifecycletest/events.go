@@ -21,8 +21,8 @@ type Event struct {
 	At      time.Time
 }
 
-// Events records events and keeps them. The zero value is ready; it may be used
-// concurrently.
+// Events is a [lifecycle.EventRecorder] that keeps the events. The zero value is ready to
+// use; all methods may be called concurrently.
 type Events struct {
 	mu  sync.Mutex
 	all []Event
@@ -35,7 +35,7 @@ func (e *Events) Event(object runtime.Object, eventtype, reason, message string)
 	e.all = append(e.all, Event{Object: object, Type: eventtype, Reason: reason, Message: message, At: time.Now()})
 }
 
-// All are the events so far, in the order they were recorded.
+// All returns the events so far, in the order in which they were recorded.
 func (e *Events) All() []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -32,7 +32,64 @@ func ExampleRuntime() {
 	// stubborn was ended by KILL
 }
 
-// The program of the package's documentation.
+func ExampleEvents() {
+	rt, events := lifecycletest.NewRuntime(), &lifecycletest.Events{}
+	rt.Start("app", lifecycletest.Script{})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Events: events})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
+	request := lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}}
+	if _, err := terminator.KillPod(context.Background(), pod, request); err != nil {
+		fmt.Println(err)
+	}
+	for _, event := range events.All() {
+		fmt.Println(event.Type, event.Reason, event.Message)
+	}
+	// Output: Normal Killing Stopping container app
+}
+
+// The runtime is unavailable now, as if its process had crashed.
+func ExampleRuntime_Away() {
+	rt := lifecycletest.NewRuntime()
+	rt.Start("app", lifecycletest.Script{})
+	rt.Away(0, time.Hour)
+	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
+	fmt.Println(rt.ExitCode("app"))
+	// Output:
+	// the runtime is away
+	// 0 false
+}
+
+// A script makes StopContainer fail once; the terminator calls it again.
+func ExampleScript() {
+	rt := lifecycletest.NewRuntime()
+	rt.Start("app", lifecycletest.Script{FailStops: 1, ExitCode: 3})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
+	result, err := terminator.KillPod(context.Background(), pod, lifecycle.Request{
+		GracePeriodSeconds: ptr.To(int64(30)),
+		Containers:         []lifecycle.Container{{Name: "app", ID: "app"}},
+	})
+	fmt.Println(result.Outcome(), err)
+	for _, stop := range rt.Stops() {
+		fmt.Println(stop.TimeoutSeconds, stop.Err)
+	}
+	fmt.Println(rt.ExitCode("app"))
+	// Output:
+	// Graceful <nil>
+	// 30 the script fails this stop
+	// 30 <nil>
+	// 3 true
+}
+
+// The test in the package documentation.
 func TestAgentStopsItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

@@ -10,10 +10,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// RunInContainer runs a command as the container's [Script.Exec] says. timeout
-// bounds it where it is above 0. In an exited container it fails with
-// [ErrContainerExited], in an unknown one with an error that wraps
-// [lifecycle.ErrContainerNotFound].
+// RunInContainer runs a command with the container's [Script.Exec], for at most timeout if
+// that is above 0. For a container that has exited it returns [ErrContainerExited], and for
+// an unknown one an error that wraps [lifecycle.ErrContainerNotFound].
 func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
 	r.mu.Lock()
 	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd), Timeout: timeout, At: time.Now()})
@@ -36,7 +35,7 @@ func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, t
 	return c.exec(ctx, cmd, timeout)
 }
 
-// exec runs a scripted command under a context that ends with the container.
+// exec runs a scripted command with a context that ends when the container exits.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
 	if timeout > 0 {
 		timed, cancel := context.WithTimeout(ctx, timeout)
@@ -45,7 +44,7 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watcher sync.WaitGroup
-	defer watcher.Wait() // runs last: the cancel below ends the watcher
+	defer watcher.Wait() // the deferred cancel below runs first, and ends the watcher
 	defer cancel(nil)
 	watcher.Go(func() {
 		select {

@@ -10,29 +10,30 @@ import (
 // Stop is one StopContainer call.
 type Stop struct {
 	ID             string
-	TimeoutSeconds int64     // as it was asked
-	At             time.Time // when it was asked
-	Returned       time.Time // when it was answered; zero: it is still blocked
-	Err            error     // its answer; nil also while it is blocked
+	TimeoutSeconds int64     // the argument
+	At             time.Time // when it was called
+	Returned       time.Time // when it returned; zero: it has not
+	Err            error     // its result; nil also if it has not returned
 }
 
 // Exec is one RunInContainer call.
 type Exec struct {
 	ID      string
 	Cmd     []string
-	Timeout time.Duration // as it was asked, 0: none
-	At      time.Time     // when it was asked
+	Timeout time.Duration // the argument; 0: none
+	At      time.Time     // when it was called
 }
 
 // ExitCause says what ended a container.
 type ExitCause string
 
 const (
-	// ByItself means that its script ended it, or [Runtime.Exit] did.
+	// ByItself means that it exited without a signal: by [Script.ExitAfter],
+	// [Runtime.Exit], [Runtime.Remove] or a second [Runtime.Start].
 	ByItself ExitCause = "itself"
-	// ByTerm means that it obeyed its stop signal.
+	// ByTerm means that its stop signal ended it.
 	ByTerm ExitCause = "TERM"
-	// ByKill means that it was killed: it had outlived the timeout of its stop.
+	// ByKill means that it was killed, at the end of the timeout of its stop.
 	ByKill ExitCause = "KILL"
 )
 
@@ -40,7 +41,7 @@ const (
 type Exit struct {
 	ID   string
 	By   ExitCause
-	Code int32 // [Script.ExitCode], or 137 for one that was killed
+	Code int32 // [Script.ExitCode], or 137 if it was killed
 	At   time.Time
 }
 
@@ -51,29 +52,29 @@ type Signal struct {
 	At     time.Time
 }
 
-// Stops are the StopContainer calls so far, in the order they came in.
+// Stops returns the StopContainer calls so far, in order.
 func (r *Runtime) Stops() []Stop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.stops)
 }
 
-// Execs are the RunInContainer calls so far, in the order they came in.
+// Execs returns the RunInContainer calls so far, in order.
 func (r *Runtime) Execs() []Exec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.execs)
 }
 
-// Signals are those that were sent so far, in their order. A container that has exited
-// is sent none.
+// Signals returns the signals that were sent so far, in order. A container that has exited
+// is sent no signal.
 func (r *Runtime) Signals() []Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.signals)
 }
 
-// ExitCode is how a container has ended; false: it runs, or is unknown.
+// ExitCode returns the exit code of a container, false if it runs or is unknown.
 func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +85,7 @@ func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
 	return c.code, true
 }
 
-// Exits are the containers that have ended, in the order they did.
+// Exits returns the exits of containers so far, in order.
 func (r *Runtime) Exits() []Exit {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,12 +12,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// ErrScripted is the error of a StopContainer that fails because its [Script]
-// says so and names no other error.
+// ErrScripted is the error of a StopContainer that fails by its [Script], if that has no
+// StopErr.
 var ErrScripted = errors.New("the script fails this stop")
 
-// ErrContainerExited is what a command gets whose container has exited, before
-// it or under it.
+// ErrContainerExited is the error of a command whose container exits, or had exited.
 var ErrContainerExited = errors.New("container has exited")
 
 var (
@@ -32,28 +31,29 @@ const killedCode = 137
 // Runtime is a container runtime whose containers follow a [Script]. It is a
 // [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher].
 type Runtime struct {
-	mu         sync.Mutex // guards all below; never held while anything waits
+	mu         sync.Mutex // guards the fields below; not held while anything waits
 	containers map[string]*container
 	stops      []Stop
 	execs      []Exec
 	exits      []Exit
 	signals    []Signal
-	windows    []window // in which it is away
+	windows    []window // in which the runtime is away
 	forgiving  bool     // the stop of an unknown container succeeds
 	released   chan struct{}
 }
 
-// container is one run of a container. Its runtime's mutex guards what changes.
+// container is one run of a container. The mutex of the runtime guards the fields that
+// change.
 type container struct {
 	id     string
 	script Script
 	exited chan struct{} // closed once it has exited
-	gone   bool          // exited is closed
-	code   int32         // its exit code, once it is gone
+	gone   bool          // it has exited
+	code   int32         // the exit code, once it has exited
 	calls  int           // StopContainer calls so far
 	termed bool          // the stop signal was sent
-	bySelf *time.Timer   // nil: it does not end by itself
-	byTerm *time.Timer   // nil: it has no signal to end by
+	bySelf *time.Timer   // ends it by ExitAfter; nil: it does not end by itself
+	byTerm *time.Timer   // ends it by ExitAfterTerm; nil: it was sent no signal, or ended at once
 }
 
 // NewRuntime makes a runtime without containers.
@@ -61,8 +61,8 @@ func NewRuntime() *Runtime {
 	return &Runtime{containers: map[string]*container{}, released: make(chan struct{})}
 }
 
-// Start runs a container. An ID that has run before runs again, as a new
-// container; one that still runs is ended first, by itself.
+// Start runs a container. If a container with this ID has run before, the new one replaces
+// it; one that still runs exits first.
 func (r *Runtime) Start(id string, s Script) {
 	c := &container{id: id, script: s, exited: make(chan struct{})}
 	r.mu.Lock()
@@ -76,11 +76,10 @@ func (r *Runtime) Start(id string, s Script) {
 	}
 }
 
-// StartContainer runs a container as its script says that it is started: after
-// [Script.StartTakes], or not at all. It gives the ID, as a function for
-// [lifecycle.Terminator.Start] does. A start whose context ends, or that fails, leaves no
-// container; the error of one whose context ends says so, and wraps
-// [lifecycle.ErrContainerNotFound].
+// StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is
+// set, and returns the ID, as a function for [lifecycle.Terminator.Start] does. A start that
+// fails, or whose context ends, leaves no container. If the context ends, the error wraps
+// [lifecycle.ErrContainerNotFound] and the cause.
 func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
 	ended := ctx.Done()
 	if s.StartDeaf {
@@ -100,24 +99,24 @@ func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (stri
 	return id, nil
 }
 
-// AnswerNilForUnknown has StopContainer succeed for an unknown container, as
-// containerd 2 does; without it there is an error.
+// AnswerNilForUnknown makes StopContainer return nil for an unknown container, as containerd
+// 2 does. Without it there is an error.
 func (r *Runtime) AnswerNilForUnknown() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgiving = true
 }
 
-// Exit ends a container by itself, now. Of an unknown or an exited one it does
-// nothing.
+// Exit makes a container exit by itself, now. It does nothing if the container is unknown or
+// has exited.
 func (r *Runtime) Exit(id string) {
 	if c := r.find(id); c != nil {
 		r.end(c, ByItself)
 	}
 }
 
-// Remove ends a container by itself, if it runs, and forgets it: from then on it
-// is unknown. What was recorded of it stays.
+// Remove makes a container exit, if it runs, and removes it: it is unknown then. Its records
+// stay.
 func (r *Runtime) Remove(id string) {
 	r.Exit(id)
 	r.mu.Lock()
@@ -125,8 +124,8 @@ func (r *Runtime) Remove(id string) {
 	delete(r.containers, id)
 }
 
-// Exited is closed once the container has exited; of an unknown container it is
-// closed.
+// Exited returns a channel that is closed when the container has exited. For an unknown
+// container it is closed already.
 func (r *Runtime) Exited(id string) <-chan struct{} {
 	if c := r.find(id); c != nil {
 		return c.exited
@@ -136,8 +135,8 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	return closed
 }
 
-// Release ends all StopContainer calls that hang, with [ErrScripted], and lets
-// none hang from now on.
+// Release ends all StopContainer calls that hang, with [Script.StopErr] or [ErrScripted].
+// Calls do not hang any more from then on.
 func (r *Runtime) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,20 +147,21 @@ func (r *Runtime) Release() {
 	}
 }
 
-// find gives the container of an ID, nil if it is unknown.
+// find returns the container with an ID, nil if it is unknown.
 func (r *Runtime) find(id string) *container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.containers[id]
 }
 
-// end ends a container, unless it has ended.
+// end makes a container exit, unless it has exited.
 func (r *Runtime) end(c *container, by ExitCause) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endLocked(c, by)
 }
 
+// endLocked is end with the mutex held.
 func (r *Runtime) endLocked(c *container, by ExitCause) {
 	if c.gone {
 		return

@@ -13,12 +13,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// StopContainer sends the stop signal, waits timeoutSeconds for the container to
-// end, and kills it then; with a timeout of 0 or less it kills at once. If ctx
-// ends first, its error is returned and nobody is killed. An unknown container
-// gives an error that wraps [lifecycle.ErrContainerNotFound], unless
-// [Runtime.AnswerNilForUnknown]. While the runtime is [Runtime.Away] every call fails
-// with [ErrAway], those too that were under way.
+// StopContainer sends the stop signal, waits timeoutSeconds for the container to end, and
+// then kills it; with a timeout of 0 or less it kills at once. If ctx ends first, it returns
+// the error of ctx and does not kill. For an unknown container the error wraps
+// [lifecycle.ErrContainerNotFound], or is nil after [Runtime.AnswerNilForUnknown]. While the
+// runtime is [Runtime.Away] it returns [ErrAway].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	r.mu.Lock()
 	stop := len(r.stops)
@@ -53,7 +52,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return err
 }
 
-// nextFault counts a call and tells what the script has for it.
+// nextFault counts a call, and tells whether the script makes it hang or fail.
 func (c *container) nextFault() (hang, fail bool) {
 	if c == nil {
 		return false, false
@@ -65,7 +64,7 @@ func (c *container) nextFault() (hang, fail bool) {
 	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
 }
 
-// stopErr is the error of a scripted failure.
+// stopErr returns the error of a scripted failure.
 func (c *container) stopErr() error {
 	if c.script.StopErr != nil {
 		return c.script.StopErr
@@ -73,8 +72,7 @@ func (c *container) stopErr() error {
 	return ErrScripted
 }
 
-// hang waits for the end of the caller, if the script lets it hear of that, or
-// for [Runtime.Release].
+// hang waits for [Runtime.Release] or, unless the script ignores it, for the end of ctx.
 func (r *Runtime) hang(ctx context.Context, c *container) error {
 	ended := ctx.Done()
 	if c.script.HangDeaf {
@@ -88,7 +86,7 @@ func (r *Runtime) hang(ctx context.Context, c *container) error {
 	}
 }
 
-// stop plays the signals of one healthy call.
+// stop handles a call that neither hangs nor fails.
 func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) error {
 	if timeoutSeconds <= 0 {
 		r.end(c, ByKill)
@@ -108,7 +106,7 @@ func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) 
 	}
 }
 
-// term sends the stop signal; the container hears the first one only.
+// term sends the stop signal. Only the first one has an effect.
 func (r *Runtime) term(c *container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

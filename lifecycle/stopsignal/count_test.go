@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// counted are two pods with containers of each kind, one of which has ended.
+// counted returns two pods with containers of each kind, one of which has ended.
 func counted() []*v1.Pod {
 	return []*v1.Pod{
 		{

@@ -1,5 +1,5 @@
-// Package stopsignal tells which signal a container is stopped with (KEP-4960): the one
-// that its pod asks for, else the one of its image, else SIGTERM.
+// Package stopsignal returns the signal with which a container is stopped (KEP-4960): that
+// of its pod's spec, else that of its image, else SIGTERM.
 //
 //	package main
 //
@@ -19,30 +19,31 @@
 //		fmt.Println(stopsignal.Of(pod, "web", "")) // SIGQUIT
 //	}
 //
-// A container runtime is told the signal when it creates the container, and sends it in
-// StopContainer; nothing is signalled here. An agent whose runtime knows no stop signals,
-// as one that runs plain processes, asks [Of] and sends the signal itself. [Count] is for
-// the metric kubelet_pod_stop_signals_count.
+// The package sends no signals. An agent passes the result of [Of] to the container runtime
+// when it creates a container, and the runtime sends the signal in StopContainer. An agent
+// without such a runtime, which for instance runs plain processes, sends the signal itself.
+// [Count] is for the metric kubelet_pod_stop_signals_count.
 //
-// The package stands apart from package lifecycle because Kubernetes before v1.33 lacks
-// the types: whoever builds with older libraries, as kubelet forks do, leaves it out and
-// has all the rest.
+// The package is separate from package lifecycle because Kubernetes before v1.33 does not
+// have the types that it uses. A kubelet fork with older libraries can use package lifecycle
+// without it.
 //
 // # The feature gate
 //
-// An agent in which the gate ContainerStopSignals is off asks [OfImage] instead of [Of],
-// and does not count: what a pod asks for is then without effect.
+// If the feature ContainerStopSignals is off, call [OfImage] instead of [Of], and do not
+// call [Count]: the signal in a pod's spec has no effect then.
 //
 // # Concurrency properties
 //
-// All functions are pure and may be called concurrently. Pods are read and never changed.
+// All functions are pure and may be called concurrently. Pods are not changed.
 //
 // # Failure modes
 //
-// There are none: a pod that is nil, and a container that its pod does not have, ask for
-// nothing. Names are not checked; package validation does that.
+// There are none: for a nil pod, and for a container that the pod does not have, the result
+// is that for the image alone. The names of signals are not checked; package validation does
+// that.
 //
 // # Testing
 //
-// Nothing is needed but a pod.
+// A test needs only a pod.
 package stopsignal

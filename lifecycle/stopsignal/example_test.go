@@ -8,6 +8,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
+// The program of the package documentation.
+func Example() {
+	quit := v1.SIGQUIT
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{
+		{Name: "web", Lifecycle: &v1.Lifecycle{StopSignal: &quit}},
+	}}}
+	fmt.Println(stopsignal.Of(pod, "web", ""))
+	// Output: SIGQUIT
+}
+
 func ExampleOf() {
 	quit := v1.SIGQUIT
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{
@@ -32,10 +42,10 @@ func ExampleCount() {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	quit := v1.SIGQUIT
 	web := &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
-		{Name: "web", State: running, StopSignal: &quit}, // as the runtime told the agent
+		{Name: "web", State: running, StopSignal: &quit}, // reported by the runtime
 		{Name: "log", State: running},
 	}}}
 	batch := &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "job", State: running}}}}
-	fmt.Println(stopsignal.Count(web, batch)) // goes into the StopSignals of a metrics.Lifecycle
+	fmt.Println(stopsignal.Count(web, batch)) // for metrics.Lifecycle.StopSignals
 	// Output: map[SIGQUIT:1 SIGTERM:2]
 }

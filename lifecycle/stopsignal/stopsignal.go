@@ -7,21 +7,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Default is what a runtime sends where neither the pod nor the image asks for another
-// signal.
+// Default is the stop signal of a container whose pod and image have none.
 const Default = v1.SIGTERM
 
-// Of is the signal that a container of a pod is stopped with. It is, the first that is
-// set,
+// Of returns the stop signal of a container, which is the first of these that is set:
 //
-//   - that of the container's status, while it shows the container as running: what
-//     the runtime says that it will send;
-//   - that of the container's spec, lifecycle.stopSignal;
-//   - imageSignal, read as [OfImage] reads it;
+//   - the signal in the container's status, if the container runs: the runtime has
+//     reported that it will send it;
+//   - lifecycle.stopSignal in the container's spec;
+//   - imageSignal, converted by [OfImage];
 //   - [Default].
 //
-// container is the name of a container of any kind. imageSignal is the StopSignal of the
-// image's configuration, not the image's name; "" where it is not known.
+// container is the name of a container of any kind. imageSignal is the StopSignal in the
+// configuration of the image; "" if it is not known. pod may be nil.
 func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 	if pod != nil {
 		if signal := ofStatus(&pod.Status, container); signal != "" {
@@ -34,9 +32,9 @@ func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 	return OfImage(imageSignal)
 }
 
-// OfImage is the signal that an image asks for, by the StopSignal of its configuration,
-// where upper and lower case are one: "SIGQUIT" and "quit" are SIGQUIT, a number is given
-// as it is, and "" is [Default].
+// OfImage converts the StopSignal in the configuration of an image. The case does not
+// matter, and "SIG" may be missing: "SIGQUIT" and "quit" give SIGQUIT. A number is returned
+// unchanged, and "" gives [Default].
 func OfImage(imageSignal string) v1.Signal {
 	name := strings.ToUpper(strings.TrimSpace(imageSignal))
 	switch {
@@ -49,7 +47,7 @@ func OfImage(imageSignal string) v1.Signal {
 	}
 }
 
-// ofStatus is the signal that the status of a running container shows, "" if none.
+// ofStatus returns the signal in the status of a running container, "" if there is none.
 func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	for s := range running(status) {
 		if s.Name == container && s.StopSignal != nil {
@@ -59,7 +57,7 @@ func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	return ""
 }
 
-// running are the statuses of the containers of all kinds that run.
+// running yields the statuses of the containers that run, of all kinds.
 func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
 	return func(yield func(*v1.ContainerStatus) bool) {
 		for _, list := range [][]v1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
@@ -72,8 +70,8 @@ func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
 	}
 }
 
-// ofSpec is the signal that a container asks for, "" if none. Ephemeral containers
-// cannot ask: the API refuses a lifecycle there.
+// ofSpec returns the signal in the spec of a container, "" if there is none. Ephemeral
+// containers have none, because the API server refuses a lifecycle for them.
 func ofSpec(spec *v1.PodSpec, container string) v1.Signal {
 	for _, list := range [][]v1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {

@@ -10,12 +10,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// asks is a container whose spec asks for a signal.
+// asks is a container whose spec has a stop signal.
 func asks(name string, signal v1.Signal) v1.Container {
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{StopSignal: &signal}}
 }
 
-// runs is the status of a running container that shows a signal, none if it is "".
+// runs is the status of a running container with a stop signal, without one if it is "".
 func runs(name string, signal v1.Signal) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if signal != "" {

@@ -9,53 +9,55 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// containerFloor is the grace that every container gets beyond its pod's.
+// containerFloor is the shortest timeout of a container's stop, which may end after the
+// grace period of its pod.
 const containerFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 
-// Budget is the time of a drain, part by part. All of it is 0 or more.
+// Budget is the time of a drain, part by part. Every part is 0 or more.
 type Budget struct {
-	// Hold is the time of the one who is waited for before the first bucket.
+	// Hold is the time of the hold before the first bucket.
 	Hold time.Duration
 	// Publish is the time in which the node's state is published.
 	Publish time.Duration
 	// Schedule is the pods' time, ascending by priority.
 	Schedule Schedule
-	// Reserves has what each bucket of Schedule has beside its pods' time. It is
-	// zero for a bucket without time.
+	// Reserves has, for each bucket of Schedule, the time of its other steps. It is
+	// zero for a bucket of 0 s.
 	Reserves []Reserve
-	// Floor is the 2 s in which containers end that have used up their pod's grace.
+	// Floor is the 2 s in which containers stop whose grace period is used up.
 	Floor time.Duration
-	// Margin is how long before the host's own end the lock is released.
+	// Margin is how long before the end of the host's delay the lock is released.
 	Margin time.Duration
 }
 
-// Reserve is what a bucket has beside its pods' time.
+// Reserve is the time that a bucket has for its steps other than the kills.
 type Reserve struct {
-	Readiness time.Duration // before the kills: the pods leave their services
-	Unmount   time.Duration // after the kills: their volumes are unmounted
-	Statuses  time.Duration // after that: their final statuses are acknowledged
+	Readiness time.Duration // before the kills: the pods are marked as not ready
+	Unmount   time.Duration // after the kills: the pods' volumes are unmounted
+	Statuses  time.Duration // after the unmounts: the final statuses are acknowledged
 }
 
-// total saturates.
+// total returns the sum of the reserve. It saturates at the longest duration.
 func (r Reserve) total() time.Duration {
 	return saturatingAdd(saturatingAdd(r.Readiness, r.Unmount), r.Statuses)
 }
 
-// within is the reserve cut to a total, each part in proportion.
+// within returns the reserve shortened to a total, each part in proportion.
 func (r Reserve) within(total time.Duration) Reserve {
 	parts := apportion([]time.Duration{r.Readiness, r.Unmount, r.Statuses}, total)
 	return Reserve{Readiness: parts[0], Unmount: parts[1], Statuses: parts[2]}
 }
 
-// NewBudget is what a drain by this schedule, ascending by priority, needs: what the
-// host is asked for. It does not look at the limit of the options.
+// NewBudget returns the budget that a drain by a schedule, ascending by priority, needs.
+// Its Total is the delay to request from the host. The Limit of the options is not
+// applied; [Budget.Fit] does that.
 func NewBudget(s Schedule, opts Options) Budget {
 	b := Budget{
-		Hold:     span(opts.HoldTimeout, DefaultHoldTimeout, opts.Hooks.Hold),
-		Publish:  span(opts.PublishTimeout, DefaultPublishTimeout, opts.Hooks.Publish),
+		Hold:     orDefault(opts.HoldTimeout, DefaultHoldTimeout, opts.Hooks.Hold),
+		Publish:  orDefault(opts.PublishTimeout, DefaultPublishTimeout, opts.Hooks.Publish),
 		Schedule: slices.Clone(s),
 		Floor:    containerFloor,
-		Margin:   span(opts.ReleaseMargin, DefaultReleaseMargin, true),
+		Margin:   orDefault(opts.ReleaseMargin, DefaultReleaseMargin, true),
 	}
 	for i := range b.Schedule {
 		b.Schedule[i].Seconds = max(b.Schedule[i].Seconds, 0)
@@ -64,7 +66,7 @@ func NewBudget(s Schedule, opts Options) Budget {
 	return b
 }
 
-// setReserves gives each bucket that has time the same reserve.
+// setReserves gives the same reserve to each bucket that has time.
 func (b *Budget) setReserves(each Reserve) {
 	b.Reserves = make([]Reserve, len(b.Schedule))
 	for i := range b.Schedule {
@@ -74,12 +76,12 @@ func (b *Budget) setReserves(each Reserve) {
 	}
 }
 
-// Total is the whole budget. It saturates at the longest duration.
+// Total returns the sum of all parts. It saturates at the longest duration.
 func (b Budget) Total() time.Duration {
 	return saturatingAdd(saturatingAdd(b.Hold, b.Publish), saturatingAdd(b.buckets(), saturatingAdd(b.Floor, b.Margin)))
 }
 
-// buckets is the time of all buckets, their reserves included. It saturates.
+// buckets returns the time of all buckets with their reserves. It saturates.
 func (b Budget) buckets() time.Duration {
 	var sum time.Duration
 	for i := range b.Schedule {
@@ -88,12 +90,12 @@ func (b Budget) buckets() time.Duration {
 	return sum
 }
 
-// bucket is the time of one bucket with its reserve.
+// bucket returns the time of bucket i with its reserve.
 func (b Budget) bucket(i int) time.Duration {
 	return saturatingAdd(b.Schedule[i].time(), b.reserve(i).total())
 }
 
-// reserve is the reserve of one bucket; one that was left out is zero.
+// reserve returns the reserve of bucket i, which is zero if Reserves is too short.
 func (b Budget) reserve(i int) Reserve {
 	if i < len(b.Reserves) {
 		return b.Reserves[i]
@@ -101,9 +103,9 @@ func (b Budget) reserve(i int) Reserve {
 	return Reserve{}
 }
 
-// Beside is what is spent on publishing and on the reserves: what a drain does beside
-// the kills, apart from the hold. It saturates.
-func (b Budget) Beside() time.Duration {
+// Overhead returns the time of publishing and of all reserves: the steps of a drain
+// other than the hold and the kills. It saturates at the longest duration.
+func (b Budget) Overhead() time.Duration {
 	sum := b.Publish
 	for _, reserve := range b.Reserves {
 		sum = saturatingAdd(sum, reserve.total())
@@ -111,8 +113,8 @@ func (b Budget) Beside() time.Duration {
 	return sum
 }
 
-// apportion cuts parts, in place and in proportion, so that they add up to total at
-// most. Nothing is cut if they do so already.
+// apportion shortens parts, in place and in proportion, so that their sum is total at
+// most. It changes nothing if the sum is not more already.
 func apportion(parts []time.Duration, total time.Duration) []time.Duration {
 	sums := make([]time.Duration, len(parts)) // of each part and those after it
 	var sum time.Duration
@@ -131,7 +133,7 @@ func apportion(parts []time.Duration, total time.Duration) []time.Duration {
 	return parts
 }
 
-// saturatingAdd adds two spans that are not negative.
+// saturatingAdd adds two durations that are not negative.
 func saturatingAdd(a, b time.Duration) time.Duration {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// scheduleVectors is testdata/schedule.yaml. A pair is a priority and seconds.
+// scheduleVectors is the content of testdata/schedule.yaml. A pair is a priority and its
+// seconds.
 type scheduleVectors struct {
 	MigrateConfig struct {
 		Cases []struct {
@@ -44,8 +45,8 @@ func loadScheduleVectors(t *testing.T) (vectors scheduleVectors) {
 	return vectors
 }
 
-// dropBasis takes the note on where a group is from out of it, so that every
-// other field has to be read.
+// dropBasis removes the fields that say where a group of cases comes from, so that the
+// decoder can be strict about all others.
 func dropBasis(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var groups map[string]map[string]any
@@ -65,7 +66,7 @@ func schedule(pairs [][2]int64) (s plan.Schedule) {
 	return s
 }
 
-// The cases of TestMigrateConfig.
+// The cases of the kubelet's TestMigrateConfig.
 func TestConformanceMigrateConfig(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).MigrateConfig.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestConformanceMigrateConfig(t *testing.T) {
 	}
 }
 
-// The cases of TestGroupByPriority, by Index and by a plan.
+// The cases of the kubelet's TestGroupByPriority, with Schedule.Index and with a plan.
 func TestConformanceGroupByPriority(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).GroupByPriority.Cases {
 		t.Run(c.Name, func(t *testing.T) {

@@ -1,7 +1,20 @@
-// Package plan is the arithmetic of a node shutdown: what to ask the host for, when
-// each bucket starts and ends, and what each pod gets. A manager of package shutdown
-// drains by it, and a program that shows beforehand what a shutdown will do, or
-// that checks a configuration, uses it without the manager.
+// Package plan computes the times of a node shutdown: the delay to request from the
+// host, when each bucket of pods starts and ends, and the grace period of each pod. The
+// manager of package shutdown drains a node by it. Without the manager, a program can
+// show what a shutdown will do before it happens, or check a configuration.
+//
+//	package main
+//
+//	import (
+//		"fmt"
+//		"log"
+//		"time"
+//
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/shutdown/plan"
+//	)
 //
 //	func main() {
 //		config := plan.Config{
@@ -20,37 +33,37 @@
 //
 // # The arithmetic
 //
-// A [Config] becomes a [Schedule]: buckets of pods by priority, each with its seconds
-// (KEP-2712). The pods' time is theirs. What a drain does beside the kills comes on
-// top of it: the hold and the publishing of the node's state before the first
-// bucket; readiness marks, unmounts and final statuses in each. [NewBudget] adds all
-// of that up, with the 2 s of the containers' floor and the margin before the host's
-// end: it is what the host is asked for.
+// [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each of which is a range
+// of pod priorities with its seconds (KEP-2712). These seconds are for the pods alone.
+// The other steps of a drain have time of their own: the hold and the publishing of the
+// node's state before the first bucket, and in each bucket the readiness marks, the
+// unmounts and the final statuses. [NewBudget] adds all of this up, with the 2 s that a
+// container's stop has at least, and a margin before the host goes on. The total is the
+// delay to request from the host.
 //
-// A host that waits for less makes something give way: [Budget.Fit] takes from the
-// parts beside the pods' time first, and from the highest bucket last. A
-// [Timetable] has the result on the clock of one drain; its [Window] is the time of
-// one bucket, given when that bucket starts and what earlier ones have left. Unused
-// time of pods rolls over to later buckets, up to the ends that were planned; time
-// for what is done beside the kills does not.
+// If the host waits for less, [Budget.Fit] shortens the parts: first the time of the
+// other steps, then the pods' time, that of the highest bucket last. A [Timetable] places
+// the result in time, for one drain. [Timetable.Window] gives the time of one bucket when
+// it starts. Time that the pods of a bucket do not use rolls over to later buckets, up to
+// the planned ends; the time of the other steps does not.
 //
-// [New] puts pods to it, as if every one took all the time it has.
+// [New] computes a [Plan] for pods, on the assumption that each pod uses all of its time.
 //
 // # Concurrency properties
 //
-// All functions are pure: they keep nothing, change none of their arguments and may
-// be called from any goroutine. They read no clock; moments and spans are arguments.
+// All functions are pure: they keep nothing, change none of their arguments and may be
+// called concurrently. They read no clock; times and durations are arguments.
 //
 // # Failure modes
 //
-// There is a result for every input, the extremes of int64 included: negative spans
-// count as none, sums saturate at the longest duration (292 years), nil pods are left
-// out. A configuration that the kubelet would refuse is an error of [Config.Validate]
-// and of nothing else here.
+// Every input has a result, the extremes of int64 included: negative durations count as
+// 0 or as "none" (see [Options]), sums saturate at the longest duration (292 years), and
+// nil pods are left out. Only [Config.Validate] and [Config.ValidateWithoutGate] return
+// an error, for a configuration that the kubelet refuses.
 //
 // # Testing
 //
-// Nothing here needs a clock, a machine or a fake: a test calls [New] with the pods and
-// the limit that it is about, and compares what they get. Moments are arguments, so a
-// drain can be gone through bucket by bucket, as the example of [Timetable.Window] does.
+// A test needs no clock, no machine and no fake: it calls [New] with some pods and a
+// limit, and compares their grace periods. The example of [Timetable.Window] shows how to
+// step through a drain bucket by bucket.
 package plan

@@ -11,7 +11,27 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The settings are those of a KubeletConfiguration file.
+// The program of the package documentation.
+func Example() {
+	config := plan.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
+	}
+	if err := config.Validate(true); err != nil {
+		fmt.Println(err)
+		return
+	}
+	grace := int64(60)
+	web := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace}}
+	p := plan.New(config.Schedule(true), []*v1.Pod{web}, plan.Options{Limit: 30 * time.Second})
+	fmt.Println(p.Buckets[0].Pods[0].GrantedSeconds)
+	fmt.Println(p.Warnings)
+	// Output:
+	// 20
+	// [bucket 0 is too short for 1 of its 1 pods: / asks for 60s and gets 20s]
+}
+
+// The fields are those of a KubeletConfiguration file.
 func ExampleConfig_Schedule() {
 	var cfg plan.Config
 	if err := yaml.Unmarshal([]byte(`
@@ -45,7 +65,7 @@ func ExampleSchedule_Index() {
 	// 0 0 0 1 1
 }
 
-// A host that waits for 30 s takes the time from the least important pods.
+// If the host waits for 30 s only, the pods of the lowest priority lose their time first.
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 60}, {Priority: 1000, Seconds: 25}, {Priority: 2_000_000_000, Seconds: 10}}
 	wanted := plan.NewBudget(schedule, plan.Options{})
@@ -56,21 +76,21 @@ func ExampleBudget_Fit() {
 	// [{0 0} {1000 19} {2000000000 10}]
 }
 
-// What a drain does beside the kills is asked of the host too. Where the host waits
-// for less, that gives way before the pods' time does.
+// The budget has time for the steps besides the kills. If the host waits for less, those
+// are shortened before the pods' time.
 func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	wanted := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}})
 	for _, b := range []plan.Budget{wanted, wanted.Fit(34 * time.Second), wanted.Fit(10 * time.Second)} {
-		fmt.Println("publish", b.Publish.Round(time.Millisecond), "buckets", b.Schedule, "beside", b.Beside().Round(time.Millisecond), "floor", b.Floor, "margin", b.Margin)
+		fmt.Println("publish", b.Publish.Round(time.Millisecond), "buckets", b.Schedule, "overhead", b.Overhead().Round(time.Millisecond), "floor", b.Floor, "margin", b.Margin)
 	}
 	// Output:
-	// publish 2s buckets [{0 20} {2000000000 10}] beside 10s floor 2s margin 500ms
-	// publish 2s buckets [{0 20} {2000000000 10}] beside 4s floor 0s margin 500ms
-	// publish 1.186s buckets [{0 0} {2000000000 7}] beside 2.5s floor 0s margin 500ms
+	// publish 2s buckets [{0 20} {2000000000 10}] overhead 10s floor 2s margin 500ms
+	// publish 2s buckets [{0 20} {2000000000 10}] overhead 4s floor 0s margin 500ms
+	// publish 1.186s buckets [{0 0} {2000000000 7}] overhead 2.5s floor 0s margin 500ms
 }
 
-// The timetable of a drain is made once; each bucket's window is known when it starts.
+// The timetable of a drain is made once. The window of a bucket is known when it starts.
 func ExampleTimetable_Window() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -78,7 +98,7 @@ func ExampleTimetable_Window() {
 
 	low := table.Window(0, announced, 0)
 	fmt.Println("low:", low.Grace(announced), "until", low.End.Format(time.TimeOnly))
-	ended := announced.Add(5 * time.Second) // all its pods
+	ended := announced.Add(5 * time.Second) // the last pod of the first bucket
 	high := table.Window(1, ended, low.Left(announced, ended.Sub(announced)))
 	fmt.Println("high:", high.Grace(ended), "until", high.End.Format(time.TimeOnly))
 	fmt.Println("released by", table.Release().Format("15:04:05.0"))
@@ -88,7 +108,33 @@ func ExampleTimetable_Window() {
 	// released by 12:00:32.5
 }
 
-// What a shutdown of this node would do, before it happens.
+// An agent that restarts in the middle of a drain continues with the timetable of the process
+// before it.
+func ExampleResumeTimetable() {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	before := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
+	stored := plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release()}
+
+	table := plan.ResumeTimetable(stored, plan.Options{})
+	restarted := announced.Add(15 * time.Second)
+	low := table.Window(0, restarted, 0)
+	fmt.Println("low:", low.Grace(restarted), "until", low.End.Format(time.TimeOnly))
+	fmt.Println("released by", table.Release().Format("15:04:05.0"))
+	// Output:
+	// low: 5s until 12:00:20
+	// released by 12:00:32.5
+}
+
+// Settings that the kubelet refuses if its feature gate GracefulNodeShutdown is off.
+func ExampleConfig_ValidateWithoutGate() {
+	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
+	fmt.Println(cfg.ValidateWithoutGate(true))
+	// Output:
+	// invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown
+}
+
+// The plan shows what a shutdown of this node would do to its pods.
 func ExampleNew() {
 	named := func(name string, priority int32, grace int64) *v1.Pod {
 		return &v1.Pod{
@@ -121,7 +167,7 @@ func ExampleNew() {
 	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 39s
 }
 
-// A static pod names a class, and no admission has looked its value up.
+// A pod with the name of a priority class and no priority, as static pods have it.
 func ExampleOptions_Priority() {
 	opts := plan.Options{PriorityOf: func(className string) (int32, bool) { return 1000, className == "gold" }}
 	for _, class := range []string{"system-node-critical", "gold", "lead"} {

@@ -17,7 +17,7 @@ func seconds(s plan.Schedule) (all []int64) {
 	return all
 }
 
-// A host that waits for less than all that is asked of it.
+// The pods' time is shortened if the host waits for less than was requested.
 func TestFitSchedule(t *testing.T) {
 	const second = time.Second
 	none := plan.Hooks{}
@@ -65,8 +65,8 @@ func TestFitSchedule(t *testing.T) {
 	}
 }
 
-// What gives way beside the schedule, in which order and how far.
-func TestFitGivesWay(t *testing.T) {
+// The other parts are shortened before the schedule, in order and down to their minimum.
+func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	const ms = time.Millisecond
 	hooks := allHooks()
 	hooks.Hold = true
@@ -95,20 +95,20 @@ func TestFitGivesWay(t *testing.T) {
 	}
 }
 
-// Where the schedule is cut, the whole seconds that fit leave a rest: it goes back to
-// what gave way for them.
+// The fraction of a second that the whole seconds of the schedule leave goes back to
+// publishing and the reserves.
 func TestFitLeavesNoTimeUnused(t *testing.T) {
 	b := plan.NewBudget(twoBuckets(), plan.Options{Hooks: allHooks()}).Fit(10 * time.Second)
 	require.Equal(t, []int64{0, 7}, seconds(b.Schedule))
 	require.Equal(t, []plan.Reserve{{}, b.Reserves[1]}, b.Reserves, "a bucket without time has no reserve")
 	require.InDelta(t, 10*time.Second, b.Total(), float64(10*time.Nanosecond))
-	// 1 s and 0.7 s are kept; of the 0.8 s that are left publishing, which can give
-	// another 1 s, and the reserve, which can give 3.3 s, have their shares.
+	// Publishing has at least 1 s and the reserve at least 0.7 s. The remaining 0.8 s are
+	// apportioned: publishing could use 1 s more, and the reserve 3.3 s.
 	require.InDelta(t, time.Second+800*time.Millisecond*10/43, b.Publish, 1)
 	require.Equal(t, 500*time.Millisecond, b.Margin)
 }
 
-// What is missing is taken to the nanosecond: the rest adds up to the limit.
+// The shortened parts add up to the limit, to the nanosecond.
 func TestFitAddsUpToTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Hooks: allHooks()})
 	for _, missing := range []time.Duration{1, 2, 999, 3333 * time.Millisecond} {
@@ -117,8 +117,8 @@ func TestFitAddsUpToTheLimit(t *testing.T) {
 	}
 }
 
-// A margin that is wished for is a tenth of the limit at most, and other spans say
-// "none" as they do everywhere.
+// The margin is a tenth of the limit at most. For other durations 0 means the default and
+// a negative value none.
 func TestNewBudgetOfOptions(t *testing.T) {
 	all := plan.Options{
 		Hooks:       plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},

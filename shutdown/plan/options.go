@@ -4,98 +4,104 @@ import (
 	"time"
 )
 
-// The spans of [Options] where they are 0 and their hook is there.
+// The defaults of the durations in [Options].
 const (
-	// DefaultHoldTimeout bounds the hold before the first bucket.
+	// DefaultHoldTimeout is the longest hold before the first bucket.
 	DefaultHoldTimeout = 10 * time.Second
-	// DefaultPublishTimeout bounds the wait for the node's state to be published.
+	// DefaultPublishTimeout is the longest wait for the node's state to be published.
 	DefaultPublishTimeout = 2 * time.Second
-	// DefaultReadinessReserve bounds, in each bucket, the wait for its pods to be out
-	// of their services.
+	// DefaultReadinessReserve is the longest wait, in each bucket, for its pods to be
+	// marked as not ready.
 	DefaultReadinessReserve = time.Second
-	// DefaultUnmountReserve is what each bucket has for the unmount of its volumes.
+	// DefaultUnmountReserve is the time that each bucket has for the unmount of its
+	// pods' volumes.
 	DefaultUnmountReserve = 2 * time.Second
-	// DefaultFlushReserve is what each bucket has for its pods' final statuses.
+	// DefaultFlushReserve is the time that each bucket has for its pods' final
+	// statuses.
 	DefaultFlushReserve = time.Second
-	// DefaultReleaseMargin is how long before the host's own end the lock is released.
+	// DefaultReleaseMargin is how long before the end of the host's delay the lock is
+	// released.
 	DefaultReleaseMargin = 500 * time.Millisecond
 )
 
-// Options shapes a plan and the drain that follows it. The zero value plans the kills
-// alone, for a host without a limit; it differs from the kubelet in that unused time
-// rolls over.
+// Options configures a plan, and the drain that follows it. The zero value is for a host
+// without a limit and a drain that only kills pods. It differs from the kubelet in one
+// thing: unused time rolls over to later buckets.
 //
-// HoldTimeout, PublishTimeout, the reserves and ReleaseMargin mean their defaults
-// where they are 0, and none where they are negative. Without their hook in Hooks,
-// the first five count as none, whatever they say.
+// For HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0 means the
+// default and a negative value means none. The first five are none if the step is not set
+// in Hooks.
 type Options struct {
-	// Limit is how long the host waits at most, from the announcement of its
-	// shutdown on. 0: no limit. Negative: it does not wait at all. In a manager it is
-	// what the platform leaves, a spot machine's 30 s for instance; the host is never
-	// asked for more, and its own limit counts beside it.
+	// Limit is how long the host waits at most, counted from the announcement of its
+	// shutdown. 0: no limit. Negative: it does not wait. For a manager it is the time
+	// that the platform leaves, such as the 30 s of a spot machine: no longer delay
+	// is requested from the host. The limit that the host itself reports applies too.
 	Limit time.Duration
-	// PriorityOf gives the value of a priority class that is not built in, for
-	// pods without an explicit priority; false: not known. It must not block, and
-	// may be called from several goroutines at once. Nil: none is known.
+	// PriorityOf returns the priority of a class that is not built in, false if it is
+	// not known. It is called for pods without spec.priority, must not block, and may
+	// be called concurrently. Nil: no class is known.
 	PriorityOf func(className string) (int32, bool)
-	// StaticPods is the priority of static pods that say nothing of it, and of
-	// their mirrors. Nil: that of system-node-critical, 2000001000. A pointer to 0
-	// is the kubelet's behaviour.
+	// StaticPods is the priority of static pods, and their mirror pods, that have no
+	// other one. Nil: that of system-node-critical, 2000001000. A pointer to 0 gives
+	// the kubelet's behaviour.
 	StaticPods *int32
 
-	// Hooks says what is done beside the kills. A manager sets it from its own
-	// options.
+	// Hooks says which steps a drain has besides the kills. A manager sets it from its
+	// own options.
 	Hooks Hooks
-	// HoldTimeout bounds the hold; 0 means [DefaultHoldTimeout].
+	// HoldTimeout is the longest hold before the first bucket; 0 means
+	// [DefaultHoldTimeout].
 	HoldTimeout time.Duration
-	// PublishTimeout bounds the publishing of the node's state, before the first
-	// bucket; 0 means [DefaultPublishTimeout].
+	// PublishTimeout is the longest wait for the node's state to be published, before
+	// the first bucket; 0 means [DefaultPublishTimeout].
 	PublishTimeout time.Duration
-	// ReadinessReserve bounds the readiness marks of a bucket, before its kills; 0
-	// means [DefaultReadinessReserve].
+	// ReadinessReserve is the longest wait for the readiness marks of a bucket, before
+	// its kills; 0 means [DefaultReadinessReserve].
 	ReadinessReserve time.Duration
-	// UnmountReserve is the time of a bucket for the unmount of its volumes, after
-	// its kills; 0 means [DefaultUnmountReserve].
+	// UnmountReserve is the time of a bucket for the unmount of its pods' volumes,
+	// after its kills; 0 means [DefaultUnmountReserve].
 	UnmountReserve time.Duration
-	// FlushReserve is the time of a bucket for its final statuses, after the
-	// unmount; 0 means [DefaultFlushReserve].
+	// FlushReserve is the time of a bucket for its pods' final statuses, after the
+	// unmounts; 0 means [DefaultFlushReserve].
 	FlushReserve time.Duration
-	// ReleaseMargin is how long before the host's own end the lock is released; 0
-	// means [DefaultReleaseMargin]. It is a tenth of the host's limit at most.
+	// ReleaseMargin is how long before the end of the host's delay the lock is
+	// released; 0 means [DefaultReleaseMargin]. At most a tenth of the host's limit
+	// is used.
 	ReleaseMargin time.Duration
 
-	// NoRollOver is the kubelet's behaviour: time that a bucket leaves unused is
-	// lost to the later ones.
+	// NoRollOver gives the kubelet's behaviour: time that a bucket does not use is
+	// lost.
 	NoRollOver bool
 }
 
-// Hooks says which of the things that a drain does beside the kills there are. The
-// time of each comes on top of the pods' own and is asked of the host.
+// Hooks says which steps a drain has besides the kills. The time of each step is added to
+// the pods' time in the delay that is requested from the host.
 type Hooks struct {
-	Hold      bool // somebody is waited for before the first bucket
+	Hold      bool // a wait before the first bucket
 	Publish   bool // the node's state is published before the first bucket
-	Readiness bool // pods are taken out of their services before they are killed
+	Readiness bool // the pods of a bucket are marked as not ready before they are killed
 	Unmount   bool // volumes are waited for after the kills of a bucket
-	Statuses  bool // final statuses are waited for after that
+	Statuses  bool // final statuses are waited for after the unmounts
 }
 
-// span is a span of Options as it counts.
-func span(asked, def time.Duration, used bool) time.Duration {
+// orDefault returns the duration that counts for a field of Options: the default for 0,
+// and 0 for a negative value, or if the step is not used.
+func orDefault(value, def time.Duration, used bool) time.Duration {
 	switch {
-	case !used || asked < 0:
+	case !used || value < 0:
 		return 0
-	case asked == 0:
+	case value == 0:
 		return def
 	default:
-		return asked
+		return value
 	}
 }
 
-// reserve is what a bucket with pods' time has beside it.
+// reserve returns the reserve of each bucket that has time.
 func (o Options) reserve() Reserve {
 	return Reserve{
-		Readiness: span(o.ReadinessReserve, DefaultReadinessReserve, o.Hooks.Readiness),
-		Unmount:   span(o.UnmountReserve, DefaultUnmountReserve, o.Hooks.Unmount),
-		Statuses:  span(o.FlushReserve, DefaultFlushReserve, o.Hooks.Statuses),
+		Readiness: orDefault(o.ReadinessReserve, DefaultReadinessReserve, o.Hooks.Readiness),
+		Unmount:   orDefault(o.UnmountReserve, DefaultUnmountReserve, o.Hooks.Unmount),
+		Statuses:  orDefault(o.FlushReserve, DefaultFlushReserve, o.Hooks.Statuses),
 	}
 }

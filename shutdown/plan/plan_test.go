@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// granted gives the seconds of each pod by its name.
+// granted returns the granted seconds of each pod by its name.
 func granted(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}
 	for _, b := range p.Buckets {
@@ -22,7 +22,7 @@ func granted(p plan.Plan) map[string]int64 {
 	return all
 }
 
-// startsAndEnds gives both times of each bucket.
+// startsAndEnds returns the Start and the End of each bucket.
 func startsAndEnds(p plan.Plan) (all []time.Duration) {
 	for _, b := range p.Buckets {
 		all = append(all, b.Start, b.End)
@@ -30,10 +30,10 @@ func startsAndEnds(p plan.Plan) (all []time.Duration) {
 	return all
 }
 
-// twoBuckets is 20 s for normal pods and 10 s for critical ones.
+// twoBuckets has 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
 
-// allHooks but the hold.
+// allHooks has all steps but the hold.
 func allHooks() plan.Hooks {
 	return plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
@@ -54,8 +54,8 @@ func TestNewWithTheKubeletsPods(t *testing.T) {
 	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
 }
 
-// What is done beside the kills takes nothing from the pods.
-func TestNewPutsHooksOnTop(t *testing.T) {
+// The other steps take no time from the pods.
+func TestHooksTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	hooks := allHooks()
 	hooks.Hold = true
@@ -66,8 +66,8 @@ func TestNewPutsHooksOnTop(t *testing.T) {
 	require.Equal(t, p.Release, p.Wanted.Total())
 }
 
-// What a bucket without pods leaves is known beforehand. A pod that asks for
-// more than its bucket gets it; one that asks for nothing does not.
+// The time of a bucket without pods rolls over in the plan. A pod with a grace period
+// longer than its bucket gets it; a pod without a grace period does not.
 func TestNewRollsOverSkippedBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
@@ -111,8 +111,8 @@ func TestNewFitsTheLimit(t *testing.T) {
 	}
 }
 
-// A bucket without time is signalled with 0 and not waited for, rolled over or
-// not; what was left before it goes to the next one.
+// The pods of a bucket of 0 s are killed with 0 and not waited for, whatever was rolled
+// over to it; that goes to the next bucket.
 func TestNewOfABucketWithoutTime(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
 	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{Hooks: allHooks()})
@@ -149,7 +149,7 @@ func TestNewOfOddInput(t *testing.T) {
 	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
 }
 
-// The longest time there is, wherever the sum overflows.
+// Times saturate at the longest duration where the sum of a schedule overflows.
 func TestNewOfHugeSchedules(t *testing.T) {
 	most := math.MaxInt64 / int64(time.Second)
 	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))

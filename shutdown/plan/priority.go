@@ -6,20 +6,25 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// Priority gives the priority that decides on a pod's bucket: its explicit
-// value, else that of a built-in priority class, else what PriorityOf says of
-// the class, else, for a static pod, that of StaticPods, else 0. A nil pod has 0.
+// Priority returns the priority by which a pod is assigned to a bucket. It is the first
+// of these that is known:
 //
-// The kubelet stops after the explicit value. Admission fills it in for pods of
-// the API server but for no static pod, whose class name therefore counts for
-// nothing there (k/k#133442).
+//   - spec.priority of the pod;
+//   - the priority of the built-in class that spec.priorityClassName names;
+//   - the result of PriorityOf for that class name;
+//   - for a static pod and its mirror pod, StaticPods or its default;
+//   - 0.
+//
+// A nil pod has 0. The kubelet uses spec.priority only. Admission sets that for the pods
+// of the API server, but not for static pods, so that in a kubelet the class of a static
+// pod has no effect (k/k#133442).
 func (o Options) Priority(pod *v1.Pod) int32 {
 	priority, _ := o.priority(pod)
 	return priority
 }
 
-// priority also tells whether the priority was found, rather than fallen back
-// to 0 for want of an answer.
+// priority also returns false if the pod has a class whose priority is not known, so that
+// 0 is only a guess.
 func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if pod == nil {
 		return 0, true
@@ -39,7 +44,7 @@ func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	return nodeCriticalPriority, true
 }
 
-// classPriority resolves the name of a priority class.
+// classPriority returns the priority of a class, false if it is not known.
 func (o Options) classPriority(name string) (int32, bool) {
 	switch {
 	case name == "":

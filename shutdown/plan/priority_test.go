@@ -13,7 +13,7 @@ import (
 
 const source = "kubernetes.io/config.source"
 
-// pod makes a pod of the namespace test.
+// pod makes a pod in the namespace test.
 func pod(name string, changes ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, Annotations: map[string]string{}}}
 	for _, change := range changes {

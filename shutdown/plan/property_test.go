@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// pickPods draws pods with every mix of fields that a plan reads.
+// pickPods draws pods with random values in the fields that a plan reads.
 func pickPods(r *rand.Rand) []*v1.Pod {
 	pods := []*v1.Pod{}
 	for i := range r.IntN(8) {
@@ -34,8 +34,8 @@ func pickPods(r *rand.Rand) []*v1.Pod {
 	return pods
 }
 
-// pickOptions draws hooks with every mix of spans: absent, none, the default, a few
-// seconds, and the extremes unless they are to be sane.
+// pickOptions draws hooks, and for each duration none, the default, a few seconds or,
+// unless they are to be sane, an extreme.
 func pickOptions(r *rand.Rand, sane bool) plan.Options {
 	span := func() time.Duration {
 		switch r.IntN(5) {
@@ -61,7 +61,7 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 	}
 }
 
-// FuzzFit holds the arithmetic of a limit against its properties.
+// FuzzFit checks the properties of Budget.Fit.
 func FuzzFit(f *testing.F) {
 	for seed, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 30 * time.Second, 34 * time.Second, time.Minute, math.MaxInt64, math.MinInt64} {
 		f.Add(uint64(seed), int64(limit), int64(time.Second))
@@ -86,7 +86,7 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
-// parts are all parts of a budget but the pods' time.
+// parts returns all parts of a budget but the pods' time.
 func parts(b plan.Budget) []time.Duration {
 	all := []time.Duration{b.Hold, b.Floor, b.Publish, b.Margin}
 	for _, r := range b.Reserves {
@@ -95,8 +95,7 @@ func parts(b plan.Budget) []time.Duration {
 	return all
 }
 
-// checkWithin: nothing is negative, and what is planned takes no longer than the
-// host waits.
+// checkWithin checks that no part is negative, and that the sum is at most the limit.
 func checkWithin(t *testing.T, b plan.Budget, limit time.Duration) {
 	t.Helper()
 	for _, part := range parts(b) {
@@ -111,7 +110,7 @@ func checkWithin(t *testing.T, b plan.Budget, limit time.Duration) {
 	require.LessOrEqual(t, margin, max(limit, 0)/10)
 }
 
-// checkLessOnly: no part grows, and each bucket stays with its priority.
+// checkLessOnly checks that no part grows, and that each bucket keeps its priority.
 func checkLessOnly(t *testing.T, wanted, fitted plan.Budget) {
 	t.Helper()
 	more := parts(wanted)
@@ -128,8 +127,9 @@ func checkLessOnly(t *testing.T, wanted, fitted plan.Budget) {
 	}
 }
 
-// checkOrder: a part gives way only when those before it have nothing left to give,
-// the highest bucket is the last to lose, and no whole second is given up for less.
+// checkOrder checks that a part is shortened only when those before it are at their
+// minimum, that the highest bucket loses its time last, and that no bucket loses a second
+// that would fit.
 func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration) {
 	t.Helper()
 	limit = max(limit, 0)
@@ -140,7 +140,7 @@ func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration) {
 	if fitted.Floor < wanted.Floor {
 		require.Zero(t, fitted.Hold, "the hold gives way before the floor")
 	}
-	if fitted.Beside() < wanted.Beside() && slices.Equal(fitted.Schedule, wanted.Schedule) {
+	if fitted.Overhead() < wanted.Overhead() && slices.Equal(fitted.Schedule, wanted.Schedule) {
 		require.Zero(t, fitted.Floor, "the floor gives way before what is done beside the kills")
 	}
 	for i, bucket := range fitted.Schedule {
@@ -154,8 +154,8 @@ func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration) {
 	}
 }
 
-// least is what a reserve of a bucket may shrink to.
-func least(r plan.Reserve, seconds int64) time.Duration {
+// minReserve returns the shortest reserve of a bucket.
+func minReserve(r plan.Reserve, seconds int64) time.Duration {
 	var all time.Duration
 	for _, part := range []time.Duration{r.Readiness, r.Unmount, r.Statuses} {
 		all += min(part, time.Second) // as far as it matters
@@ -163,20 +163,20 @@ func least(r plan.Reserve, seconds int64) time.Duration {
 	return min(all, time.Second, graceperiod.Duration(seconds)/10)
 }
 
-// checkSecondTooMuch: bucket i, cut, does not have room for another second beside
-// the least that is kept of all other parts.
+// checkSecondTooMuch checks that another second for bucket i does not fit, even with the
+// minimum of all other parts.
 func checkSecondTooMuch(t *testing.T, wanted, fitted plan.Budget, i int, limit time.Duration) {
 	t.Helper()
 	left := limit - fitted.Margin - min(wanted.Publish, limit/10)
 	for j := i + 1; j < len(fitted.Schedule); j++ {
 		seconds := fitted.Schedule[j].Seconds
-		left -= graceperiod.Duration(seconds) + least(wanted.Reserves[j], seconds)
+		left -= graceperiod.Duration(seconds) + minReserve(wanted.Reserves[j], seconds)
 	}
 	one := fitted.Schedule[i].Seconds + 1
-	require.Greater(t, graceperiod.Duration(one), left-least(wanted.Reserves[i], one), "%v was cut to %v by %v", wanted.Schedule, fitted.Schedule, limit)
+	require.Greater(t, graceperiod.Duration(one), left-minReserve(wanted.Reserves[i], one), "%v was cut to %v by %v", wanted.Schedule, fitted.Schedule, limit)
 }
 
-// checkMonotone: more time takes nothing from any bucket.
+// checkMonotone checks that a longer limit takes no time from any bucket.
 func checkMonotone(t *testing.T, fitted, more plan.Budget) {
 	t.Helper()
 	for i := range fitted.Schedule {
@@ -184,7 +184,7 @@ func checkMonotone(t *testing.T, fitted, more plan.Budget) {
 	}
 }
 
-// FuzzNew holds a plan of pods against its properties.
+// FuzzNew checks the properties of a plan.
 func FuzzNew(f *testing.F) {
 	for seed, limit := range []time.Duration{0, -1, time.Second, 5 * time.Second, 30 * time.Second, 34 * time.Second, time.Minute, math.MaxInt64, math.MinInt64} {
 		f.Add(uint64(seed), int64(limit))
@@ -203,19 +203,20 @@ func FuzzNew(f *testing.F) {
 		require.Equal(t, copies, pods, "a pod was changed")
 		require.Equal(t, before, fmt.Sprintf("%v %d %+v", s, len(pods), opts), "an argument was changed")
 		checkPlan(t, s, pods, opts, p)
-		if !endless(s) {
+		if !saturates(s) {
 			checkAgainstTheKubelet(t, s, opts, p)
 			checkRollOverTakesNothing(t, s, pods, opts)
 		}
 	})
 }
 
-// endless tells whether the ends of a schedule saturate: the longest duration is a
-// limit of its own then.
-func endless(s plan.Schedule) bool { return s.Total() >= math.MaxInt64-time.Hour }
+// saturates tells whether the ends of a schedule saturate, so that the longest duration
+// limits it.
+func saturates(s plan.Schedule) bool { return s.Total() >= math.MaxInt64-time.Hour }
 
-// checkPlan: every pod is in its bucket once and gets neither more than it asks for
-// nor more than there is, and the buckets follow each other within the limit.
+// checkPlan checks that every pod is in its bucket once, that it is granted neither more
+// than its grace period nor more than there is, and that the buckets follow each other
+// within the limit.
 func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
 	require.Len(t, p.Buckets, len(s))
@@ -233,7 +234,7 @@ func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options,
 			require.Equal(t, s.Index(pod.Priority), i)
 			require.GreaterOrEqual(t, pod.GrantedSeconds, int64(0))
 			require.LessOrEqual(t, pod.GrantedSeconds, pod.WantedSeconds)
-			if !endless(s) {
+			if !saturates(s) {
 				require.LessOrEqual(t, graceperiod.Duration(pod.GrantedSeconds)-p.Fitted.Margin, b.End-b.Start, "more than its bucket has")
 			}
 		}
@@ -246,8 +247,8 @@ func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options,
 	}
 }
 
-// checkAgainstTheKubelet: where the host grants what was asked for, no pod gets less
-// than a kubelet would grant it.
+// checkAgainstTheKubelet checks that no pod gets less than from a kubelet if the host
+// waits for as long as was requested.
 func checkAgainstTheKubelet(t *testing.T, s plan.Schedule, opts plan.Options, p plan.Plan) {
 	t.Helper()
 	if opts.Limit < 0 || opts.Limit > 0 && opts.Limit < p.Wanted.Total() {
@@ -260,7 +261,7 @@ func checkAgainstTheKubelet(t *testing.T, s plan.Schedule, opts plan.Options, p 
 	}
 }
 
-// checkRollOverTakesNothing: no pod gets less because time rolls over.
+// checkRollOverTakesNothing checks that no pod gets less because time rolls over.
 func checkRollOverTakesNothing(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options) {
 	t.Helper()
 	opts.NoRollOver = true
@@ -271,8 +272,8 @@ func checkRollOverTakesNothing(t *testing.T, s plan.Schedule, pods []*v1.Pod, op
 	}
 }
 
-// FuzzWindows goes through a drain whose buckets end when they like: whatever is left
-// over, every bucket starts in time, ends in time, and has its own time at least.
+// FuzzWindows steps through a drain whose buckets use a random part of their time: every
+// bucket starts and ends in time, and has at least its time in the schedule.
 func FuzzWindows(f *testing.F) {
 	f.Add(uint64(1), int64(time.Minute))
 	f.Add(uint64(2), int64(0))
@@ -292,7 +293,7 @@ func FuzzWindows(f *testing.F) {
 	})
 }
 
-// checkDrain is a drain in which every part takes any share of its time.
+// checkDrain steps through a drain in which every part takes a random part of its time.
 func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
 	t.Helper()
 	take := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(max(d, 0)) + 1)) }
@@ -317,8 +318,8 @@ func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
 		used := take(w.Grace(killed))
 		latest = latest.Add(graceperiod.Duration(bucket.Seconds) + reserveOf(tt, i))
 		require.False(t, w.End.After(latest), "bucket %d ends late", i)
-		require.False(t, w.Killed(killed).After(tt.Release()))
-		require.False(t, w.Unmounted(killed).After(w.End))
+		require.False(t, w.KillsEnd(killed).After(tt.Release()))
+		require.False(t, w.UnmountsEnd(killed).After(w.End))
 		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(killed, used)
 		require.GreaterOrEqual(t, left, time.Duration(0))
 	}

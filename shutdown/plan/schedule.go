@@ -8,41 +8,41 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// SystemCriticalPriority is the value of the priority class
-// system-cluster-critical, and the lowest priority of a critical pod (KEP-2000).
+// SystemCriticalPriority is the priority of the class system-cluster-critical, and the
+// lowest priority of a critical pod (KEP-2000).
 const SystemCriticalPriority int32 = 2_000_000_000
 
-// The names of the two built-in priority classes, and the value of the higher one.
+// The names of the two built-in priority classes, and the priority of the higher one.
 const (
 	clusterCriticalClass       = "system-cluster-critical"
 	nodeCriticalClass          = "system-node-critical"
 	nodeCriticalPriority int32 = 2_000_001_000
 )
 
-// Bucket is the time of the pods from one priority up to the next one of the
-// schedule.
+// Bucket is a range of pod priorities whose pods are killed together, and the time that
+// they have. The range ends below the priority of the next bucket in the schedule.
 type Bucket struct {
-	// Priority is the lowest priority of the bucket's pods, and its name. The
-	// first bucket of a schedule also takes every pod below it.
+	// Priority is the lowest priority of the bucket's pods, and names the bucket. The
+	// first bucket of a schedule also has all pods of a lower priority.
 	Priority int32 `json:"priority"`
-	// Seconds is how long the pods have; less than 0 counts as 0: they are
-	// signalled with 0 and not waited for.
+	// Seconds is how long the pods have; 0 or less: they are killed with a grace
+	// period of 0, and not waited for.
 	Seconds int64 `json:"seconds"`
 }
 
-// Schedule is the order of a drain: its buckets one after the other, ascending
-// by priority. An empty one means that pods are not drained.
+// Schedule has the buckets of a drain, ascending by priority, which is their order in
+// time. An empty schedule means that pods are not drained.
 type Schedule []Bucket
 
-// Schedule gives the buckets of a configuration, ascending by priority; nil
-// means off. byPriority says whether the list may be used, that is, whether the
-// gate GracefulNodeShutdownBasedOnPodPriority is on; without it, and without a
-// list, the two-field form becomes one bucket from 0 and one from 2000000000,
-// in whole seconds. As in the kubelet's migrateConfig a share above the total
-// gives nil, which Validate refuses. The configuration is not changed.
+// Schedule returns the buckets of a configuration, ascending by priority; nil means that
+// there is no graceful shutdown. byPriority says whether the feature gate
+// GracefulNodeShutdownBasedOnPodPriority is on. If it is off, or the list is empty, the
+// two-field form becomes two buckets of whole seconds, with the priorities 0 and
+// 2000000000. The result is nil if ShutdownGracePeriodCriticalPods is more than
+// ShutdownGracePeriod, as in the kubelet's migrateConfig; [Config.Validate] refuses that.
 func (c Config) Schedule(byPriority bool) Schedule {
 	if !byPriority || len(c.ShutdownGracePeriodByPodPriority) == 0 {
-		return c.migrate()
+		return c.twoBuckets()
 	}
 	s := make(Schedule, 0, len(c.ShutdownGracePeriodByPodPriority))
 	for _, p := range c.ShutdownGracePeriodByPodPriority {
@@ -52,8 +52,8 @@ func (c Config) Schedule(byPriority bool) Schedule {
 	return s
 }
 
-// migrate turns the two-field form into buckets.
-func (c Config) migrate() Schedule {
+// twoBuckets returns the schedule of the two-field form.
+func (c Config) twoBuckets() Schedule {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	if total <= 0 || critical < 0 || critical > total {
 		return nil
@@ -64,8 +64,8 @@ func (c Config) migrate() Schedule {
 	}
 }
 
-// Total is the pods' time of all buckets, those with less than 0 counted as 0. It
-// saturates at the longest duration.
+// Total returns the sum of the buckets' seconds; negative seconds count as 0. It saturates
+// at the longest duration.
 func (s Schedule) Total() time.Duration {
 	var sum time.Duration
 	for _, b := range s {
@@ -74,14 +74,14 @@ func (s Schedule) Total() time.Duration {
 	return sum
 }
 
-// time is the bucket's seconds as a span, 0 or more.
+// time returns the bucket's seconds as a duration, 0 or more.
 func (b Bucket) time() time.Duration {
 	return graceperiod.Duration(max(b.Seconds, 0))
 }
 
-// Index gives the bucket of a pod of this priority: the last one whose priority
-// is not above the pod's. A pod below the first bucket is in the first one, as
-// the kubelet's groupByPriority does it. An empty schedule gives -1.
+// Index returns the index of the bucket that a pod of this priority belongs to: the last
+// bucket whose priority is not higher. A pod of a lower priority than the first bucket
+// belongs to the first one (the kubelet's groupByPriority). An empty schedule gives -1.
 func (s Schedule) Index(priority int32) int {
 	if len(s) == 0 {
 		return -1

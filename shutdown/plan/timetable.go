@@ -4,81 +4,83 @@ import (
 	"time"
 )
 
-// Announcement is what a drain knows of its shutdown when it begins.
+// Announcement is the shutdown that a drain is for.
 type Announcement struct {
-	// Received is when the shutdown was announced: T0.
+	// Received is when the shutdown was announced.
 	Received time.Time
-	// HostEnd is when the host goes on by itself. Zero: no host waits.
+	// HostEnd is when the host stops waiting. Zero: no host waits.
 	HostEnd time.Time
-	// Late has the buckets start as late as they fit before the end of the host's
-	// limit. It means nothing where no host waits.
+	// Late delays the buckets: they start as late as they fit before the end of the
+	// host's limit. It has no effect if no host waits.
 	Late bool
 }
 
-// Timetable says when each bucket of one drain starts and ends at the latest, and
-// when the host is let go. Make one with [NewTimetable] or [ResumeTimetable].
+// Timetable says when each bucket of one drain starts and ends at the latest, and when
+// the drain ends. Make one with [NewTimetable] or [ResumeTimetable].
 type Timetable struct {
 	announced time.Time
-	wanted    Budget // as it would be if every host waited
-	budget    Budget // as fitted
+	wanted    Budget // that the drain needs
+	budget    Budget // as shortened to fit the host's limit
 	rollOver  bool
 	first     time.Time       // when the first bucket starts at the latest
-	ends      []time.Duration // of each bucket at the latest, since first
+	ends      []time.Duration // when each bucket ends at the latest, since first
 	release   time.Time
-	late      time.Time // before which the first bucket does not start; zero: at once
+	notBefore time.Time // when the first bucket starts at the earliest; zero: at once
 }
 
-// NewTimetable works out a drain by this schedule, ascending by priority. Where the
-// host's end, or the limit of the options, is nearer than all that the drain needs,
-// [Budget.Fit] says what gives way; where it is farther, the host is not held for
-// longer than the drain needs, unless it is to begin late.
+// NewTimetable computes the timetable of a drain by a schedule, which is ascending by
+// priority. If the host stops waiting, or the limit of the options ends, before the time
+// that the drain needs, [Budget.Fit] shortens it. If they leave more time, the drain still
+// ends when it needs no more, unless the announcement is Late.
 func NewTimetable(s Schedule, opts Options, a Announcement) Timetable {
 	budget := NewBudget(s, opts)
-	lasts := budget.Total()
+	duration := budget.Total()
 	end, limited := opts.HostEnd(a)
 	if limited {
 		limit := max(end.Sub(a.Received), 0)
 		budget = budget.Fit(limit)
-		if whole := limit - budget.Margin; whole < lasts || a.Late {
-			lasts = whole
+		if usable := limit - budget.Margin; usable < duration || a.Late {
+			duration = usable
 		}
 	}
 	t := newTimetable(budget, opts)
 	t.announced, t.wanted = a.Received, NewBudget(s, opts)
-	t.first, t.release = a.Received.Add(saturatingAdd(budget.Hold, budget.Publish)), a.Received.Add(lasts)
+	t.first, t.release = a.Received.Add(saturatingAdd(budget.Hold, budget.Publish)), a.Received.Add(duration)
 	if a.Late && limited {
-		t.late = t.release.Add(-containerFloor).Add(-budget.buckets())
-		t.first = later(t.first, t.late)
+		t.notBefore = t.release.Add(-containerFloor).Add(-budget.buckets())
+		t.first = later(t.first, t.notBefore)
 	}
 	return t
 }
 
-// Resumed is what is known of a drain that another process has begun.
+// Resumed is the state of a drain that another process began.
 type Resumed struct {
-	// Schedule is the schedule as fitted.
+	// Schedule is the schedule of the other process's timetable.
 	Schedule Schedule
 	// First and Release are those of the other process's timetable.
 	First, Release time.Time
-	// Late tells whether the first bucket was to start no earlier than First.
+	// Late says that the first bucket must not start before First.
 	Late bool
 }
 
-// ResumeTimetable is the timetable of a drain that another process has begun: it has
-// the ends that the other one had, if the options are the same.
+// ResumeTimetable computes the timetable of a drain that another process began. Its
+// buckets end when those of the other process would have, if the options are the same.
 func ResumeTimetable(r Resumed, opts Options) Timetable {
 	budget := NewBudget(r.Schedule, opts)
 	budget.Hold, budget.Publish, budget.Margin = 0, 0, 0
 	budget.shrink(max(r.Release.Sub(r.First), 0), 0)
-	budget.Margin = span(opts.ReleaseMargin, DefaultReleaseMargin, true)
+	budget.Margin = orDefault(opts.ReleaseMargin, DefaultReleaseMargin, true)
 	t := newTimetable(budget, opts)
 	t.announced, t.wanted = r.First, budget
 	t.first, t.release = r.First, r.Release
 	if r.Late {
-		t.late = r.First
+		t.notBefore = r.First
 	}
 	return t
 }
 
+// newTimetable returns a timetable in which only the budget and the ends of the buckets,
+// counted from the start of the first one, are set.
 func newTimetable(budget Budget, opts Options) Timetable {
 	t := Timetable{budget: budget, rollOver: !opts.NoRollOver, ends: make([]time.Duration, len(budget.Schedule))}
 	var end time.Duration
@@ -89,8 +91,8 @@ func newTimetable(budget Budget, opts Options) Timetable {
 	return t
 }
 
-// HostEnd is when the host goes on: at the end that was announced, or when the limit
-// of the options is over if that is earlier; false: it has no end.
+// HostEnd returns when the host stops waiting: at the end that was announced, or at the
+// end of the limit in the options if that is earlier. It returns false if there is neither.
 func (o Options) HostEnd(a Announcement) (end time.Time, known bool) {
 	end, known = a.HostEnd, !a.HostEnd.IsZero()
 	if o.Limit == 0 {
@@ -103,31 +105,34 @@ func (o Options) HostEnd(a Announcement) (end time.Time, known bool) {
 	return limited, true
 }
 
-// Budget is the time of the drain as fitted into the host's limit.
+// Budget returns the budget of the drain, as shortened to fit the host's limit.
 func (t *Timetable) Budget() Budget { return t.budget }
 
-// Schedule is the pods' time of each bucket as fitted; it must not be written to.
+// Schedule returns the schedule of the drain, as shortened to fit the host's limit. It
+// must not be written to.
 func (t *Timetable) Schedule() Schedule { return t.budget.Schedule }
 
-// First is when the first bucket starts at the latest, if it has pods.
+// First returns when the first bucket starts at the latest, if it has pods.
 func (t *Timetable) First() time.Time { return t.first }
 
-// NotBefore is when the first bucket starts at the earliest; zero: at once.
-func (t *Timetable) NotBefore() time.Time { return t.late }
+// NotBefore returns when the first bucket starts at the earliest; zero: at once.
+func (t *Timetable) NotBefore() time.Time { return t.notBefore }
 
-// Release is when the waiting for pods, hooks and statuses ends at the latest (H).
+// Release returns when the drain stops waiting for pods, hooks and statuses at the latest.
 func (t *Timetable) Release() time.Time { return t.release }
 
-// Unlock is when the lock is closed at the latest: half of the margin after the
-// release, in which the end is told and stored.
+// Unlock returns when the lock is released at the latest: half of the margin after
+// Release, so that the report can be stored in between.
 func (t *Timetable) Unlock() time.Time { return t.release.Add(t.budget.Margin / 2) }
 
-// Skip is what is left to later buckets when bucket i is skipped, having no pods.
-func (t *Timetable) Skip(i int, left time.Duration) time.Duration {
+// Skip returns the time that rolls over to later buckets when bucket i has no pods and is
+// skipped. rolledOver is the time that earlier buckets rolled over. Without roll-over the
+// result is 0.
+func (t *Timetable) Skip(i int, rolledOver time.Duration) time.Duration {
 	if !t.rollOver {
 		return 0
 	}
-	return saturatingAdd(left, t.budget.Schedule[i].time())
+	return saturatingAdd(rolledOver, t.budget.Schedule[i].time())
 }
 
 func earlier(a, b time.Time) time.Time {

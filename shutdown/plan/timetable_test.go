@@ -16,11 +16,11 @@ const second = time.Second
 // announced is when the shutdowns of these tests are announced.
 func announced() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// after is a moment that long after the announcement.
+// after is the time that long after the announcement.
 func after(d time.Duration) time.Time { return announced().Add(d) }
 
-// table is the timetable of 20 s and 10 s for a host that waits for limit; 0: none
-// waits.
+// table is the timetable of two buckets of 20 s and 10 s for a host that waits for limit;
+// 0: no host waits.
 func table(limit time.Duration, opts plan.Options) plan.Timetable {
 	a := plan.Announcement{Received: announced()}
 	if limit != 0 {
@@ -29,11 +29,11 @@ func table(limit time.Duration, opts plan.Options) plan.Timetable {
 	return plan.NewTimetable(twoBuckets(), opts, a)
 }
 
-// given is what a pod gets that is killed when the marks of its bucket have taken all
-// of their time.
-func given(w plan.Window, pod *v1.Pod) int64 { return w.Seconds(pod, w.Ready) }
+// afterMarks is the grace period of a pod that is killed when the readiness marks of its
+// bucket have taken all of their time.
+func afterMarks(w plan.Window, pod *v1.Pod) int64 { return w.Seconds(pod, w.Ready) }
 
-// The host is let go at its end less the margin, and before if no more is needed.
+// A drain ends before the host's end, by the margin, or earlier if it needs no more time.
 func TestRelease(t *testing.T) {
 	hooks := plan.Options{Hooks: allHooks()}
 	limited := plan.Options{Hooks: allHooks(), Limit: 20 * second}
@@ -77,37 +77,36 @@ func TestHostEnd(t *testing.T) {
 	require.Equal(t, announced(), end, "a host that does not wait goes on at once, not before")
 }
 
-// Windows of buckets that start as late as they may.
-func TestWindowOfABucketThatStartsLast(t *testing.T) {
+// The windows of buckets that start as late as the timetable allows.
+func TestWindowOfABucketThatStartsAtTheLatest(t *testing.T) {
 	for _, opts := range []plan.Options{{Hooks: allHooks()}, {Hooks: allHooks(), NoRollOver: true}} {
 		tt := table(time.Minute, opts)
 		require.Equal(t, after(2*second), tt.First())
 		low := tt.Window(0, tt.First(), 0)
 		require.Equal(t, 20*second, low.Grace(low.Ready))
-		require.Equal(t, []time.Time{after(3 * second), after(25 * second), after(26 * second)}, []time.Time{low.Ready, low.Unmounted(low.Ready), low.End})
-		require.Equal(t, after(23*second), low.Killed(low.Ready))
+		require.Equal(t, []time.Time{after(3 * second), after(25 * second), after(26 * second)}, []time.Time{low.Ready, low.UnmountsEnd(low.Ready), low.End})
+		require.Equal(t, after(23*second), low.KillsEnd(low.Ready))
 		require.Zero(t, low.Left(low.Ready, 20*second))
 		require.Zero(t, low.Left(low.Ready, 21*second), "pods that take longer leave no debt")
 
 		high := tt.Window(1, low.End, low.Left(low.Ready, 20*second))
 		require.Equal(t, 10*second, high.Grace(high.Ready))
-		require.Equal(t, []time.Time{after(27 * second), after(39 * second), after(40 * second)}, []time.Time{high.Ready, high.Unmounted(high.Ready), high.End})
+		require.Equal(t, []time.Time{after(27 * second), after(39 * second), after(40 * second)}, []time.Time{high.Ready, high.UnmountsEnd(high.Ready), high.End})
 	}
 }
 
-// Only the pods' own time rolls over: not what publishing, readiness, unmounts and
-// statuses left.
+// Only the pods' time rolls over, not the time of the other steps.
 func TestWindowRollsOver(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Hooks: allHooks()})
 	low := tt.Window(0, after(0), 0)
 	require.Equal(t, 20*second, low.Grace(low.Ready), "publishing took nothing, and leaves nothing")
-	require.Equal(t, after(22*second), low.Unmounted(after(0)), "the whole of the pods' time, and 2 s")
+	require.Equal(t, after(22*second), low.UnmountsEnd(after(0)), "the whole of the pods' time, and 2 s")
 	high := tt.Window(1, after(5*second), low.Left(low.Ready, 5*second))
 	require.Equal(t, 25*second, high.Grace(high.Ready))
 	require.Equal(t, after(40*second), high.End, "the end is the planned one")
-	require.Equal(t, int64(25), given(high, pod("long", withGrace(99))))
-	require.Equal(t, int64(10), given(high, pod("nil")), "a pod that asks for nothing has what its bucket has of its own")
-	require.Equal(t, int64(3), given(high, pod("short", withGrace(3))))
+	require.Equal(t, int64(25), afterMarks(high, pod("long", withGrace(99))))
+	require.Equal(t, int64(10), afterMarks(high, pod("nil")), "a pod that asks for nothing has what its bucket has of its own")
+	require.Equal(t, int64(3), afterMarks(high, pod("short", withGrace(3))))
 
 	skipped := tt.Skip(0, 0)
 	require.Equal(t, 20*second, skipped)
@@ -122,32 +121,33 @@ func TestWindowRollsOver(t *testing.T) {
 	require.Equal(t, after(20*second), off.Window(1, after(6*second), 0).End)
 }
 
-// A bucket that starts late pays for it itself, less the lag of a timer.
-func TestWindowOfABucketThatStartsLate(t *testing.T) {
+// A bucket that starts after its planned start loses the difference, but not the lag of a
+// timer.
+func TestWindowOfABucketThatStartsTooLate(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	long := pod("long", withGrace(99))
-	require.Equal(t, int64(10), given(tt.Window(1, after(20*second+100*time.Millisecond), 0), long))
-	require.Equal(t, int64(9), given(tt.Window(1, after(20*second+101*time.Millisecond), 0), long))
-	require.Equal(t, int64(6), given(tt.Window(1, after(24*second), 4*second), long), "what was left is gone too")
-	require.Equal(t, int64(6), given(tt.Window(1, after(24*second), 0), pod("nil")), "all of the bucket that is left")
-	require.Zero(t, given(tt.Window(1, after(time.Hour), time.Hour), long))
+	require.Equal(t, int64(10), afterMarks(tt.Window(1, after(20*second+100*time.Millisecond), 0), long))
+	require.Equal(t, int64(9), afterMarks(tt.Window(1, after(20*second+101*time.Millisecond), 0), long))
+	require.Equal(t, int64(6), afterMarks(tt.Window(1, after(24*second), 4*second), long), "what was left is gone too")
+	require.Equal(t, int64(6), afterMarks(tt.Window(1, after(24*second), 0), pod("nil")), "all of the bucket that is left")
+	require.Zero(t, afterMarks(tt.Window(1, after(time.Hour), time.Hour), long))
 	require.Zero(t, tt.Window(1, after(time.Hour), time.Hour).Grace(after(time.Hour)))
 }
 
-// A limit that covers the total, but not the margin, shortens no grace; it only ends
-// the waiting.
+// A limit that has room for everything but the margin shortens no grace period, only the
+// last wait.
 func TestWindowEndsWithTheHost(t *testing.T) {
 	tt := table(30*second, plan.Options{})
 	high := tt.Window(1, after(20*second), 0)
-	require.Equal(t, int64(10), given(high, pod("long", withGrace(99))))
+	require.Equal(t, int64(10), afterMarks(high, pod("long", withGrace(99))))
 	require.Equal(t, after(29500*time.Millisecond), high.End)
-	require.Equal(t, after(29500*time.Millisecond), high.Killed(after(20*second)))
+	require.Equal(t, after(29500*time.Millisecond), high.KillsEnd(after(20*second)))
 
 	hooks := table(34*second, plan.Options{Hooks: allHooks()})
 	high = hooks.Window(1, after(23*second), 0)
 	require.Equal(t, after(33500*time.Millisecond), high.End)
-	require.Equal(t, after(33250*time.Millisecond), high.Killed(high.Ready))
-	require.Equal(t, after(33250*time.Millisecond), high.Unmounted(high.Ready), "the unmount leaves the final statuses their 250 ms")
+	require.Equal(t, after(33250*time.Millisecond), high.KillsEnd(high.Ready))
+	require.Equal(t, after(33250*time.Millisecond), high.UnmountsEnd(high.Ready), "the unmount leaves the final statuses their 250 ms")
 	high = hooks.Window(1, after(33400*time.Millisecond), 0)
 	require.Equal(t, after(33400*time.Millisecond), high.Ready, "nor do readiness marks take any of the pods' time")
 }
@@ -155,14 +155,14 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 func TestWindowWithoutTime(t *testing.T) {
 	tt := plan.NewTimetable(plan.Schedule{{0, 0}}, plan.Options{Hooks: allHooks()}, plan.Announcement{Received: announced()})
 	w := tt.Window(0, after(second), 5*second)
-	require.Zero(t, given(w, pod("long", withGrace(99))))
-	require.Zero(t, given(w, pod("nil")))
+	require.Zero(t, afterMarks(w, pod("long", withGrace(99))))
+	require.Zero(t, afterMarks(w, pod("nil")))
 	require.Zero(t, w.Grace(w.Ready))
 	require.Equal(t, after(second), w.End)
 }
 
-// A drain that starts late is over when the host goes on, and the containers' floor
-// before it.
+// A drain that starts late ends when the host stops waiting. The 2 s of the containers'
+// stops come before that.
 func TestLateStart(t *testing.T) {
 	late := func(limit time.Duration, opts plan.Options) plan.Timetable {
 		a := plan.Announcement{Received: announced(), Late: true}
@@ -188,7 +188,7 @@ func TestLateStart(t *testing.T) {
 	require.Zero(t, early.NotBefore())
 }
 
-// The timetable of a drain that another process began has the same ends.
+// The buckets of a resumed drain end when those of the other process would have.
 func TestResumeTimetable(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Hour, 42500 * time.Millisecond, 36 * second, 34 * second, 30 * second, 10 * second, second} {
 		opts := plan.Options{Hooks: allHooks()}
@@ -204,7 +204,7 @@ func TestResumeTimetable(t *testing.T) {
 	}
 }
 
-// A state file may say anything of the moments of its drain.
+// The times in a state file may be in any order.
 func TestResumeTimetableAfterItsEnd(t *testing.T) {
 	const century = 36_500 * 24 * time.Hour
 	opts := plan.Options{Hooks: allHooks()}
@@ -216,12 +216,12 @@ func TestResumeTimetableAfterItsEnd(t *testing.T) {
 	}
 }
 
-// What a bucket gives when its time is beyond what a duration holds.
+// The seconds of a bucket may be more than a duration can hold.
 func TestWindowOfHugeBuckets(t *testing.T) {
 	huge := plan.Schedule{{0, 9223372037}, {1, math.MaxInt64}}
 	tt := plan.NewTimetable(huge, plan.Options{}, plan.Announcement{Received: announced()})
 	w := tt.Window(0, announced(), 0)
-	require.Equal(t, int64(3600), given(w, pod("p", withGrace(3600))))
-	require.Equal(t, math.MaxInt64/int64(time.Second), given(w, pod("nil")))
-	require.Equal(t, int64(3600), given(tt.Window(1, after(time.Minute), w.Left(announced(), time.Minute)), pod("p", withGrace(3600))))
+	require.Equal(t, int64(3600), afterMarks(w, pod("p", withGrace(3600))))
+	require.Equal(t, math.MaxInt64/int64(time.Second), afterMarks(w, pod("nil")))
+	require.Equal(t, int64(3600), afterMarks(tt.Window(1, after(time.Minute), w.Left(announced(), time.Minute)), pod("p", withGrace(3600))))
 }

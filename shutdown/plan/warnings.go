@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// unknownClasses counts the pods whose priority class nobody could resolve. One
-// of them is enough to look for: a node has many pods and few classes.
+// unknownClasses counts the pods whose priority class is unknown, and keeps the first of
+// them for the warning.
 type unknownClasses struct {
 	pods  int
 	first *v1.Pod
@@ -20,9 +20,9 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 	u.pods++
 }
 
-// warnings says what is worth knowing about a plan, from the schedule as a whole
-// down to its pods. However many pods there are, it is a few sentences per bucket:
-// each names the pod that is hit worst and counts the others.
+// warnings returns the warnings of a plan: first those about the whole schedule, then
+// those about each bucket. A warning about pods names one of them and has the number of
+// all, so that the list stays short on a node with many pods.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
 	if total, fitted := p.Wanted.Schedule.Total(), p.Schedule.Total(); fitted < total {
@@ -31,7 +31,7 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {
 		texts = append(texts, fmt.Sprintf("the hold has %v of the %v that it asks for", fitted, wanted))
 	}
-	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
+	if wanted, fitted := p.Wanted.Overhead(), p.Fitted.Overhead(); fitted < wanted {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
 	}
 	for i := range p.Buckets {
@@ -44,8 +44,8 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	return texts
 }
 
-// warnings of a bucket without time says nothing of the single pods: all of them
-// get nothing.
+// warnings returns the warnings of one bucket. For a bucket of 0 s they name no pod,
+// because no pod has time.
 func (b *BucketPlan) warnings() []string {
 	var texts []string
 	if b.Seconds < b.WantedSeconds {
@@ -61,8 +61,8 @@ func (b *BucketPlan) warnings() []string {
 	return texts
 }
 
-// truncated gives the number of pods that get less than they ask for, and the
-// first of those that ask for most.
+// truncated returns the number of pods that get less than their grace period, and the
+// first of those with the longest grace period.
 func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 	for _, p := range b.Pods {
 		if !p.Truncated() {
@@ -76,5 +76,5 @@ func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 	return worst, n
 }
 
-// describe names a pod as kubectl does.
+// describe names a pod as NAMESPACE/NAME.
 func describe(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -32,7 +32,7 @@ func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 is too short for 3 of its 4 pods: test/longer asks for 90s and gets 20s"}, p.Warnings)
 }
 
-// A schedule that gives a bucket no time does so for everybody in it.
+// The warning about a bucket of 0 s names no pod.
 func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	p := plan.New(plan.Schedule{{0, 0}, {1, 0}}, list(pod("a"), pod("b", withGrace(9))), plan.Options{})
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)

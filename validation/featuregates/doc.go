@@ -1,27 +1,46 @@
-// Package featuregates turns Kubernetes feature gates into the options of package
-// validation, for programs that have gates:
+// Package featuregates converts Kubernetes feature gates to the options of package
+// validation.
 //
-//	opts := featuregates.Options(utilfeature.DefaultFeatureGate) // once, when the program starts
-//	...
-//	errs := validation.ValidatePodTermination(&pod.Spec, opts, path) // for each pod
+//	package main
 //
-// It is apart from validation because k8s.io/component-base/featuregate brings about
-// sixty packages and registers metrics, which no program without gates should have to
-// carry.
+//	import (
+//		"fmt"
+//		"log"
+//
+//		"k8s.io/component-base/featuregate"
+//
+//		"github.com/kubegrace/kubegrace/lifecycle"
+//		"github.com/kubegrace/kubegrace/validation/featuregates"
+//	)
+//
+//	func main() {
+//		gate := featuregate.NewFeatureGate() // or utilfeature.DefaultFeatureGate
+//		if err := lifecycle.AddFeatureGates(gate); err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := gate.Set("ContainerStopSignals=false"); err != nil { // --feature-gates
+//			log.Fatal(err)
+//		}
+//		opts := featuregates.Options(gate) // for all calls of package validation
+//		fmt.Println(opts.NoStopSignals)    // true
+//	}
+//
+// The package is separate from validation because k8s.io/component-base/featuregate
+// imports about sixty packages and registers metrics. Programs without feature gates do
+// not need it.
 //
 // # Concurrency properties
 //
-// [Options] may be called from any goroutine, also while the gate is being set; it
-// keeps nothing. It reads the whole gate, which takes a few hundred microseconds with
-// the gates of a kubelet: call it when the program starts, not for each pod.
+// [Options] may be called concurrently, also while the gate is being set. It reads the
+// whole gate, which takes a few hundred microseconds for the gates of a kubelet: call it
+// when the program starts, not for each pod.
 //
 // # Failure modes
 //
-// There are none: a gate that is nil, or that lacks a feature, gives that feature's
-// default.
+// There are none: if the gate is nil or lacks a feature, the feature is on.
 //
 // # Testing
 //
-// featuregate.NewFeatureGate makes a gate for a test; a test that needs no gate uses a
+// A test can make a gate with featuregate.NewFeatureGate, or needs no gate and uses a
 // literal of [validation.Options].
 package featuregates

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// The gates are read once, when the program has parsed its flags.
+// The gates are read once, after the program has parsed its flags.
 func ExampleOptions() {
 	gate := featuregate.NewFeatureGate()
 	for _, add := range []func(featuregate.MutableFeatureGate) error{lifecycle.AddFeatureGates, shutdown.AddFeatureGates} {

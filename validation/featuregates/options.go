@@ -7,11 +7,11 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Options resolves the five gates that validation knows: PodLifecycleSleepAction,
-// PodLifecycleSleepActionAllowZero, ContainerStopSignals, GracefulNodeShutdown and
-// GracefulNodeShutdownBasedOnPodPriority. One that gate lacks counts as on: nobody
-// added it there, or upstream has removed it once it was on for good. A nil gate has
-// all of them on. What is set on the gate later does not change the result.
+// Options returns the options for the current values of five feature gates:
+// PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero, ContainerStopSignals,
+// GracefulNodeShutdown and GracefulNodeShutdownBasedOnPodPriority. A feature that gate does
+// not have counts as on, because Kubernetes removes the gates of features that are always
+// on. With a nil gate all five are on.
 func Options(gate featuregate.FeatureGate) validation.Options {
 	off := func(key featuregate.Feature) bool { return !features.Enabled(gate, key) }
 	return validation.Options{

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// gateWith makes a gate that knows these features, on or off.
+// gateWith makes a gate that has these features, on or off.
 func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	tb.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -22,7 +22,7 @@ func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	return gate
 }
 
-func TestWhatAGateLacksIsOn(t *testing.T) {
+func TestFeatureThatTheGateLacksIsOn(t *testing.T) {
 	require.Zero(t, featuregates.Options(nil))
 	require.Zero(t, featuregates.Options(featuregate.NewFeatureGate()))
 }
@@ -45,7 +45,7 @@ func TestEachGateHasItsOption(t *testing.T) {
 	}
 }
 
-func TestAGateThatIsSetLaterChangesNothing(t *testing.T) {
+func TestOptionsDoNotFollowTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"ContainerStopSignals": {Default: true, PreRelease: featuregate.Beta}}))
 	opts := featuregates.Options(gate)

@@ -12,12 +12,14 @@ import (
 	"slices"
 )
 
-// client sends httpGet hooks. Nothing of a request is left when its context has ended.
+// client sends the requests of httpGet hooks. When the context of a request has ended, no
+// goroutine or connection of it is left.
 type client struct{ http *http.Client }
 
-// NewClient makes a client with the kubelet's rules: a container's certificate proves
-// nothing, no proxy stands between an agent and its pods, and redirects are followed on the
-// same host only, without a hook's headers where they lead to another port of it. A nil dial is that of net.
+// NewClient makes a client like the kubelet's: it does not verify certificates, uses no
+// proxy, and follows redirects on the same host only. Unlike the kubelet's, it does not send
+// the headers of a hook to another port or scheme. If dial is nil, the client dials with
+// package net.
 func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Doer {
 	return client{&http.Client{
 		Transport: &http.Transport{
@@ -29,9 +31,8 @@ func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 	}}
 }
 
-// Do implements [Doer]. Once a request has failed the transport is told to
-// give up its connections, because net/http goes on to dial, and to shake hands,
-// for a request that was cancelled meanwhile.
+// Do implements [Doer]. After a request has failed it closes the idle connections, because
+// net/http goes on to dial, and to shake hands, for a request that was cancelled.
 func (c client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -40,14 +41,14 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// onSameHost follows redirects within the host that was asked first. One that
-// leads elsewhere is itself the answer (the kubelet's RedirectChecker).
+// onSameHost allows redirects to the host of the first request. A redirect to another host
+// is returned as the response (the kubelet's RedirectChecker).
 //
-// Behind another port of the host, or another scheme, is another server, where the host
-// is a node that many pods share. net/http compares host names only and sends it all
-// headers, and the URL that redirected as the Referer; the kubelet lets it. Here the
-// headers of a hook stay with the server that the hook names. They are not sent again
-// by a redirect that leads back to it, because another server has chosen its path.
+// Another port or scheme of the host is another server: the host may be a node that many
+// pods share. net/http compares only host names, and sends all headers to that server, with
+// the redirecting URL as the Referer. The kubelet allows that. Here only the server that the
+// hook names gets the hook's headers. A later redirect back to that server does not get them
+// either, because another server has chosen its path.
 func onSameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.URL.Hostname() != first.URL.Hostname() {
@@ -56,18 +57,18 @@ func onSameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}
-	elsewhere := func(r *http.Request) bool { return originOf(r.URL) != originOf(first.URL) }
-	if elsewhere(req) || slices.ContainsFunc(via, elsewhere) {
+	isOther := func(r *http.Request) bool { return originOf(r.URL) != originOf(first.URL) }
+	if isOther(req) || slices.ContainsFunc(via, isOther) {
 		maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return name != "Accept" && name != "User-Agent" })
 	}
 	return nil
 }
 
-// origin is what tells one server from another.
+// origin identifies a server.
 type origin struct{ scheme, host, port string }
 
-// originOf gives the origin of a URL. A port that is not named is that of the scheme.
+// originOf returns the origin of a URL. Without a port, the default port of the scheme is used.
 func originOf(u *url.URL) origin {
-	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	return origin{u.Scheme, u.Hostname(), cmp.Or(u.Port(), usual)}
+	defaultPort := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return origin{u.Scheme, u.Hostname(), cmp.Or(u.Port(), defaultPort)}
 }

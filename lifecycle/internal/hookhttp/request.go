@@ -14,10 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// request is the kubelet's for the action: HTTP/1.1 always, as the protocol of an
-// action is for probes. Its URL is written out and parsed again, which gives a
-// path its leading slash. Of the headers, which may be repeated, an Accept that is listed
-// as empty is not sent at all.
+// request makes the same request as the kubelet for an action. The protocol is always
+// HTTP/1.1. The URL is formatted and parsed again, which adds the leading slash to a path. A
+// header may be repeated. An Accept header with an empty value is not sent.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -28,7 +27,7 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if err != nil {
 		return nil, err
 	}
-	// A scheme that nobody has validated can have a host of its own in it.
+	// A scheme that was not validated may contain another host.
 	if req.URL.Host != hostPort {
 		return nil, fmt.Errorf("scheme and path lead to host %q instead of %q", req.URL.Host, hostPort)
 	}
@@ -37,9 +36,9 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 		req.Header.Add(header.Name, header.Value)
 	}
 	req.Host = req.Header.Get("Host")
-	for name, usual := range map[string]string{"User-Agent": s.UserAgent, "Accept": "*/*"} {
+	for name, value := range map[string]string{"User-Agent": s.UserAgent, "Accept": "*/*"} {
 		if _, listed := req.Header[name]; !listed {
-			req.Header.Set(name, usual)
+			req.Header.Set(name, value)
 		}
 	}
 	if req.Header.Get("Accept") == "" {
@@ -48,19 +47,16 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	return req, nil
 }
 
-// portOf resolves a port as the kubelet's ResolveContainerPort does: a string is
-// the name of one of the container's ports, else a number.
+// portOf returns the number of a port between 1 and 65535. A port that is a string is the
+// name of one of the container's ports, or else a number in digits (the kubelet's
+// ResolveContainerPort). container may be nil.
 func portOf(port intstr.IntOrString, container *v1.Container) (number int, err error) {
-	named := func(p v1.ContainerPort) bool { return p.Name == port.StrVal }
-	if number = int(port.IntVal); port.Type == intstr.String {
-		if container == nil {
-			container = &v1.Container{}
-		}
-		if i := slices.IndexFunc(container.Ports, named); i >= 0 {
-			number = int(container.Ports[i].ContainerPort)
-		} else if number, err = strconv.Atoi(port.StrVal); err != nil {
-			return 0, err
-		}
+	if port.Type != intstr.String {
+		number = int(port.IntVal)
+	} else if named := portNamed(container, port.StrVal); named != nil {
+		number = int(named.ContainerPort)
+	} else if number, err = strconv.Atoi(port.StrVal); err != nil {
+		return 0, err
 	}
 	if number < 1 || number > 65535 {
 		return 0, fmt.Errorf("invalid port number: %v", number)
@@ -68,9 +64,21 @@ func portOf(port intstr.IntOrString, container *v1.Container) (number int, err e
 	return number, nil
 }
 
-// hookURL has the action's path, query and fragment; a path that is no URL
-// reference is taken as it is. An empty scheme is http, and one that nobody knows
-// is left for the client to refuse; parsing puts it into lower case.
+// portNamed returns the port of that name, nil if the container is nil or has none.
+func portNamed(container *v1.Container, name string) *v1.ContainerPort {
+	if container == nil {
+		return nil
+	}
+	i := slices.IndexFunc(container.Ports, func(p v1.ContainerPort) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &container.Ports[i]
+}
+
+// hookURL returns the URL of an action, with its path, query and fragment. A path that
+// cannot be parsed is used as it is. An empty scheme means http; the client refuses unknown
+// schemes. Parsing converts the scheme to lower case.
 func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 	u, err := url.Parse(action.Path)
 	if err != nil {

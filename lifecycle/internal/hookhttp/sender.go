@@ -1,5 +1,5 @@
-// Package hookhttp sends the requests of httpGet hooks as the kubelet does: what a request
-// is made of, which answer is a success, and the client that is used for it.
+// Package hookhttp sends the requests of httpGet hooks as the kubelet does. It makes the
+// request, has the client that sends it, and decides which response is a success.
 //
 //	sender := hookhttp.Sender{Doer: hookhttp.NewClient(nil), UserAgent: "kube-lifecycle/1.37"}
 //	plain, err := sender.Get(ctx, podIP, pod, container, handler.HTTPGet)
@@ -18,41 +18,41 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// mostDrained is how much of a response's body is read, in bytes, before the
+// maxBody is the size up to which the body of a response is read, in bytes, before the
 // connection is closed (the kubelet's discardHTTPRespBody).
-const mostDrained = 10 << 10
+const maxBody = 10 << 10
 
-// Doer sends a request; *http.Client is one.
+// Doer sends a request; *http.Client implements it.
 type Doer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// Sender sends hooks. It may be used by any number of goroutines.
+// Sender sends the requests of hooks. It may be used concurrently.
 type Sender struct {
 	Doer         Doer
-	UserAgent    string // where a hook does not name its own
+	UserAgent    string // for hooks without such a header
 	FailOnStatus bool   // a status other than 2xx is an error
 }
 
-// Get sends the request of a hook to a host under ctx and reads its answer. Any answer is
-// a success, as in the kubelet, unless one of 2xx is asked for. plain is the HOST:PORT of a
-// hook of HTTPS that was answered in plain HTTP, "" for others. pod is for the log; container, for the names of its
-// ports, may be nil.
+// Get sends the request of an httpGet hook to a host, and waits for the response. Any
+// response is a success, as in the kubelet, unless FailOnStatus is set. plain is the
+// HOST:PORT of an HTTPS hook that was answered in plain HTTP and then succeeded, else "".
+// pod is for the log. container has the names of the ports, and may be nil.
 func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (plain string, err error) {
 	req, err := s.request(ctx, host, container, action)
 	if err != nil {
 		return "", err
 	}
 	resp, plain, err := s.send(req, pod)
-	if err != nil || resp == nil { // no error and no response: a doer of a test, in the kubelet a success too
+	if err != nil || resp == nil { // neither, from the Doer of a test, is a success in the kubelet too
 		return plain, err
 	}
-	// A short body is read to its end, so that the server is not cut off in the middle of
-	// it. The answer has come already: what goes wrong in its body is no failure.
-	if resp.Body != nil && resp.ContentLength <= mostDrained {
-		_, _ = io.CopyN(io.Discard, resp.Body, mostDrained) // see above
+	// A short body is read to its end, so that the server can send all of it. Errors in the
+	// body are ignored: the status, which decides, is known already.
+	if resp.Body != nil && resp.ContentLength <= maxBody {
+		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // see above
 	}
-	if resp.Body != nil { // else it is not from net/http
+	if resp.Body != nil { // a Doer other than net/http may leave it nil
 		_ = resp.Body.Close() // see above
 	}
 	if s.FailOnStatus && resp.StatusCode/100 != 2 {
@@ -61,11 +61,11 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 	return plain, nil
 }
 
-// send sends a request, and once more over HTTP, without the credentials that this would
-// give away, if an HTTPS server turns out to speak plain HTTP; that is known by the text,
-// as in the kubelet, since a doer need not be of net/http. It returns the first answer it
-// gets. A retry that fails leaves the first error, which names the cause, and is only
-// logged.
+// send sends a request and returns its response. If the server of an HTTPS request answers
+// in plain HTTP, send sends the request again over HTTP, without the Authorization header,
+// which would be readable on the network. That case is recognised by the text of the error,
+// as in the kubelet, because a Doer need not be of net/http. If the second request fails,
+// its error is logged and the first error is returned.
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plain string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error

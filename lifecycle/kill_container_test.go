@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// named is a container of a bed, whose ID is its name.
+// named is a container of the bed; its ID is its name.
 func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
 
 func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
@@ -77,7 +77,7 @@ func TestKillsRunInParallel(t *testing.T) {
 	})
 }
 
-func TestASidecarIsKilledOutOfOrder(t *testing.T) {
+func TestKillContainerOfASidecarDoesNotWaitForItsTurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{})
 		b.main("app", nil, lifecycletest.Script{})
@@ -88,8 +88,8 @@ func TestASidecarIsKilledOutOfOrder(t *testing.T) {
 	})
 }
 
-// The kubelet counts sidecars among the init containers, and does not say that they will be
-// restarted.
+// In the kubelet's message a sidecar is an init container, and "will be restarted" is
+// missing.
 func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
 	for reason, message := range map[graceperiod.KillReason]string{
 		graceperiod.ReasonLivenessProbe: "Init container proxy failed liveness probe",
@@ -104,7 +104,7 @@ func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
 	}
 }
 
-func TestTwoKillsOfAContainerAreOne(t *testing.T) {
+func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(5), lifecycletest.Script{})
 		var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func TestTwoKillsOfAContainerAreOne(t *testing.T) {
 	})
 }
 
-func TestAKillBecomesAPartOfItsPodsTermination(t *testing.T) {
+func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(20 * time.Second), IgnoreTerm: true})
 		b.main("web", nil, lifecycletest.Script{})
@@ -176,8 +176,7 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 	})
 }
 
-// stuckUntil plays a runtime that fails every call until a time after the start of the
-// test, and a terminator that gives up after a second.
+// stuckUntil makes the runtime fail every call until a time after the start of the test.
 func (b *bed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
 
 func impatient(o *lifecycle.TerminatorOptions) { o.GiveUp = time.Second }
@@ -201,7 +200,7 @@ func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	}, impatient)
 }
 
-func TestATerminationGoesOnWhereAKillGotStuck(t *testing.T) {
+func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
 		b.stuckUntil(11500 * time.Millisecond)
@@ -215,7 +214,7 @@ func TestATerminationGoesOnWhereAKillGotStuck(t *testing.T) {
 	}, impatient)
 }
 
-func TestAStuckTerminationCanBeFollowedByAKill(t *testing.T) {
+func TestKillContainerAfterAStuckTermination(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", sleep(1), lifecycletest.Script{})
 		b.stuckUntil(20 * time.Second)
@@ -231,7 +230,7 @@ func TestAStuckTerminationCanBeFollowedByAKill(t *testing.T) {
 	}, impatient)
 }
 
-// stopped are the containers whose stop has succeeded.
+// stopped returns the IDs of the containers for which a StopContainer call has succeeded.
 func stopped(rt *lifecycletest.Runtime) (ids []string) {
 	for _, stop := range rt.Stops() {
 		if stop.Err == nil {
@@ -241,7 +240,7 @@ func stopped(rt *lifecycletest.Runtime) (ids []string) {
 	return ids
 }
 
-func TestACallerOfKillContainerMayLeave(t *testing.T) {
+func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)

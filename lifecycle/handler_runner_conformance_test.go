@@ -25,8 +25,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hookVectors is testdata/hooks.yaml: the cases of the kubelet's own tests of its
-// handler runner. It is read strictly, so that nothing in it goes unheeded.
+// hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its
+// handler runner. It is decoded strictly, so that every field is used.
 type hookVectors struct {
 	Runner []runnerVector `json:"handler_runner"`
 	HTTP   struct {
@@ -35,7 +35,7 @@ type hookVectors struct {
 	} `json:"run_http_handler"`
 }
 
-// runnerVector is one hook and what is to come of it.
+// runnerVector is one hook and its expected outcome.
 type runnerVector struct {
 	Test  string
 	Basis string
@@ -56,7 +56,7 @@ type runnerVector struct {
 	Out runnerOutcome
 }
 
-// runnerOutcome is what is to come of a hook; nil is not looked at.
+// runnerOutcome is the expected outcome of a hook; nil fields are not compared.
 type runnerOutcome struct {
 	Err              any // its text, or whether there is one
 	Msg              *string
@@ -83,7 +83,7 @@ func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	return decoder.Decode((*fields)(o))
 }
 
-// httpVector is one httpGet hook and the request that it is to send.
+// httpVector is one httpGet hook and the expected request.
 type httpVector struct {
 	Name  string
 	PodIP string
@@ -165,7 +165,7 @@ func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	}
 }
 
-// vectorRun is one vector with the parts that its hook meets.
+// vectorRun is one vector with the fakes that its hook uses.
 type vectorRun struct {
 	vector   runnerVector
 	handler  *v1.LifecycleHandler
@@ -185,7 +185,7 @@ func newVectorRun(t *testing.T, v runnerVector) *vectorRun {
 	return r
 }
 
-// handlerOf is the handler that the vector describes.
+// handlerOf returns the handler that the vector describes.
 func (r *vectorRun) handlerOf(t *testing.T) *v1.LifecycleHandler {
 	t.Helper()
 	switch in := r.vector.In; {
@@ -208,7 +208,7 @@ func (r *vectorRun) handlerOf(t *testing.T) *v1.LifecycleHandler {
 	}
 }
 
-// handlerOfServer asks a server of plain HTTP for HTTPS.
+// handlerOfServer returns an HTTPS handler for a server of plain HTTP.
 func (r *vectorRun) handlerOfServer(t *testing.T) *v1.LifecycleHandler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { r.seen = req }))
@@ -218,7 +218,7 @@ func (r *vectorRun) handlerOfServer(t *testing.T) *v1.LifecycleHandler {
 	return httpHandler(action)
 }
 
-// run runs the hook and compares all that the vector tells.
+// run runs the hook and compares everything in the vector.
 func (r *vectorRun) run(t *testing.T) {
 	ctx := t.Context()
 	if timeout := r.vector.In.CtxTimeout; timeout > 0 {
@@ -247,7 +247,7 @@ func (r *vectorRun) run(t *testing.T) {
 	r.requireFallback(t)
 }
 
-// requireErr compares an error with its text, or with whether there is one.
+// requireErr compares an error with a text, or with a bool that says whether there is one.
 func requireErr(t *testing.T, want any, err error) {
 	t.Helper()
 	switch want := want.(type) {

@@ -10,29 +10,32 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// KillContainer ends one container whose pod goes on: its liveness or startup probe
-// has failed, its postStart hook has, or its definition has changed. It has its grace,
-// a Killing event, its preStop hook, no order, and the stop. Several at once run in
-// parallel, so that they take as long as the longest, not as their sum (k/k#138146).
+// KillContainer stops one container of a pod that goes on, and waits until it has ended.
+// Call it when the liveness or startup probe or the postStart hook of the container has
+// failed, or when its definition has changed. The grace period is that of
+// [graceperiod.ForContainer]; the Killing event, the preStop hook and the stop are as in
+// [Terminator.KillPod], but the container does not wait for a turn. Concurrent calls for
+// several containers take as long as the longest of them, not as their sum (k/k#138146).
 //
-// ctx bounds the waiting only, as in [Terminator.KillPod]. A container that is being
-// ended already, alone or with its pod, is waited for and not ended twice; a grace in
-// the request shortens what it has. One that has ended is not ended again. When its
-// pod's termination begins later, it adopts the container and holds it to the pod's
-// grace. A container that is [RuntimeStuck] is asked for again, under its old deadline;
-// no hook is run twice. A nil pod and an empty ID are errors.
+// When ctx ends first, the container is still stopped, and the error is a
+// [*StillRunningError]. If the container is being stopped already, alone or with its pod,
+// KillContainer waits for that, and a grace period in the request can shorten it. A
+// container that has ended is not stopped again. If the termination of the pod starts
+// meanwhile, it includes the container and gives it its deadline. A container that is
+// [RuntimeStuck] is stopped again, under its old deadline. No hook runs twice. A nil pod and
+// an empty ID are errors.
 func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
 	return tr.kill(ctx, pod, c, req, false)
 }
 
-// RunOnExit runs the preStop hook of a container that has ended by itself, which the
-// kubelet does not do (k/k#55807): an agent that wants it asks for it. The hook has
-// the grace of the container, [Terminator.Close] ends it, and it is not run again if the
-// container is killed or its pod terminated later. An exec hook fails, as its
-// container is gone, and a sleep ends at once where there is an [ExitWatcher].
+// RunOnExit runs the preStop hook of a container that has exited by itself, for agents that
+// want that. The kubelet does not do it (k/k#55807). The hook has the grace period of the
+// container, and [Terminator.Close] ends it. It does not run again if the container is
+// killed or the pod is terminated later. An exec hook fails, because its container is gone;
+// with an [ExitWatcher], a sleep ends at once.
 //
-// ctx bounds the waiting only: when it ends, the error is a [*StillRunningError]. What
-// the hook itself says is in the result.
+// An error of the hook is in the result. When ctx ends first, the hook runs on, and the
+// error is a [*StillRunningError].
 func (tr *Terminator) RunOnExit(ctx context.Context, pod *v1.Pod, c Container) (HookResult, error) {
 	result, err := tr.kill(ctx, pod, c, ContainerRequest{}, true)
 	if err == nil && result.Hook.Cause == AgentStopping {
@@ -41,7 +44,8 @@ func (tr *Terminator) RunOnExit(ctx context.Context, pod *v1.Pod, c Container) (
 	return result.Hook, err
 }
 
-// kill sends one container on its way, unless it is, and waits for its end.
+// kill starts to stop a container, if it is not being stopped yet, and waits until it has
+// ended. If hookOnly is true, it runs only the preStop hook.
 func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, req ContainerRequest, hookOnly bool) (ContainerResult, error) {
 	if pod == nil {
 		return ContainerResult{Name: named.Name, ID: named.ID}, errNoPod
@@ -52,11 +56,11 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 	p := tr.lock(podKey(pod), true)
 	defer p.unlock()
 	if p.current != nil && p.current.active == nil {
-		p.reviveLocked()
+		p.restoreRecordsLocked()
 	}
-	c := p.nameLocked(pod, named)
+	c := p.findOrAddLocked(pod, named)
 	c.killLocked(ctx, pod, req, hookOnly)
-	p.tidyLocked()
+	p.removeObsoleteLocked()
 	p.wakeLocked()
 	p.waitLocked(func() bool { return c.run == nil }, nil, ctx.Done())
 	if c.run != nil {
@@ -65,9 +69,9 @@ func (tr *Terminator) kill(ctx context.Context, pod *v1.Pod, named Container, re
 	return c.result, resultOf(c.result).Err()
 }
 
-// killLocked begins the end of a container that is not being ended and has not. Where
-// the termination of its pod is under way, the container becomes a part of that, unless it
-// has exited and only its hook is run.
+// killLocked starts to stop a container, unless it has ended or is being stopped. If the
+// termination of the pod is under way, it includes the container and limits its deadline;
+// with hookOnly it only limits the deadline.
 func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRequest, hookOnly bool) {
 	spec, _ := findContainer(pod, c.result.Name)
 	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
@@ -77,8 +81,8 @@ func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRe
 	if c.run != nil && req.GracePeriodSeconds != nil {
 		c.limitLocked(until)
 	}
-	wasThoughtGone := c.run != nil && c.run.hookOnly && !hookOnly
-	if !c.isToStop() && !wasThoughtGone || hookOnly && c.hasEnded() {
+	wasHookOnly := c.run != nil && c.run.hookOnly && !hookOnly
+	if !c.isToStop() && !wasHookOnly || hookOnly && c.hasEnded() {
 		return
 	}
 	if t := c.table.current; t != nil && t.active != nil {
@@ -86,23 +90,23 @@ func (c *container) killLocked(ctx context.Context, pod *v1.Pod, req ContainerRe
 			t.active.containers = append(t.active.containers, c)
 		}
 		if !hookOnly {
-			c.part = t
+			c.termination = t
 		}
 		if t.deadline.at().Before(until.at()) {
 			until = t.deadline
 		}
 	}
-	if wasThoughtGone {
+	if wasHookOnly {
 		c.run.hookOnly = false
 		c.limitLocked(until)
 		return
 	}
 	r := &run{message: cmp.Or(req.Message, killMessage(pod, c.result.Name, req.Reason)), hookOnly: hookOnly}
-	c.beginLocked(context.WithoutCancel(ctx), pod, until, r)
+	c.startRunLocked(context.WithoutCancel(ctx), pod, until, r)
 }
 
-// killMessage is the kubelet's message for the end of a container whose probe has
-// failed, "" for other reasons.
+// killMessage returns the kubelet's message for the Killing event of a container whose
+// probe has failed, "" for other reasons.
 func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string {
 	var probe string
 	switch reason {

@@ -10,13 +10,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// HTTPDoer sends an HTTP request; *http.Client is one. See
-// [HandlerRunnerOptions] for what is asked of it.
+// HTTPDoer sends an HTTP request; *http.Client implements it. [HandlerRunnerOptions.HTTP]
+// says what it must do.
 type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// get sends the request of a hook under ctx, to the host that it names or to its pod.
+// get sends the request of an httpGet hook to the host that the hook names, or else to its
+// pod.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	host, err := action.Host, error(nil)
 	if host == "" {
@@ -41,7 +42,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return err
 }
 
-// statusIP is the first address in the pod's status, "" if it has none.
+// statusIP returns the first IP address in the pod's status, "" if it has none.
 func statusIP(_ context.Context, pod *v1.Pod) (string, error) {
 	switch {
 	case pod == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// printer is a CommandRunner that only says what it would run.
+// printer is a CommandRunner that prints the command and fails.
 type printer struct{}
 
 func (printer) RunInContainer(_ context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
@@ -23,8 +23,8 @@ func (printer) RunInContainer(_ context.Context, id string, cmd []string, timeou
 	return []byte("nginx: no such process"), fmt.Errorf("command '%s' exited with %d", cmd, 1)
 }
 
-// A hook has until the deadline of its context. What it printed is in the
-// message, which is for a log, and never in the error.
+// The command may take until the deadline of the context. Its output is in the message,
+// which is for a log, and never in the error.
 func ExampleNewHandlerRunner() {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "42"},
@@ -49,8 +49,8 @@ func ExampleNewHandlerRunner() {
 	// command '[nginx -s quit]' exited with 1
 }
 
-// The kubelet takes any answer to an httpGet hook for a success. An agent whose
-// users want to know sets FailOnHTTPStatus.
+// By default any response to an httpGet hook is a success, as in the kubelet. With
+// FailOnHTTPStatus only a status of 2xx is.
 func ExampleHandlerRunnerOptions_failOnHTTPStatus() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Method, r.URL, "from", r.UserAgent())

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A negative grace is one of 0, which leaves the floor, as in the kubelet.
-func TestANegativeGraceHasTheFloor(t *testing.T) {
+// A negative grace period counts as 0, which gives the minimum timeout, as in the kubelet.
+func TestNegativeGracePeriod(t *testing.T) {
 	for _, g := range []int64{0, -1, -5, math.MinInt64} {
 		inBubble(t, 30, func(b *bed) {
 			b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -28,16 +28,16 @@ func TestANegativeGraceHasTheFloor(t *testing.T) {
 	}
 }
 
-// hung is an exit watcher and a recorder that do not answer until they are let go.
+// hung is an ExitWatcher and an EventRecorder that hang until the channel is closed.
 type hung chan struct{}
 
 func (h hung) Exited(string) <-chan struct{} { <-h; return nil }
 
 func (h hung) Event(apiruntime.Object, string, string, string) { <-h }
 
-// A recorder that hangs costs no grace, however many events there are: a hook that fails at
-// once is followed by the stop at once.
-func TestARecorderThatHangsAndAHookThatFails(t *testing.T) {
+// A recorder that hangs costs no grace period, for any number of events: after a hook that
+// fails at once the stop follows at once.
+func TestHangingRecorderAndFailingHook(t *testing.T) {
 	let := make(hung)
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
@@ -52,8 +52,8 @@ func TestARecorderThatHangsAndAHookThatFails(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
 }
 
-// An exit watcher or a recorder that hangs costs a container next to nothing of its grace.
-func TestWhatHangsCostsNoGrace(t *testing.T) {
+// An ExitWatcher or a recorder that hangs uses up almost nothing of the grace period.
+func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
 	let := make(hung)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
 		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let },
@@ -70,7 +70,7 @@ func TestWhatHangsCostsNoGrace(t *testing.T) {
 	}
 }
 
-func TestAPostStartHookWhoseExitWatcherHangs(t *testing.T) {
+func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	var let hung
 	inBubble(t, 30, func(b *bed) {
 		b.post(sleep(3), lifecycletest.Script{})
@@ -80,8 +80,8 @@ func TestAPostStartHookWhoseExitWatcherHangs(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let })
 }
 
-// However often a pod is asked for, what is unknown is in its result once.
-func TestAnUnknownContainerIsToldOfOnce(t *testing.T) {
+// An unknown container is in the result once, after any number of calls.
+func TestUnknownContainerIsInTheResultOnce(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.main("x", nil, lifecycletest.Script{})
@@ -94,7 +94,7 @@ func TestAnUnknownContainerIsToldOfOnce(t *testing.T) {
 	})
 }
 
-// That a container was killed says nothing of the one that its agent starts in its place.
+// After a container was killed, the agent may have started another one of that name.
 func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
@@ -108,7 +108,7 @@ func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
 	})
 }
 
-// No hook runs for a container that could not be stopped.
+// A postStart hook does not run for a container without an ID, which could not be stopped.
 func TestAPostStartHookNeedsAnID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.post(exec(), lifecycletest.Script{})
@@ -117,8 +117,8 @@ func TestAPostStartHookNeedsAnID(t *testing.T) {
 	})
 }
 
-// Where the status lags, Start knows the ID.
-func TestAStatusWithoutAnIDThatStartKnows(t *testing.T) {
+// Start knows the ID of a container that the status does not have yet.
+func TestStatusWithoutTheIDOfAStartedContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
@@ -128,8 +128,8 @@ func TestAStatusWithoutAnIDThatStartKnows(t *testing.T) {
 	})
 }
 
-// A recorder that hangs holds up nobody who waits for a pod for longer than a moment.
-func TestARecorderThatHangsAndAWaitThatEnds(t *testing.T) {
+// A recorder that hangs delays the return of Wait by a second at most.
+func TestWaitWithAHangingRecorder(t *testing.T) {
 	var let hung
 	inBubble(t, 1, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
@@ -142,8 +142,8 @@ func TestARecorderThatHangsAndAWaitThatEnds(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
 }
 
-// A container whose postStart hook has failed is killed, whatever the recorder does.
-func TestARecorderThatHangsAndAPostStartHookThatFails(t *testing.T) {
+// A container whose postStart hook has failed is killed even if the recorder hangs.
+func TestFailedPostStartWithAHangingRecorder(t *testing.T) {
 	var let hung
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})

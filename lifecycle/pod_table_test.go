@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod whose status says nothing of its containers is not said to have ended.
-func TestAPodOfWhichNothingIsKnown(t *testing.T) {
+// A pod whose status has no states of its containers does not count as ended.
+func TestPodWithoutStatus(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		status := b.pod.Status
@@ -43,7 +43,7 @@ func TestAPodOfWhichNothingIsKnown(t *testing.T) {
 	}
 }
 
-func TestAPodOfWhichSomeIsKnown(t *testing.T) {
+func TestPodWithStatusOfSomeContainers(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		b.main("web", nil, lifecycletest.Script{})
@@ -60,7 +60,7 @@ func TestAPodOfWhichSomeIsKnown(t *testing.T) {
 	})
 }
 
-func TestAnEmptyIDIsAskedOfNobody(t *testing.T) {
+func TestContainerWithoutAnIDIsNotStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		b.pod.Status.ContainerStatuses[0].ContainerID = ""
@@ -91,8 +91,9 @@ func TestANilPodIsAnError(t *testing.T) {
 	})
 }
 
-// What Start has started is stopped, whatever status and watcher say of it.
-func TestWhatStartHasStartedIsStopped(t *testing.T) {
+// A container that Start has started is stopped even if the status does not have it, unless
+// the status says that it has exited.
+func TestStartedContainersAreStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container("app", nil), container("never", nil))
 		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
@@ -109,14 +110,14 @@ func TestWhatStartHasStartedIsStopped(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
 }
 
-// restarted is the status of a container that was started at a time.
+// restarted sets the status of a container that was started at a time.
 func (b *bed) restarted(id string, at time.Time) {
 	b.pod.Status.ContainerStatuses[0].ContainerID = id
 	b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(at)
 }
 
-// A static pod that is back under its UID, without having been forgotten.
-func TestAnEndedPodThatIsBack(t *testing.T) {
+// A static pod returns with the same UID, and Forget was not called.
+func TestStaticPodThatReturnsWithoutForget(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -160,8 +161,8 @@ func TestAContainerFromBeforeTheEndHasTheOldDeadline(t *testing.T) {
 	})
 }
 
-// Runtimes of processes use their names again.
-func TestAnIDThatIsUsedAgain(t *testing.T) {
+// Runtimes of processes reuse their IDs.
+func TestReusedID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
 		b.kill()
@@ -176,7 +177,7 @@ func TestAnIDThatIsUsedAgain(t *testing.T) {
 	})
 }
 
-func TestATerminationTakesInWhatItDidNotKnow(t *testing.T) {
+func TestTerminationIncludesContainersOfALaterRequest(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -196,7 +197,7 @@ func TestATerminationTakesInWhatItDidNotKnow(t *testing.T) {
 	})
 }
 
-// No hook runs twice, whoever asks, and however old the status is.
+// No hook runs twice, whichever method is called, and even if the status is old.
 func TestAKilledContainerIsNotKilledAgain(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{})
@@ -239,7 +240,7 @@ func TestARequestForAContainer(t *testing.T) {
 	})
 }
 
-func TestAnIDHasNoPlaceInAnEvent(t *testing.T) {
+func TestContainerIDIsReplacedInEvents(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
 		b.rt.Start("3f9a", lifecycletest.Script{})
@@ -249,7 +250,7 @@ func TestAnIDHasNoPlaceInAnEvent(t *testing.T) {
 	})
 }
 
-func TestForgetLeavesAStartInPlace(t *testing.T) {
+func TestForgetDuringAStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.declare("app")
 		started := b.starting("app", 5*time.Second, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -261,7 +262,7 @@ func TestForgetLeavesAStartInPlace(t *testing.T) {
 	})
 }
 
-func TestForgetLeavesAStopInPlace(t *testing.T) {
+func TestForgetDuringAStop(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second), ExitAfterTerm: 5 * time.Second})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -278,7 +279,7 @@ func TestForgetLeavesAStopInPlace(t *testing.T) {
 	})
 }
 
-func TestTheTerminationOfAPodIsFound(t *testing.T) {
+func TestTerminationByUID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		_, found := b.Termination(b.pod.UID)
 		require.False(b, found)
@@ -296,7 +297,7 @@ func TestTheTerminationOfAPodIsFound(t *testing.T) {
 	})
 }
 
-// A termination that has ended when its caller's context does has ended.
+// If the termination and the context end at the same time, Wait returns the result.
 func TestWaitPrefersTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{})
@@ -312,8 +313,9 @@ func TestWaitPrefersTheEnd(t *testing.T) {
 	})
 }
 
-// A kill whose runtime hangs is held to the bound of the pod's termination.
-func TestAHangingKillIsHeldToThePodsBound(t *testing.T) {
+// A container whose runtime hangs in a KillContainer is given up when the termination of the
+// pod gives up.
+func TestTerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{HangStops: -1})
 		var wg sync.WaitGroup
@@ -329,7 +331,7 @@ func TestAHangingKillIsHeldToThePodsBound(t *testing.T) {
 	}, impatient)
 }
 
-// A container that comes up when all others have ended is not lost.
+// A container that is started after all others have ended is in the next result.
 func TestAStartThatReturnsTooLateIsInTheResultOfTheNextKillPod(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
 		b.declare("late")
@@ -346,7 +348,7 @@ func TestAStartThatReturnsTooLateIsInTheResultOfTheNextKillPod(t *testing.T) {
 	})
 }
 
-// A restart that arrives while its turn is being waited for, twice at once.
+// Two concurrent restarts of a sidecar that waits for its turn.
 func TestOneOfTwoRestartsIsRefused(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
@@ -371,8 +373,8 @@ func TestOneOfTwoRestartsIsRefused(t *testing.T) {
 	})
 }
 
-// Nothing is left of a termination: neither timers nor contexts keep it.
-func TestNothingIsLeftOfAnEndedTermination(t *testing.T) {
+// A termination that has ended leaves neither timers nor contexts.
+func TestEndedTerminationLeavesNoTimerOrContext(t *testing.T) {
 	inBubble(t, 3600, func(b *bed) {
 		var hook context.Context
 		b.main("app", exec(), lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {

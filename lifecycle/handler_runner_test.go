@@ -18,7 +18,7 @@ import (
 
 const containerID = "test://abc1234"
 
-// hookPod is a pod at 127.0.0.1 with one container, and that container.
+// hookPod returns a pod at 127.0.0.1 with one container, and that container.
 func hookPod() (*v1.Pod, *v1.Container) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "42"},
@@ -37,7 +37,7 @@ func runHook(ctx context.Context, opts lifecycle.HandlerRunnerOptions, handler *
 	return lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, handler)
 }
 
-// counted gives a metrics handle, and a function that reads one of its counters.
+// counted returns a metrics handle, and a function that reads one of its counters.
 func counted(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -79,9 +79,9 @@ func TestHandlersThatCannotRun(t *testing.T) {
 	}
 }
 
-// Validation lets one handler through only; a runner is asked all the same, and
-// then takes them in the kubelet's order.
-func TestFirstOfSeveralHandlersCounts(t *testing.T) {
+// The API server allows only one handler. A runner that is called with several runs the
+// first, in the kubelet's order.
+func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	all := v1.LifecycleHandler{
 		Exec:      &v1.ExecAction{Command: []string{"true"}},
 		HTTPGet:   &v1.HTTPGetAction{Port: intstr.FromInt32(80)},
@@ -143,7 +143,7 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 	}
 }
 
-// Names that validation would refuse are printed as %q prints them.
+// Invalid names are escaped in the message as by %q.
 func TestMessageEscapesOddNames(t *testing.T) {
 	pod, container := hookPod()
 	pod.Name, pod.Namespace, container.Name = `we"b`, "shøp\n", `ser\ver`

@@ -1,0 +1,236 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// defaultUserAgent is the User-Agent of httpGet hooks in a kubelet of Kubernetes 1.37.
+const defaultUserAgent = "kube-lifecycle/1.37"
+
+// handlerKind is the kind of a hook's handler. It is a metric label with few values.
+type handlerKind string
+
+const (
+	kindExec    handlerKind = "exec"
+	kindHTTPGet handlerKind = "httpGet"
+	kindSleep   handlerKind = "sleep"
+	kindOther   handlerKind = "other" // no handler, or tcpSocket, which cannot be run
+)
+
+// HandlerRunnerOptions configures the runner of [NewHandlerRunner]. The zero value runs
+// httpGet and sleep hooks; exec hooks need Commands.
+type HandlerRunnerOptions struct {
+	// Commands runs the commands of exec hooks. Nil: an exec hook fails with an error
+	// that says that there is no command runner.
+	Commands CommandRunner
+	// HTTP sends the requests of httpGet hooks. Nil: a client like the kubelet's, which
+	// does not verify certificates, and follows at most ten redirects, on the same host
+	// only. Unlike the kubelet's, it sends the headers of a hook to no other port or
+	// scheme. Another client must end a request when its context ends, and must keep no
+	// connection open after it.
+	HTTP HTTPDoer
+	// PodIP returns the IP address of a pod for an httpGet hook without a host. An
+	// error, or "", fails the hook. Nil: the address is read from the pod's status, the
+	// first of podIPs, else podIP.
+	PodIP func(context.Context, *v1.Pod) (string, error)
+	// UserAgent is the User-Agent of httpGet hooks that have no such header; "": that
+	// of a kubelet, kube-lifecycle/1.37.
+	UserAgent string
+	// FailOnHTTPStatus makes a hook fail if the status of the response is not 2xx, also
+	// for a redirect to another host. If it is false, any response is a success, as in
+	// the kubelet.
+	FailOnHTTPStatus bool
+	// Events records that an HTTPS hook was answered in plain HTTP; nil: no event is
+	// recorded.
+	Events EventRecorder
+	// Metrics counts hooks that were answered in plain HTTP, and sleeps that ended
+	// early; nil: nothing is counted.
+	Metrics *metrics.Lifecycle
+	// Gates is read once, for [PodLifecycleSleepAction]; nil: its default.
+	Gates FeatureGate
+}
+
+// handlerRunner is the [HandlerRunner] of this package. It has no state but its options.
+type handlerRunner struct {
+	HandlerRunnerOptions
+
+	sleepEnabled bool // PodLifecycleSleepAction is on
+}
+
+// NewHandlerRunner makes a runner of exec, httpGet and sleep hooks. It behaves like the
+// kubelet's, and returns the same messages, with these differences:
+//
+//   - The request of an httpGet hook ends with ctx and uses no proxy (the kubelet's does
+//     not end, k/k#103300).
+//   - A command gets the time until ctx's deadline as its timeout (the kubelet's gets
+//     none), and is not run if that has passed.
+//   - A sleep whose ctx ended with the cause [ContainerExited] has not failed
+//     (k/k#134338), and neither has a sleep of which less than 100 ms were left.
+//
+// A hook ends when ctx does, and its error then wraps the cause. The runner may be used
+// concurrently. Every argument of Run but ctx may be nil. A panic of Commands, HTTP or
+// PodIP is not recovered; a [Terminator] does that.
+func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
+	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
+	if opts.HTTP == nil {
+		opts.HTTP = hookhttp.NewClient(nil)
+	}
+	if opts.PodIP == nil {
+		opts.PodIP = statusIP
+	}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
+}
+
+// Run implements [HandlerRunner]. If a handler has several fields set, Run uses the first of
+// exec, httpGet and sleep. A handler with none of them, such as tcpSocket, is an error, as
+// in the kubelet.
+func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	var err error
+	var hook, action, output string
+	switch kindOf(handler) {
+	case kindExec:
+		hook, action = "Exec", fmt.Sprint(handler.Exec.Command)
+		output, err = r.exec(ctx, containerID, handler.Exec.Command)
+	case kindHTTPGet:
+		hook, action = "HTTP", handler.HTTPGet.Path
+		err = r.get(ctx, pod, container, handler.HTTPGet)
+	case kindSleep:
+		hook, action = "Sleep", strconv.FormatInt(handler.Sleep.Seconds, 10)
+		err = r.sleep(ctx, handler.Sleep.Seconds)
+	case kindOther:
+		err = fmt.Errorf("invalid handler: %v", handler)
+		return "Cannot run handler: " + err.Error(), err
+	}
+	if err != nil {
+		return hookFailed(hook, action, pod, container, err) + output, err
+	}
+	return "", nil
+}
+
+// kindOf returns the kind of a handler, which may be nil.
+func kindOf(handler *v1.LifecycleHandler) handlerKind {
+	switch {
+	case handler == nil:
+		return kindOther
+	case handler.Exec != nil:
+		return kindExec
+	case handler.HTTPGet != nil:
+		return kindHTTPGet
+	case handler.Sleep != nil:
+		return kindSleep
+	default:
+		return kindOther
+	}
+}
+
+// hookFailed returns the kubelet's message for a hook that failed. It does not use fmt,
+// whose calls need a larger stack: that would have to grow for each sleep when many are
+// cancelled at once.
+func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
+	name := ""
+	if container != nil {
+		name = container.Name
+	}
+	return hook + " lifecycle hook (" + action + ") for Container " + strconv.Quote(name) +
+		" in Pod " + strconv.Quote(podText(pod)) + " failed - error: " + err.Error()
+}
+
+// podText formats a pod as the kubelet does: name_namespace(uid).
+func podText(pod *v1.Pod) string {
+	if pod == nil {
+		return "<nil>"
+	}
+	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
+}
+
+// maxOutput is how much of a command's output is put into the message, in bytes. A command
+// that prints hundreds of megabytes must not use up the agent's memory.
+const maxOutput = 64 << 10
+
+// exec runs a command in the container of the hook. Its timeout is the time until ctx's
+// deadline; in the kubelet it has none. The output of a command that failed is returned for
+// the message, and is never in the error.
+func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
+	var printed []byte
+	var timeout time.Duration // 0: no limit
+	deadline, limited := ctx.Deadline()
+	if limited {
+		timeout = time.Until(deadline)
+	}
+	switch {
+	case r.Commands == nil:
+		err = errors.New("no command runner for exec hooks")
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case limited && timeout <= 0:
+		err = context.DeadlineExceeded // ctx's timer has not fired yet
+	default:
+		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
+	}
+	if err == nil {
+		return "", nil
+	}
+	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
+}
+
+// sleepTolerance is how much of a sleep may be left for it to count as completed. A sleep
+// may be as long as the grace period (KEP-3960), whose deadline is set a moment before the
+// sleep starts; in the kubelet such a sleep completes too.
+const sleepTolerance = 100 * time.Millisecond
+
+// sleepCutError is the error of a sleep that was cancelled. It wraps the cause.
+type sleepCutError struct{ cause error }
+
+// Error returns the kubelet's text.
+func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
+
+// Unwrap returns the cause.
+func (e *sleepCutError) Unwrap() error { return e.cause }
+
+// sleep runs a sleep hook (KEP-3960). It returns at once, without an error, if seconds is 0
+// or less or the feature is off. A sleep that ends because its container has exited is no
+// failure (k/k#134338).
+func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
+	if !r.sleepEnabled || seconds <= 0 {
+		return nil
+	}
+	start := time.Now()
+	select {
+	case <-time.After(graceperiod.Duration(seconds)):
+		return nil
+	case <-ctx.Done():
+	}
+	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(start), context.Cause(ctx))
+	if errors.Is(err, ContainerExited) {
+		return nil
+	}
+	return err
+}
+
+// sleepEnded counts a sleep that was ended by cause when some of it was left, and returns
+// its error. The error is [ContainerExited] if that was the cause, and nil if less than
+// sleepTolerance was left.
+func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
+	switch {
+	case left < sleepTolerance:
+		return nil
+	case errors.Is(cause, ContainerExited):
+		r.Metrics.SleepEndedByExit()
+		return ContainerExited
+	default:
+		r.Metrics.SleepTerminatedEarly()
+		return &sleepCutError{cause: cause}
+	}
+}

@@ -1,0 +1,49 @@
+package lifecycle
+
+import "github.com/kubegrace/kubegrace/graceperiod"
+
+// Container is a running container.
+type Container struct {
+	// Name is the name of the container in the pod's spec. A container that the spec
+	// does not have is stopped without a hook and without regard to the order, and its
+	// result has an error.
+	Name string
+	// ID is the ID of the container for the [Runtime], the [HandlerRunner] and the
+	// [ExitWatcher]. It is opaque here, and must be unique in the pod. A container
+	// without an ID cannot be stopped: its outcome is [RuntimeStuck], and its error
+	// wraps [ErrUnknownContainers].
+	ID string
+	// PreStopDone says that the container's preStop hook has run already, before the
+	// agent restarted; it does not run again.
+	PreStopDone bool
+}
+
+// Request says how to terminate a pod. The zero value terminates it with its own grace
+// period, and stops all containers that run by its status.
+type Request struct {
+	// GracePeriodSeconds replaces the grace period of the pod's spec, in seconds; nil:
+	// that of the spec. A value below 1 means 1. It cannot lengthen the grace period of
+	// a pod that was deleted ([graceperiod.ForPod]).
+	GracePeriodSeconds *int64
+	// Containers are the containers that run; nil: those of [ContainersOf]. An empty
+	// list that is not nil means that only those run that [Terminator.Start] has
+	// started.
+	Containers []Container
+	// Message is the message of the Killing events; "": "Stopping container NAME". The
+	// ID of the container in it is replaced by the name, as in the kubelet.
+	Message string
+}
+
+// ContainerRequest says how to stop a single container. The zero value stops it with the
+// grace period of its pod.
+type ContainerRequest struct {
+	// Reason decides the grace period: a probe that failed may have its own
+	// ([graceperiod.ForContainer]). "" means [graceperiod.ReasonUnknown].
+	Reason graceperiod.KillReason
+	// GracePeriodSeconds replaces that grace period, in seconds; nil: that of the
+	// reason. 0 or less leaves no time for the hook.
+	GracePeriodSeconds *int64
+	// Message is the message of the Killing event, as in [Request]; "": the kubelet's
+	// for the reason.
+	Message string
+}

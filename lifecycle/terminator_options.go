@@ -1,0 +1,84 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// The defaults of [TerminatorOptions].
+const (
+	// DefaultStopSlack is the default of [TerminatorOptions.StopSlack].
+	DefaultStopSlack = 5 * time.Second
+	// DefaultGiveUp is the default of [TerminatorOptions.GiveUp]. The kubelet's CRI
+	// client waits as long after the timeout of its StopContainer call.
+	DefaultGiveUp = 2 * time.Minute
+)
+
+// HookTiming says when preStop hooks run.
+type HookTiming string
+
+const (
+	// HooksAtTermination runs all preStop hooks of a pod concurrently when its
+	// termination starts, those of sidecars included, as the kubelet does. It is the
+	// zero value.
+	HooksAtTermination HookTiming = ""
+	// HooksAtTurn runs the preStop hook of a container when its turn to stop comes:
+	// that of a sidecar after the main containers have ended.
+	HooksAtTurn HookTiming = "AtTurn"
+)
+
+// TerminatorOptions configures a [Terminator]. Only Runtime is required.
+type TerminatorOptions struct {
+	// Runtime stops the containers; nil is an error.
+	Runtime Runtime
+	// Commands, HTTP and PodIP are those of [HandlerRunnerOptions]. They have no effect
+	// if Hooks is set.
+	Commands CommandRunner
+	HTTP     HTTPDoer
+	PodIP    func(context.Context, *v1.Pod) (string, error)
+	// Hooks runs the hooks; nil: the runner of [NewHandlerRunner] with the Commands,
+	// HTTP, PodIP, Events, Metrics and Gates of these options.
+	Hooks HandlerRunner
+	// Exits tells when a container has exited, which ends its sleep hook; nil: the hook
+	// sleeps on, as in the kubelet (k/k#134338).
+	Exits ExitWatcher
+	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
+	HookTiming HookTiming
+	// StopSlack is how long after its timeout a StopContainer call may take before a
+	// second, concurrent call with timeout 0 is made. Each further call waits twice as
+	// long as the one before. 0: [DefaultStopSlack]; negative is an error.
+	StopSlack time.Duration
+	// GiveUp is how long after its deadline a container is tried to be stopped. If no
+	// StopContainer call has succeeded by then, the container is [RuntimeStuck]. 0:
+	// [DefaultGiveUp]; negative is an error.
+	GiveUp time.Duration
+	// Events records the kubelet's events; nil: none are recorded.
+	Events EventRecorder
+	// Metrics counts; nil: nothing is counted.
+	Metrics *metrics.Lifecycle
+	// Gates is read once, by [NewTerminator]; nil: the default of each feature.
+	Gates FeatureGate
+}
+
+// validate returns everything that is wrong with the options, joined.
+func (o TerminatorOptions) validate() error {
+	var errs []error
+	if o.Runtime == nil {
+		errs = append(errs, errors.New("Runtime: must be set"))
+	}
+	if o.HookTiming != HooksAtTermination && o.HookTiming != HooksAtTurn {
+		errs = append(errs, fmt.Errorf("HookTiming: unknown value %q", o.HookTiming))
+	}
+	for name, span := range map[string]time.Duration{"StopSlack": o.StopSlack, "GiveUp": o.GiveUp} {
+		if span < 0 {
+			errs = append(errs, fmt.Errorf("%s: must not be negative, is %v", name, span))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,234 @@
+//go:build linux
+
+package shutdown_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// The following are what a manager and a terminator call, each with the fault of the cell.
+// They are the machine's own parts behind that.
+
+type faultySource struct{ *agent }
+
+func (s faultySource) Connect(ctx context.Context) (session shutdown.Session, err error) {
+	err = s.call(ctx, atConnect, "", func(ctx context.Context) (err error) {
+		session, err = s.host.Connect(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions = append(s.sessions, session)
+	return faultySession{s.agent, session}, nil
+}
+
+type faultySession struct {
+	*agent
+
+	inner shutdown.Session
+}
+
+// Events forwards the host's events. Where they fail the session is lost.
+func (s faultySession) Events() <-chan shutdown.Event {
+	events, lost := make(chan shutdown.Event), s.cell == cell{atEvent, failsForEver} && s.isArmed() && !s.healthy
+	if s.cell == (cell{atEvent, panics}) && !s.healthy {
+		panic("as the fault has it")
+	}
+	go func() {
+		defer close(events)
+		for event := range s.inner.Events() {
+			if lost || !s.forward(event, events) {
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// forward forwards one event; false: the session is lost.
+func (s faultySession) forward(event shutdown.Event, to chan<- shutdown.Event) bool {
+	if s.cell == (cell{atEvent, hangs}) && !s.healthy {
+		return true // it never arrives
+	}
+	if err := s.suffer(s.life, atEvent, "event", ""); err != nil {
+		return false
+	}
+	select {
+	case to <- event:
+		return true
+	case <-s.life.Done():
+		return false
+	}
+}
+
+func (s faultySession) Pending(ctx context.Context) (event *shutdown.Event, err error) {
+	err = s.call(ctx, atResume, "", func(ctx context.Context) (err error) {
+		event, err = s.inner.Pending(ctx)
+		return err
+	})
+	return event, err
+}
+
+func (s faultySession) RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error) {
+	err = s.call(ctx, atDelay, "", func(ctx context.Context) (err error) {
+		granted, err = s.inner.RequestDelay(ctx, wish)
+		return err
+	})
+	return granted, err
+}
+
+func (s faultySession) Inhibit(ctx context.Context) (io.Closer, error) {
+	var lock io.Closer
+	err := s.call(ctx, atInhibit, "", func(ctx context.Context) (err error) {
+		lock, err = s.inner.Inhibit(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.locks = append(s.locks, lock)
+	s.mu.Unlock()
+	s.dropKept() // they are this one, or are not needed any more
+	return faultyLock{s.agent, lock}, nil
+}
+
+func (s faultySession) Close() error {
+	if err := s.unlessGone(nil); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.sessions = slices.DeleteFunc(s.sessions, func(other shutdown.Session) bool { return other == s.inner })
+	s.mu.Unlock()
+	return s.inner.Close()
+}
+
+type faultyLock struct {
+	*agent
+
+	inner io.Closer
+}
+
+// Close gives the lock back. The fault comes after that, because a kernel gives a descriptor
+// free before it says that it could not be closed well.
+func (l faultyLock) Close() error {
+	if err := l.unlessGone(nil); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.locks = slices.DeleteFunc(l.locks, func(other io.Closer) bool { return other == l.inner })
+	l.mu.Unlock()
+	err := l.inner.Close()
+	if fault := l.suffer(l.life, atRelease, "lock", ""); fault != nil {
+		return fault
+	}
+	return err
+}
+
+type faultyKiller struct {
+	*agent
+
+	inner shutdown.PodKiller
+}
+
+func (k faultyKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (result shutdown.KillResult, err error) {
+	if !k.isGone() {
+		k.mu.Lock()
+		if !slices.Contains(k.signalled, pod.Name) {
+			k.signalled = append(k.signalled, pod.Name)
+		}
+		k.mu.Unlock()
+	}
+	err = k.call(ctx, atKill, pod.Name, func(ctx context.Context) (err error) {
+		result, err = k.inner.KillPod(ctx, pod, req)
+		return err
+	})
+	return result, err
+}
+
+type faultyRuntime struct{ *agent }
+
+func (r faultyRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return r.call(ctx, atStop, id, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, seconds) })
+}
+
+func (r faultyRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) (output []byte, err error) {
+	r.mu.Lock()
+	r.execs++
+	r.mu.Unlock()
+	err = r.call(ctx, atHook, id, func(ctx context.Context) (err error) {
+		output, err = r.rt.RunInContainer(ctx, id, cmd, timeout)
+		return err
+	})
+	return output, err
+}
+
+// faultyReporter is the API server.
+type faultyReporter struct{ *agent }
+
+func (r faultyReporter) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
+	return r.call(ctx, atPublish, "", nothing)
+}
+
+func (r faultyReporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	return r.call(ctx, atReady, pod.Name, nothing)
+}
+
+func (r faultyReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	if !r.isGone() && r.runs(pod.Name) {
+		r.blame("the final status of pod %s is told, which runs", pod.Name)
+	}
+	return r.call(ctx, atStatus, pod.Name, func(context.Context) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.told[pod.Name] = time.Now()
+		return nil
+	})
+}
+
+func (a *agent) list() (pods []*v1.Pod) {
+	_ = a.call(a.life, atPlan, "", func(context.Context) error { // without an answer there are none
+		pods = a.running()
+		return nil
+	})
+	return pods
+}
+
+func (a *agent) policy(shutdown.Kind) shutdown.PodPolicy {
+	a.mu.Lock()
+	a.drains++
+	a.mu.Unlock()
+	_ = a.call(a.life, atPolicy, "", nothing)
+	return shutdown.PolicySetTerminal
+}
+
+// drained is how many drains the agent has begun.
+func (a *agent) drained() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.drains
+}
+
+func (a *agent) unmount(ctx context.Context, _ []*v1.Pod) error {
+	return a.call(ctx, atUnmount, "", nothing)
+}
+
+func (a *agent) onPlan(ctx context.Context, _ plan.Plan) { _ = a.suffer(ctx, atPlan, "OnPlan", "") }
+
+func (a *agent) onReport(ctx context.Context, report shutdown.Report) {
+	a.truthful("the report that is handed in", report)
+	_ = a.suffer(ctx, atReport, "OnReport", "")
+}
+
+func (a *agent) onRelease(ctx context.Context) { _ = a.suffer(ctx, atRelease, "OnRelease", "") }
