@@ -107,8 +107,8 @@ func logLines(packages []source) map[string]bool {
 var identifier = regexp.MustCompile(`^[A-Z]\w+$`)
 
 // events finds the reasons of events: the third argument of a recorder's Event, what
-// follows the type of an event in another call, and what a function whose name begins with
-// warn is given.
+// follows the type of an event in another call, and what a function that has Warning in its
+// name is given.
 func events(packages []source) map[string]bool {
 	rows := map[string]bool{}
 	for _, s := range packages {
@@ -117,7 +117,7 @@ func events(packages []source) map[string]bool {
 			if called(call) == "Event" && len(call.Args) == 4 {
 				kind = "any"
 			}
-			if strings.HasPrefix(called(call), "warn") {
+			if strings.Contains(called(call), "Warning") {
 				kind = v1.EventTypeWarning
 			}
 			for _, arg := range call.Args {
