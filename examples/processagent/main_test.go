@@ -53,7 +53,7 @@ func start(t *testing.T, manifests string) *program {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // of an agent that a failed test has left
-		for range p.output {                      //nolint:revive // what it still says is of no interest
+		for range p.output { // what it still says is of no interest
 		}
 		require.NoError(t, read.Close())
 	})
@@ -70,7 +70,7 @@ func (p *program) until(wanted ...string) {
 		select {
 		case line, open := <-p.output:
 			require.True(p, open, "it has ended, and said: %q", p.seen)
-			p.seen = append(p.seen, line)
+			p.seen = append(p.seen, strings.TrimSpace(line))
 		case <-time.After(soon):
 			require.Fail(p, "silent", "it has said: %q", p.seen)
 		}
@@ -87,7 +87,7 @@ func (p *program) end() error {
 			if !open {
 				return p.cmd.Wait()
 			}
-			p.seen = append(p.seen, line)
+			p.seen = append(p.seen, strings.TrimSpace(line))
 		case <-time.After(soon):
 			require.Fail(p, "a process has outlived the drain", "the agent has said: %q", p.seen)
 		}
@@ -129,10 +129,10 @@ func TestPodsEndInOrderWhenTheAgentIsToldToStop(t *testing.T) {
 
 	p.inOrder("container data/postgres/db has ended: exit status 0", "container batch/stubborn/main has ended: signal: killed",
 		"container shop/cart/app has ended: exit status 0", "container shop/cart/proxy has ended: exit status 0",
-		"pod shop/cart had 5 s to end: Graceful ")
+		"pod shop/cart had 5 s to end: Graceful")
 	p.inOrder("container batch/stubborn/main has ended: signal: killed", "container shop/web/nginx has ended: exit status 0")
-	p.inOrder("pod data/postgres had 4 s to end: Graceful ", "pod batch/stubborn had 2 s to end: GraceExceeded ",
-		"pod shop/cart had 5 s to end: Graceful ", "pod shop/web had 5 s to end: Graceful ")
+	p.inOrder("pod data/postgres had 4 s to end: Graceful", "pod batch/stubborn had 2 s to end: GraceExceeded",
+		"pod shop/cart had 5 s to end: Graceful", "pod shop/web had 5 s to end: Graceful")
 	require.GreaterOrEqual(t, time.Since(began), 3*time.Second, "two of the stubborn pod, one of the hook that sleeps")
 	hook, err := os.ReadFile(filepath.Join(p.folder, "processagent-hook"))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
 	p.until("container default/job/main has ended: exit status 3", "web runs")
 	p.stop()
 
-	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful ")
+	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
 	require.NotContains(t, strings.Join(p.seen, "\n"), "pod default/job")
 }
 
@@ -173,13 +173,13 @@ func TestAContainerThatCannotStartIsReported(t *testing.T) {
 	p.until("web runs")
 	require.Contains(t, strings.Join(p.seen, "\n"), "/no/such/program: no such file or directory")
 	p.stop()
-	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful ")
+	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
 }
 
 func TestAWrongManifestIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ old, now, want string }{
-		"a field that pods do not have": {"containers", "contaners", `unknown field "spec.contaners"`},
+		"a field that pods do not have": {"containers", "contaners", `unknown field "contaners"`},
 		"no command":                    {"command", "args", "container default/web/main has no command"},
 	} {
 		t.Run(name, func(t *testing.T) {
