@@ -53,7 +53,7 @@ func start(t *testing.T, manifests string) *program {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // of an agent that a failed test has left
-		for range p.output { // what it still says is of no interest
+		for range p.output {                      // what it still says is of no interest
 		}
 		require.NoError(t, read.Close())
 	})
