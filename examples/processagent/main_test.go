@@ -51,11 +51,12 @@ func start(t *testing.T, manifests string) *program {
 			p.output <- lines.Text()
 		}
 	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // of an agent that a failed test has left
-		for range p.output {                      // what it still says is of no interest
-		}
+	t.Cleanup(func() { // an agent that a failed test has left drains first
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
 		require.NoError(t, read.Close())
+		for range p.output { // nobody asks for what it still says
+		}
 	})
 	return p
 }
