@@ -1,0 +1,149 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+)
+
+// node has the containers of all its pods, in the order in which they start.
+type node []container
+
+type container struct {
+	*exec.Cmd // the process
+	pod       *v1.Pod
+	name, id  string
+	exited    chan struct{} // closed when the process has exited
+}
+
+func main() {
+	n := must(readPods(filepath.Join(os.Args[1:]...)))
+	told, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	ctx, end := context.WithCancel(context.WithoutCancel(told))
+	config := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
+		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 1000, ShutdownGracePeriodSeconds: 10},
+	}}
+
+	terminator := must(lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: n, Commands: n, Exits: n}))
+	host := must(logind.New(logind.Options{}))
+	manager := must(shutdown.NewManager(shutdown.Options{
+		Config: config, Pods: n.pods, Source: host, OnReport: printReport,
+		Killer: podkiller.New(terminator, podkiller.Options{Containers: onlyStarted}),
+	}))
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
+	for _, c := range n {
+		if err := terminator.Start(ctx, c.pod, c.name, c.start); err != nil {
+			log.Print(err)
+		}
+	}
+	<-told.Done()                            // SIGTERM or Ctrl-C
+	report, err := manager.TerminateAll(ctx) // drains the pods without a shutdown of the machine
+	end()                                    // lets the machine go: Run returns
+	must(report, errors.Join(err, <-ended, terminator.Close(context.WithoutCancel(ctx))))
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return value
+}
+
+func (c container) start(context.Context) (string, error) {
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	go func() {
+		_ = c.Wait()                                      // ProcessState says the same
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what it has left behind
+		fmt.Println("container", c.id, "has ended:", c.ProcessState)
+		close(c.exited)
+	}()
+	return c.id, nil
+}
+
+func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	c := n.find(id)
+	_ = c.Process.Signal(syscall.SIGTERM) // fails only if it has exited
+	time.AfterFunc(time.Duration(timeoutSeconds)*time.Second, func() { _ = c.Process.Kill() })
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (n node) RunInContainer(ctx context.Context, id string, command []string, _ time.Duration) ([]byte, error) {
+	hook := exec.CommandContext(ctx, command[0], command[1:]...)
+	hook.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: n.find(id).Process.Pid}
+	hook.WaitDelay = time.Second // a child of the hook may keep its output open
+	return hook.CombinedOutput()
+}
+
+func (n node) find(id string) container         { return n[slices.IndexFunc(n, hasID(id))] }
+func (n node) Exited(id string) <-chan struct{} { return n.find(id).exited }
+func hasID(id string) func(container) bool      { return func(c container) bool { return c.id == id } }
+
+func (n node) pods() (pods []*v1.Pod) {
+	for _, c := range n {
+		select {
+		case <-c.exited:
+		default:
+			pods = append(pods, c.pod)
+		}
+	}
+	return slices.Compact(pods)
+}
+
+// onlyStarted says that no container runs but those that Terminator.Start has started.
+func onlyStarted(context.Context, *v1.Pod) []lifecycle.Container { return []lifecycle.Container{} }
+
+func printReport(_ context.Context, report shutdown.Report) {
+	for _, p := range report.Pods {
+		fmt.Println("pod", p.Namespace+"/"+p.Name, "had", p.GrantedSeconds, "s to end:", p.Outcome, p.Error)
+	}
+}
+
+func readPods(folder string) (n node, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	for _, file := range files {
+		pod := &v1.Pod{}
+		pod.Namespace = v1.NamespaceDefault
+		text, err := os.ReadFile(file)
+		if err := errors.Join(err, yaml.UnmarshalStrict(text, pod)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			id := filepath.Join(pod.Namespace, pod.Name, c.Name)
+			if len(c.Command) == 0 || slices.ContainsFunc(n, hasID(id)) {
+				return nil, fmt.Errorf("%s: container %s has no command, or there are two", file, id)
+			}
+			cmd := exec.Command(c.Command[0], slices.Concat(c.Command[1:], c.Args)...)
+			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
+			n = append(n, container{cmd, pod, c.Name, id, make(chan struct{})})
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,221 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// soon bounds the waiting for one line of output.
+const soon = 30 * time.Second
+
+// program is the agent as it runs.
+type program struct {
+	*testing.T
+
+	cmd    *exec.Cmd
+	folder string      // its TMPDIR
+	output chan string // its lines; closed when nobody holds the other end of the pipe
+	seen   []string
+}
+
+// start builds the agent and runs it with the manifests of a folder, without a system bus.
+func start(t *testing.T, manifests string) *program {
+	t.Helper()
+	p := &program{T: t, folder: t.TempDir(), output: make(chan string)}
+	binary := filepath.Join(p.folder, "processagent")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	p.cmd = exec.Command(binary, manifests)
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+p.folder, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+filepath.Join(p.folder, "none"))
+	p.cmd.Stdout, p.cmd.Stderr = write, write
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, write.Close())
+	go func() {
+		defer close(p.output)
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			p.output <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() { // an agent that a failed test has left drains first
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
+		require.NoError(t, read.Close())
+		for range p.output { // nobody asks for what it still says
+		}
+	})
+	return p
+}
+
+// until reads lines until all of the wanted ones have been seen.
+func (p *program) until(wanted ...string) {
+	p.Helper()
+	missing := func() bool {
+		return slices.ContainsFunc(wanted, func(line string) bool { return !slices.Contains(p.seen, line) })
+	}
+	for missing() {
+		select {
+		case line, open := <-p.output:
+			require.True(p, open, "it has ended, and said: %q", p.seen)
+			p.seen = append(p.seen, strings.TrimSpace(line))
+		case <-time.After(soon):
+			require.Fail(p, "silent", "it has said: %q", p.seen)
+		}
+	}
+}
+
+// end reads the rest of the output, which ends when the last process has, and gives the
+// error of the agent.
+func (p *program) end() error {
+	p.Helper()
+	for {
+		select {
+		case line, open := <-p.output:
+			if !open {
+				return p.cmd.Wait()
+			}
+			p.seen = append(p.seen, strings.TrimSpace(line))
+		case <-time.After(soon):
+			require.Fail(p, "a process has outlived the drain", "the agent has said: %q", p.seen)
+		}
+	}
+}
+
+// stop tells the agent to stop, and waits until it and all of its processes have ended.
+func (p *program) stop() {
+	p.Helper()
+	require.NoError(p, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(p, p.end(), "%q", p.seen)
+}
+
+// inOrder checks that the lines were said, one after the other.
+func (p *program) inOrder(lines ...string) {
+	p.Helper()
+	rest := p.seen
+	for _, line := range lines {
+		i := slices.Index(rest, line)
+		require.NotEqual(p, -1, i, "%q, in order, in %q", line, p.seen)
+		rest = rest[i+1:]
+	}
+}
+
+// manifest writes a pod of one container that runs a shell script.
+func manifest(t *testing.T, folder, name, script string) {
+	t.Helper()
+	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name +
+		"\nspec:\n  containers:\n  - name: main\n    command: [sh, -c, '" + script + "']\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600))
+}
+
+func TestPodsEndInOrderWhenTheAgentIsToldToStop(t *testing.T) {
+	t.Parallel()
+	p := start(t, "pods")
+	p.until("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
+	began := time.Now()
+	p.stop()
+
+	p.inOrder("container data/postgres/db has ended: exit status 0", "container batch/stubborn/main has ended: signal: killed",
+		"container shop/cart/app has ended: exit status 0", "container shop/cart/proxy has ended: exit status 0",
+		"pod shop/cart had 5 s to end: Graceful")
+	p.inOrder("container batch/stubborn/main has ended: signal: killed", "container shop/web/nginx has ended: exit status 0")
+	p.inOrder("pod data/postgres had 4 s to end: Graceful", "pod batch/stubborn had 2 s to end: GraceExceeded",
+		"pod shop/cart had 5 s to end: Graceful", "pod shop/web had 5 s to end: Graceful")
+	require.GreaterOrEqual(t, time.Since(began), 3*time.Second, "two of the stubborn pod, one of the hook that sleeps")
+	hook, err := os.ReadFile(filepath.Join(p.folder, "processagent-hook"))
+	require.NoError(t, err)
+	require.Equal(t, "checkpoint\n", string(hook), "the hook has run, once")
+}
+
+func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	manifest(t, folder, "job", "exit 3")
+	manifest(t, folder, "web", "echo web runs; exec sleep 1000")
+	p := start(t, folder)
+	p.until("container default/job/main has ended: exit status 3", "web runs")
+	p.stop()
+
+	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
+	require.NotContains(t, strings.Join(p.seen, "\n"), "pod default/job")
+}
+
+func TestWhatAContainerLeavesBehindIsKilled(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	manifest(t, folder, "web", `sleep 1000 & trap "exit 0" TERM; echo web runs; while :; do sleep 0.1; done`)
+	p := start(t, folder)
+	p.until("web runs")
+	p.stop()
+}
+
+func TestAContainerThatCannotStartIsReported(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	manifest(t, folder, "web", "echo web runs; exec sleep 1000")
+	text, err := os.ReadFile(filepath.Join(folder, "web.yaml"))
+	require.NoError(t, err)
+	wrong := strings.NewReplacer("name: web", "name: wrong", "[sh, ", "[/no/such/program, ").Replace(string(text))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(wrong), 0o600))
+	p := start(t, folder)
+	p.until("web runs")
+	require.Contains(t, strings.Join(p.seen, "\n"), "/no/such/program: no such file or directory")
+	p.stop()
+	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
+}
+
+func TestAWrongManifestIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ old, now, want string }{
+		"a field that pods do not have": {"containers", "contaners", `unknown field "contaners"`},
+		"no command":                    {"command", "args", "container default/web/main has no command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			manifest(t, folder, "web", "exit 0")
+			file := filepath.Join(folder, "web.yaml")
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), tc.old, tc.now)), 0o600))
+			p := start(t, folder)
+			require.Error(t, p.end())
+			require.Contains(t, strings.Join(p.seen, "\n"), file+": ")
+			require.Contains(t, strings.Join(p.seen, "\n"), tc.want)
+		})
+	}
+}
+
+func TestTheProgramIsShort(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.Less(t, strings.Count(string(source), "\n"), 150)
+}
+
+func TestThePageQuotesTheProgram(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		require.Contains(t, "\n"+string(source), "\n"+block[1])
+		require.LessOrEqual(t, strings.Count(block[1], "\n"), 25)
+	}
+}
