@@ -36,7 +36,10 @@ var (
 // exception is a sidecar for which [Termination.ShouldRestart] returns true: it is started,
 // its new ID replaces the old one, and its context ends when its turn to stop comes.
 //
-// If start fails although its context has not ended, it has started nothing. If it fails
+// If start fails although its context has not ended, it has started nothing, and the
+// terminator keeps nothing of it: of a pod whose only start has failed, it knows no container.
+// Terminate such a pod with an empty list of containers, which says that none runs; without a
+// list and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. If start fails
 // after its context has ended, it may have started the container, as a request that is
 // cancelled may. It then returns the ID together with the error, and the container is
 // stopped with its pod; or an error that wraps [ErrContainerNotFound], if it knows that the
