@@ -30,8 +30,9 @@ type HandlerRunner interface {
 // there is no such container. It returns at the latest when ctx ends.
 //
 // A second, concurrent call for the same container may be made, with a shorter timeout: the
-// runtime must then kill the container at the end of the shorter timeout. If a call fails
-// with any other error, it is repeated with what is left of the grace period.
+// runtime must then kill the container at the end of the shorter timeout. It may send the
+// stop signal again or not. If a call fails with any other error, it is repeated with what is
+// left of the grace period.
 type Runtime interface {
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
 }
@@ -45,8 +46,9 @@ func (f RuntimeFunc) StopContainer(ctx context.Context, containerID string, time
 }
 
 // CommandRunner runs the command of an exec hook in a container and returns its stdout and
-// stderr together. A timeout of 0 or less means that only ctx limits the command. The first
-// 64 KiB of the output are used, so a runner need not keep more.
+// stderr together. A timeout of 0 or less means that only ctx limits the command. Since ctx
+// ends at the same time as the timeout, a runner that heeds ctx may ignore the timeout. The
+// first 64 KiB of the output are used, so a runner need not keep more.
 type CommandRunner interface {
 	RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error)
 }
