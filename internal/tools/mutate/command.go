@@ -15,15 +15,21 @@ import (
 // without an end must not take the machine with it.
 const memoryLimit = 8 << 20
 
+// place is where a program runs.
+type place struct {
+	dir, temp string
+	env       []string // beside that of this program
+}
+
 // command runs a program in dir and gives all that it prints.
 func (r *run) command(ctx context.Context, dir, program string, args ...string) (string, error) {
-	return r.commandIn(ctx, dir, r.temp, program, args...)
+	return r.commandIn(ctx, place{dir: dir, temp: r.temp}, program, args...)
 }
 
 // commandIn is command with a folder for temporary files, which is made. When ctx ends, the program
 // is killed, and always what it has left running.
-func (r *run) commandIn(ctx context.Context, dir, temp, program string, args ...string) (string, error) {
-	if err := os.MkdirAll(temp, 0o700); err != nil {
+func (r *run) commandIn(ctx context.Context, in place, program string, args ...string) (string, error) {
+	if err := os.MkdirAll(in.temp, 0o700); err != nil {
 		return "", err
 	}
 	var out bytes.Buffer
@@ -31,8 +37,8 @@ func (r *run) commandIn(ctx context.Context, dir, temp, program string, args ...
 	if strings.HasSuffix(program, ".test") {
 		limited(cmd)
 	}
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir, "TMPDIR="+temp)
+	cmd.Dir = in.dir
+	cmd.Env = append(append(os.Environ(), "GOWORK=off", "PWD="+in.dir, "TMPDIR="+in.temp), in.env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // children may hold the pipes
 	group(cmd)

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,69 +32,72 @@ type judged struct {
 	took     time.Duration
 }
 
-// judge compiles and tests one mutant. An error says that it could not be judged.
-func (r *run) judge(ctx context.Context, m mutation, c coverage) (j judged, err error) {
+// judge tests one mutant. An error says that it could not be judged.
+func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err error) {
 	began := time.Now()
+	defer func() { j.took = time.Since(began) }()
 	j = judged{mutation: m, verdict: unreached}
-	reaching := c.reaching(m)
+	reaching := b.coverage.reaching(m)
 	if len(reaching) == 0 {
 		return j, nil
 	}
-	dir, err := os.MkdirTemp(r.temp, "mutant-")
+	dir, err := os.MkdirTemp(b.run.temp, "mutant-")
 	if err != nil {
 		return j, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	overlay, err := r.overlay(dir, m)
-	if err != nil {
-		return j, err
-	}
 	j.verdict = survived
-	for _, folder := range m.pkg.judges {
+	for _, folder := range b.pkg.judges {
 		quick, slowly := split(reaching, folder)
 		if len(quick)+len(slowly) == 0 {
 			continue
 		}
-		binary := filepath.Join(dir, "mutant.test")
-		if _, err := r.command(ctx, r.o.root, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./"+folder); err != nil {
-			if ctx.Err() != nil {
-				return j, context.Cause(ctx)
+		binary := b.binary(folder)
+		if b.number[index] == 0 {
+			binary = filepath.Join(dir, "mutant.test")
+			if err := b.compileAlone(ctx, m, dir, folder, binary); err != nil {
+				return j, err
 			}
-			j.verdict = invalid
-			return j, nil
 		}
 		for _, tests := range [][]reach{quick, slowly} {
 			if len(tests) == 0 {
 				continue
 			}
-			j.verdict, j.by, err = r.test(ctx, dir, binary, tests)
+			j.verdict, j.by, err = b.run.test(ctx, dir, binary, b.number[index], tests)
 			if err != nil || j.verdict != survived {
-				j.took = time.Since(began)
 				return j, err
 			}
 		}
 	}
-	j.took = time.Since(began)
 	return j, nil
 }
 
-// overlay writes the mutated file, and the file that the go command takes it from.
-func (r *run) overlay(dir string, m mutation) (string, error) {
-	original := filepath.Join(r.o.root, filepath.FromSlash(m.file))
-	text, err := os.ReadFile(original)
+// sound is an error if a test fails in the binaries of all mutants while none is chosen.
+func (b *bench) sound(ctx context.Context) error {
+	for _, judge := range b.pkg.judges {
+		quick, slowly := split(b.coverage.tests, judge)
+		v, by, err := b.run.test(ctx, b.dir, b.binary(judge), 0, append(quick, slowly...))
+		if err != nil {
+			return err
+		}
+		if v != survived {
+			return fmt.Errorf("without a mutation: %s by %s", v, by)
+		}
+	}
+	return nil
+}
+
+// compileAlone compiles a mutant that cannot share a binary with others.
+func (b *bench) compileAlone(ctx context.Context, m mutation, dir, folder, binary string) error {
+	text, err := os.ReadFile(filepath.Join(b.run.o.root, filepath.FromSlash(m.file)))
 	if err != nil {
-		return "", err
+		return err
 	}
-	changed := filepath.Join(dir, "mutant.go")
-	if err := os.WriteFile(changed, m.apply(text), 0o600); err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	overlay, err := b.run.overlay(dir, map[string]string{m.file: string(m.apply(text))})
 	if err != nil {
-		return "", err
+		return err
 	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, overlay, 0o600)
+	return b.run.compile(ctx, folder, binary, overlay)
 }
 
 // split gives the quick and the slow tests of one package.
@@ -111,8 +114,8 @@ func split(tests []reach, folder string) (quick, slowly []reach) {
 	return quick, slowly
 }
 
-// test runs tests, until one fails.
-func (r *run) test(ctx context.Context, dir, binary string, tests []reach) (verdict, string, error) {
+// test runs tests against the mutant of that number, until one fails.
+func (r *run) test(ctx context.Context, dir, binary string, number int, tests []reach) (verdict, string, error) {
 	limit := r.o.timeout
 	names := make([]string, 0, len(tests))
 	for _, t := range tests {
@@ -122,8 +125,10 @@ func (r *run) test(ctx context.Context, dir, binary string, tests []reach) (verd
 	// The tests see to the limit themselves; what hangs harder than that is killed.
 	limited, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
-	out, err := r.commandIn(limited, filepath.Join(r.o.root, tests[0].judge), filepath.Join(dir, "tmp"),
-		binary, "-test.run", exactly(names...), "-test.failfast", "-test.timeout", limit.String())
+	out, err := r.commandIn(limited, place{
+		dir: filepath.Join(r.o.root, tests[0].judge), temp: filepath.Join(dir, "tmp"),
+		env: []string{selectorName + "=" + strconv.Itoa(number)},
+	}, binary, "-test.run", exactly(names...), "-test.failfast", "-test.timeout", limit.String())
 	switch {
 	case ctx.Err() != nil:
 		return "", "", context.Cause(ctx)

@@ -123,15 +123,28 @@ func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.stderr, "%s: %d mutants, %d tests (%v)\n", pkg.folder, len(mutations), len(reached.tests), time.Since(began).Round(time.Second))
+	fmt.Fprintf(r.stderr, "%s: compiling %d mutants for %d tests (after %v)\n", pkg.folder, len(mutations), len(reached.tests), time.Since(began).Round(time.Second))
+	b, valid, err := r.prepare(ctx, pkg, mutations)
+	if err != nil {
+		return err
+	}
+	b.coverage = reached
+	if err := b.sound(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.stderr, "%s: testing (after %v)\n", pkg.folder, time.Since(began).Round(time.Second))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	next := make(chan mutation)
+	next := make(chan int)
 	for range r.o.parallel {
 		wg.Go(func() {
-			for m := range next {
-				j, err := r.judge(ctx, m, reached)
+			for i := range next {
+				j := judged{mutation: mutations[i], verdict: invalid}
+				var err error
+				if valid[i] {
+					j, err = b.judge(ctx, mutations[i], i)
+				}
 				if err == nil {
 					err = r.took(j)
 				}
@@ -141,9 +154,9 @@ func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error 
 			}
 		})
 	}
-	for _, m := range mutations {
+	for i := range mutations {
 		select {
-		case next <- m:
+		case next <- i:
 		case <-ctx.Done():
 		}
 	}
