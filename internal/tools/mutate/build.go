@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // bench is the compiled mutants of one package.
@@ -15,12 +16,13 @@ type bench struct {
 	pkg      mutated
 	coverage coverage
 	dir      string
-	number   map[int]int // by the index of a mutation: its number in the shared binaries
+	limits   map[string][2]time.Duration // by judge: for its quick tests together, and for its slow ones
+	number   map[int]int                 // by the index of a mutation: its number in the shared binaries
 }
 
 // prepare checks which mutations compile, and compiles those that share a binary: one for each judge.
 func (r *run) prepare(ctx context.Context, pkg mutated, mutations []mutation) (b *bench, valid []bool, err error) {
-	b = &bench{run: r, pkg: pkg, number: map[int]int{}, dir: filepath.Join(r.temp, filepath.Base(pkg.folder))}
+	b = &bench{run: r, pkg: pkg, number: map[int]int{}, limits: map[string][2]time.Duration{}, dir: filepath.Join(r.temp, filepath.Base(pkg.folder))}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, nil, err
 	}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/token"
 	"go/types"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -42,22 +45,53 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s is not imported", path)
 }
 
-// compiles is whether a mutant is valid Go.
+// compiles is whether a mutant is valid Go. Of a mutation in a function only the body of that function is
+// checked: nothing else can tell.
 func (c *checker) compiles(m mutation, text []byte) bool {
 	file := filepath.Join(c.root, filepath.FromSlash(m.file))
 	mutant, err := parser.ParseFile(c.loaded.Fset, file, m.apply(text), parser.SkipObjectResolution)
 	if err != nil {
 		return false
 	}
-	var files []*ast.File
+	files := []*ast.File{mutant}
 	for i, name := range c.loaded.CompiledGoFiles {
-		if name == file {
-			files = append(files, mutant)
-		} else {
+		if name != file {
 			files = append(files, c.loaded.Syntax[i])
 		}
 	}
-	config := types.Config{Importer: c, Sizes: c.loaded.TypesSizes}
+	from, to := mutant.Pos(), mutant.End()
+	if m.function != "-" {
+		at := c.loaded.Fset.File(mutant.FileStart).Pos(m.start)
+		for i, f := range files {
+			files[i] = withoutBodies(f, at)
+		}
+		for _, d := range mutant.Decls {
+			if d.Pos() <= at && at < d.End() {
+				from, to = d.Pos(), d.End()
+			}
+		}
+	}
+	valid := true
+	config := types.Config{Importer: c, Sizes: c.loaded.TypesSizes, Error: func(err error) {
+		var at types.Error
+		if !errors.As(err, &at) || from <= at.Pos && at.Pos <= to {
+			valid = false
+		}
+	}}
 	_, err = config.Check(c.loaded.PkgPath, c.loaded.Fset, files, nil)
-	return err == nil
+	return valid && (err == nil || m.function != "-")
+}
+
+// withoutBodies is a file of which only the function at a position has its body.
+func withoutBodies(f *ast.File, at token.Pos) *ast.File {
+	stub := *f
+	stub.Decls = slices.Clone(f.Decls)
+	for i, d := range stub.Decls {
+		if function, ok := d.(*ast.FuncDecl); ok && (at < d.Pos() || d.End() <= at) {
+			bodyless := *function
+			bodyless.Body = nil
+			stub.Decls[i] = &bodyless
+		}
+	}
+	return &stub
 }

@@ -60,10 +60,10 @@ func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err
 			}
 		}
 		for i, tests := range [][]reach{quick, slowly} {
-			if len(tests) == 0 || i > 0 && b.run.o.quick {
+			if i > 0 && b.run.o.quick {
 				continue
 			}
-			j.verdict, j.by, err = b.run.test(ctx, dir, binary, b.number[index], tests)
+			j.verdict, j.by, err = b.test(ctx, dir, binary, b.number[index], i, tests)
 			if err != nil || j.verdict != survived {
 				return j, err
 			}
@@ -72,17 +72,29 @@ func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err
 	return j, nil
 }
 
-// sound is an error if a test fails in the binaries of all mutants while none is chosen.
+// sound is an error if a test fails in the binaries of all mutants while none is chosen. It notes how
+// long the tests take.
 func (b *bench) sound(ctx context.Context) error {
 	for _, judge := range b.pkg.judges {
+		const patience = 10 * time.Minute
+		b.limits[judge] = [2]time.Duration{patience, patience}
+		var limits [2]time.Duration
 		quick, slowly := split(b.coverage.tests, judge)
-		v, by, err := b.run.test(ctx, b.dir, b.binary(judge), 0, append(quick, slowly...))
-		if err != nil {
-			return err
+		for i, tests := range [][]reach{quick, slowly} {
+			if i > 0 && b.run.o.quick {
+				break
+			}
+			began := time.Now()
+			v, by, err := b.test(ctx, b.dir, b.binary(judge), 0, i, tests)
+			if err != nil {
+				return err
+			}
+			if v != survived {
+				return fmt.Errorf("without a mutation: %s by %s", v, by)
+			}
+			limits[i] = b.run.o.timeout + 3*time.Since(began)
 		}
-		if v != survived {
-			return fmt.Errorf("without a mutation: %s by %s", v, by)
-		}
+		b.limits[judge] = limits
 	}
 	return nil
 }
@@ -114,22 +126,22 @@ func split(tests []reach, folder string) (quick, slowly []reach) {
 	return quick, slowly
 }
 
-// test runs tests against the mutant of that number, until one fails.
-func (r *run) test(ctx context.Context, dir, binary string, number int, tests []reach) (verdict, string, error) {
-	limit := r.o.timeout
+// test runs tests of one package against the mutant of that number, until one fails: quick ones, or those
+// that are slow, 0 or 1.
+func (b *bench) test(ctx context.Context, dir, binary string, number, speed int, tests []reach) (verdict, string, error) {
+	if len(tests) == 0 {
+		return survived, "", nil
+	}
+	limit := b.limits[tests[0].judge][speed]
 	names := make([]string, 0, len(tests))
 	for _, t := range tests {
-		// Most of what a quick test took by itself was the start of its process.
-		if t.took >= slow {
-			limit += 3 * t.took
-		}
 		names = append(names, t.test)
 	}
 	// The tests see to the limit themselves; what hangs harder than that is killed.
 	limited, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
-	out, err := r.commandIn(limited, place{
-		dir: filepath.Join(r.o.root, tests[0].judge), temp: filepath.Join(dir, "tmp"),
+	out, err := b.run.commandIn(limited, place{
+		dir: filepath.Join(b.run.o.root, tests[0].judge), temp: filepath.Join(dir, "tmp"),
 		env: []string{selectorName + "=" + strconv.Itoa(number)},
 	}, binary, "-test.run", exactly(names...), "-test.failfast", "-test.timeout", limit.String())
 	switch {

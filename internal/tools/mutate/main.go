@@ -55,7 +55,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.sample, "sample", 0, "so many mutants, chosen at random (default: all)")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	flags.IntVar(&o.parallel, "parallel", 1, "so many mutants at a time")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the quick tests of a mutant may take together; slow ones have three times their own time more")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the tests of a mutant may take, beside three times what they take without one")
 	flags.StringVar(&o.survivors, "survivors", "internal/tools/mutate/survivors.yaml", "the accepted survivors; not below the current folder but below --root")
 	flags.StringVar(&o.json, "json", "", "write a line of JSON for each mutant to this file")
 	flags.BoolVar(&o.quick, "quick", false, "leave out the tests that take half a second or more")
