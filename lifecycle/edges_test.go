@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -100,4 +101,99 @@ func TestASleepHookWithoutAnExitWatcher(t *testing.T) {
 		require.NoError(b, result.Containers[0].Err)
 		require.Equal(b, 5*time.Second, b.at())
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
+}
+
+// A container that Start has started is stopped with its pod after its postStart hook too,
+// whatever the agent says of it.
+func TestAPostStartHookDoesNotHideItsContainer(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		app := b.started("app")
+		require.NoError(b, b.PostStart(b.Context(), b.pod, app))
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		require.NoError(b, err)
+		b.requireStop("app", 10, 0)
+	})
+}
+
+// started has Start start a container with a postStart hook, which an exec serves.
+func (b *bed) started(name string) lifecycle.Container {
+	b.Helper()
+	c := container(name, nil)
+	c.Lifecycle = &v1.Lifecycle{PostStart: exec()}
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, c)
+	require.NoError(b, b.Start(b.Context(), b.pod, name, func(context.Context) (string, error) {
+		b.rt.Start(name, lifecycletest.Script{Exec: takes(time.Second)})
+		return name, nil
+	}))
+	b.start = time.Now().Add(time.Second) // when the hook will have ended
+	return lifecycle.Container{Name: name, ID: name}
+}
+
+// A postStart hook that is under way shows that its container runs, and is told that the pod
+// is being terminated.
+func TestAKillDuringAPostStartHook(t *testing.T) {
+	var cause error
+	inBubble(t, 10, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		ended := make(chan error, 1)
+		go func() { ended <- b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}) }()
+		synctest.Wait()
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		require.NoError(b, err)
+		b.requireStop("app", 10, 0)
+		require.ErrorIs(b, <-ended, lifecycle.ErrTerminating)
+		require.ErrorIs(b, cause, lifecycle.ErrTerminating)
+	}, withHooks(func(ctx context.Context) error {
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return cause
+	}))
+}
+
+func TestAskingForATerminationEntersNothing(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		_, found := b.Termination("unknown")
+		require.False(b, found)
+		require.Zero(b, b.Tables())
+	})
+}
+
+// Every failure that comes after another one is over has an event, however many stops went
+// well meanwhile.
+func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		for _, name := range []string{"good", "bad", "fine", "worse"} {
+			fails := 0
+			if name == "bad" || name == "worse" {
+				fails = 1
+			}
+			b.main(name, nil, lifecycletest.Script{FailStops: fails})
+		}
+		for _, c := range b.pod.Spec.Containers {
+			_, err := b.KillContainer(b.quiet(), b.pod, lifecycle.Container{Name: c.Name, ID: c.Name}, lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+		}
+		b.requireEvents("Killing", "Killing", "FailedKillPod", "Killing", "Killing", "FailedKillPod")
+	})
+}
+
+// Who waits in vain has an event recorded once the pod should have ended, not before.
+func TestTheEventOfAWaitInVain(t *testing.T) {
+	for wait, events := range map[time.Duration][]string{
+		time.Second:                           {"Killing"},
+		11*time.Second + 999*time.Millisecond: {"Killing"},
+		12 * time.Second:                      {"Killing", "ExceededGracePeriod"},
+	} {
+		inBubble(t, 10, func(b *bed) {
+			b.main("app", nil, lifecycletest.Script{HangStops: -1})
+			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
+			ctx, cancel := context.WithTimeout(b.quiet(), wait)
+			defer cancel()
+			_, err := termination.Wait(ctx)
+			require.ErrorIs(b, err, context.DeadlineExceeded)
+			b.requireEvents(events...)
+			require.NoError(b, b.Close(b.quiet()))
+		})
+	}
 }
