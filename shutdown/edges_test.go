@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -154,5 +155,16 @@ func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 		after, err := os.ReadFile(filepath.Join(dir, progressFile))
 		require.NoError(t, err)
 		require.Contains(t, string(after), `"refused":1`)
+	})
+}
+
+// TerminateAll gives what has failed on the way, beside the report.
+func TestTerminateAllGivesItsFailures(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
+		n.run()
+		report, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "unmount: boom")
+		require.Len(t, report.Errors, 2, "of both buckets")
 	})
 }

@@ -23,7 +23,7 @@ type bench struct {
 // prepare checks which mutations compile, and compiles those that share a binary: one for each judge.
 func (r *run) prepare(ctx context.Context, pkg mutated, mutations []mutation) (b *bench, valid []bool, err error) {
 	b = &bench{run: r, pkg: pkg, number: map[int]int{}, limits: map[string][2]time.Duration{}, dir: filepath.Join(r.temp, filepath.Base(pkg.folder))}
-	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return nil, nil, err
 	}
 	check, err := r.newChecker(ctx, pkg)

@@ -29,7 +29,7 @@ func (r *run) command(ctx context.Context, dir, program string, args ...string) 
 // commandIn is command with a folder for temporary files, which is made. When ctx ends, the program
 // is killed, and always what it has left running.
 func (r *run) commandIn(ctx context.Context, in place, program string, args ...string) (string, error) {
-	if err := os.MkdirAll(in.temp, 0o700); err != nil {
+	if err := os.MkdirAll(in.temp, 0o755); err != nil {
 		return "", err
 	}
 	var out bytes.Buffer
@@ -48,6 +48,15 @@ func (r *run) commandIn(ctx context.Context, in place, program string, args ...s
 		return out.String(), fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, tail(out.String()))
 	}
 	return out.String(), nil
+}
+
+// openFolder makes a temporary folder into which other users may look: some tests do so as one.
+func openFolder(in, prefix string) (string, error) {
+	dir, err := os.MkdirTemp(in, prefix)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755)
 }
 
 // tail is the end of an output.

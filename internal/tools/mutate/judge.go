@@ -41,7 +41,7 @@ func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err
 	if len(reaching) == 0 {
 		return j, nil
 	}
-	dir, err := os.MkdirTemp(b.run.temp, "mutant-")
+	dir, err := openFolder(b.run.temp, "mutant-")
 	if err != nil {
 		return j, err
 	}

@@ -241,7 +241,7 @@ func isLog(call *ast.CallExpr) bool {
 		return isLogName(function.Name)
 	case *ast.SelectorExpr:
 		name := function.Sel.Name
-		return isLogName(name) || name == "Info" || name == "Error" && len(call.Args) > 0
+		return isLogName(name) || name == "Info" || name == "V" || name == "Error" && len(call.Args) > 0
 	default:
 		return false
 	}

@@ -47,7 +47,7 @@ func newRun(o options, stdout, stderr io.Writer) (*run, error) {
 			return nil, fmt.Errorf("--json: %w", err)
 		}
 	}
-	if r.temp, err = os.MkdirTemp("", "kubegrace-mutate-"); err != nil {
+	if r.temp, err = openFolder("", "kubegrace-mutate-"); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil

@@ -52,6 +52,7 @@ func (t *tally) add(j judged) {
 		t.alive[j.mutation.name()] = true
 	case killed, timedOut:
 		t.dead[j.mutation.name()] = cmp.Or(j.by, string(timedOut))
+	default:
 	}
 }
 
@@ -97,15 +98,18 @@ func (r *run) table() error {
 	}
 	fmt.Fprintf(table, "%s\t| time\t|\n%s\t|---\t|\n", head, rule)
 	for _, pkg := range r.tally.packages {
-		all, cells := 0, ""
-		for _, v := range verdicts {
-			n := r.tally.counts[pkg][v]
+		all := 0
+		for _, n := range r.tally.counts[pkg] {
 			all += n
-			cells += fmt.Sprintf("\t| %d", n)
 		}
-		if all > 0 {
-			fmt.Fprintf(table, "| %s\t| %d%s\t| %v\t|\n", pkg, all, cells, r.tally.times[pkg].Round(time.Second))
+		if all == 0 {
+			continue
 		}
+		fmt.Fprintf(table, "| %s\t| %d", pkg, all)
+		for _, v := range verdicts {
+			fmt.Fprintf(table, "\t| %d", r.tally.counts[pkg][v])
+		}
+		fmt.Fprintf(table, "\t| %v\t|\n", r.tally.times[pkg].Round(time.Second))
 	}
 	return table.Flush()
 }
