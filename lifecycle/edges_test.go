@@ -197,3 +197,19 @@ func TestTheEventOfAWaitInVain(t *testing.T) {
 		})
 	}
 }
+
+// Every ephemeral container is found in its pod's spec.
+func TestSeveralEphemeralContainersAreStopped(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		for _, name := range []string{"shell", "debugger", "tracer"} {
+			b.pod.Spec.EphemeralContainers = append(b.pod.Spec.EphemeralContainers,
+				v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon(container(name, nil))})
+			b.run(&b.pod.Status.EphemeralContainerStatuses, name, lifecycletest.Script{})
+		}
+		result := b.kill()
+		require.Len(b, result.Containers, 3)
+		for _, c := range result.Containers {
+			require.NoError(b, c.Err, "it is in the spec")
+		}
+	})
+}
