@@ -21,7 +21,7 @@ export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 GOVULNDB  ?= https://vuln.go.dev
 FUZZTIME  ?= 10s
 
-.PHONY: help demo pictures test apiserver containerd compat e2e soak bench lint apidiff release-check fuzz vulncheck patches
+.PHONY: help demo pictures test apiserver containerd compat e2e soak bench mutate lint apidiff release-check fuzz vulncheck patches
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ soak: ## harm agents on a real bus for five minutes, and look that nothing grows
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 bench: apiserver ## measure speed and memory beside the plain way of doing the same; BASE=main: beside a commit
 	@cd internal/tools && go run ./bench --root $(CURDIR) --benchtime $(BENCHTIME) --count $(COUNT) --only '$(ONLY)' --base '$(BASE)' --raw $(CURDIR)/.cache/bench $(MODULES)
+
+mutate: ## break the logic in many places, and list what no test notices; ONLY=graceperiod,shutdown/... SAMPLE=100 SEED=1
+	@cd internal/tools && go run ./mutate --root $(CURDIR) --only '$(ONLY)' --sample $(or $(SAMPLE),0) --seed $(or $(SEED),1)
 
 lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules, links, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }

@@ -129,8 +129,8 @@ func TestBeforeDeleteSharesNoPointer(t *testing.T) {
 func TestBeforeDeleteErrors(t *testing.T) {
 	pod := ending(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
-	if _, _, err := graceperiod.BeforeDelete(nil, nil, today()); !apierrors.IsInternalError(err) {
-		t.Fatal("a nil pod:", err)
+	if graceful, pending, err := graceperiod.BeforeDelete(nil, nil, today()); graceful || pending || !apierrors.IsInternalError(err) {
+		t.Fatal("a nil pod:", graceful, pending, err)
 	}
 	for _, c := range []struct {
 		name    string

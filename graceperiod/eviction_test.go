@@ -37,6 +37,14 @@ func TestForSoftEviction(t *testing.T) {
 	}
 }
 
+// What forks compare with the kubelet's own constants.
+func TestConstantsOfTheKubelet(t *testing.T) {
+	require.EqualValues(t, 1, graceperiod.ImmediateEvictionSeconds)
+	require.EqualValues(t, 1, graceperiod.MinimumPodSeconds)
+	require.EqualValues(t, 2, graceperiod.MinimumContainerSeconds)
+	require.EqualValues(t, 30, graceperiod.DefaultSeconds)
+}
+
 // An override of 0 means the minimum of 1 s, not the grace period of the pod's spec.
 func TestSoftEvictionWithZeroGivesTheMinimum(t *testing.T) {
 	pod := podWith(ptr.To(int64(60)), nil)

@@ -59,6 +59,14 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
 		},
 		{
+			"pod, as much as before", graceperiod.ExplainPod(podWith(nil, nil), 20, ptr.To(int64(20))),
+			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is not set, and the override is no shorter with 20.",
+		},
+		{
+			"pod, the floor itself", graceperiod.ExplainPod(podWith(nil, nil), 0, ptr.To(int64(1))),
+			"The grace period is 1 s because metadata.deletionGracePeriodSeconds is not set and the override is 1.",
+		},
+		{
 			"pod, spec", graceperiod.ExplainPod(podWith(ptr.To(int64(30)), nil), 0, nil),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
@@ -116,6 +124,30 @@ func TestExplanationSentences(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, c.got.String())
+		})
+	}
+}
+
+// A field that asks for what is granted anyway has not decided anything.
+func TestExplainedStepsAtEqualSeconds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		got     graceperiod.Explanation
+		applied string // the field of the last step that applied
+	}{
+		{"the pod's grace before, and the override", graceperiod.ExplainPod(nil, 20, ptr.To(int64(20))), "current"},
+		{"the deletion's grace, and the override", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
+		{"the eviction maximum, and the pod", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.EqualValues(t, 20, c.got.Seconds)
+			var last graceperiod.Step
+			for _, s := range c.got.Steps {
+				if s.Applied {
+					last = s
+				}
+			}
+			require.Equal(t, c.applied, last.Field)
 		})
 	}
 }

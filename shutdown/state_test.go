@@ -107,6 +107,16 @@ func TestUnusableStateIsSurvived(t *testing.T) {
 	}
 }
 
+// The kubelet's file has both times, or none.
+func TestHalfOfTheTimesIsUnusable(t *testing.T) {
+	for _, content := range []string{`{"startTime":"2026-09-30T12:00:01Z"}`, `{"endTime":"2026-09-30T12:00:01Z"}`} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, timesFile), []byte(content), 0o600))
+		_, err := readTimes(dir)
+		require.ErrorContains(t, err, "it needs both startTime and endTime")
+	}
+}
+
 func TestProgressThatCannotBeResumed(t *testing.T) {
 	for want, change := range map[string]func(*progress){
 		"version 1 is not known, only 2": func(p *progress) { p.Version = 1 },

@@ -81,3 +81,19 @@ func TestFromMicroseconds(t *testing.T) {
 		require.Equal(t, want, fromMicroseconds(usec))
 	}
 }
+
+// The units of systemd.time(7), each by all of its names.
+func TestUnitsOfTimespans(t *testing.T) {
+	for length, names := range map[time.Duration][]string{
+		time.Microsecond: {"usec", "us", "µs", "μs"}, time.Millisecond: {"msec", "ms"},
+		time.Second: {"", "seconds", "second", "sec", "s"}, time.Minute: {"minutes", "minute", "min", "m"},
+		time.Hour: {"hours", "hour", "hr", "h"}, 24 * time.Hour: {"days", "day", "d"}, 168 * time.Hour: {"weeks", "week", "w"},
+		2629800 * time.Second: {"months", "month", "M"}, 31557600 * time.Second: {"years", "year", "y"},
+	} {
+		for _, name := range names {
+			got, err := parseTimespan("2" + name)
+			require.NoError(t, err)
+			require.Equal(t, 2*length, got, name)
+		}
+	}
+}

@@ -63,7 +63,6 @@ func (b *Budget) fitSchedule(limit time.Duration) {
 		bucket.Seconds = min(bucket.Seconds, fits)
 		if bucket.Seconds == 0 {
 			b.Reserves[i] = Reserve{}
-			continue
 		}
 		limit -= bucket.time() + b.minReserve(i)
 	}

@@ -69,7 +69,7 @@ func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 			continue
 		}
 		n++
-		if n == 1 || p.WantedSeconds > worst.WantedSeconds {
+		if p.WantedSeconds > worst.WantedSeconds {
 			worst = p
 		}
 	}

@@ -75,9 +75,6 @@ func (w Window) marksEnd(now time.Time) time.Time {
 // Grace returns how long the pods have if they are killed at a time: their time in the
 // schedule and what earlier buckets rolled over, up to the planned end.
 func (w Window) Grace(at time.Time) time.Duration {
-	if w.scheduled == 0 {
-		return 0
-	}
 	grace := saturatingAdd(w.scheduled, w.rolledOver)
 	if w.saturated {
 		return grace

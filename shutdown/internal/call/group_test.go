@@ -42,6 +42,19 @@ func TestGroupWaitsForAll(t *testing.T) {
 	})
 }
 
+// A group that was idle while somebody waited is waited for again.
+func TestGroupThatRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		for range 2 {
+			began := time.Now()
+			group.Go(func() string { return "one" }, func() { <-time.After(time.Second) })
+			require.Empty(t, group.Wait(nil))
+			require.Equal(t, time.Second, time.Since(began))
+		}
+	})
+}
+
 // When it is enough, Wait names what still runs: sorted, one name for each, and as it is
 // called at that moment.
 func TestGroupNamesWhatHangs(t *testing.T) {

@@ -86,18 +86,11 @@ func (k *Kill) String() string {
 }
 
 // serve takes pods until there is none left. A killer that ends the goroutine does not
-// end the batch: another worker takes this one's place.
+// end the batch: another worker was ready for the next pod by then.
 func (b *Batch) serve(at *atomic.Pointer[Kill]) {
-	orderly := false
-	defer func() {
-		if !orderly {
-			b.hire()
-		}
-	}()
 	for {
 		n := int(b.next.Add(1)) - 1
 		if n >= len(b.kills) {
-			orderly = true
 			return
 		}
 		if b.ready.Add(-1) == 0 && n+1 < len(b.kills) {

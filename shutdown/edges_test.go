@@ -1,0 +1,170 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A drain without a shutdown leaves nothing in the loop when it is over.
+func TestTerminateAllIsForgotten(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		_, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n.m.EarlierDrains())
+	})
+}
+
+// A shutdown that overtakes another one has been held for already.
+func TestOvertakingDoesNotHoldAgain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, n *node) {
+		unhurried(n)
+		holds := 0
+		n.opts.Hold = func(context.Context) error { holds++; return nil }
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		n.pass(time.Second)
+		require.Equal(t, map[string]int64{"web": 20}, n.granted())
+		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
+		n.pass(time.Minute)
+		require.Equal(t, 1, holds)
+		require.Equal(t, 20*time.Second, n.startedAt("etcd", began))
+	})
+}
+
+// An embedder that takes its shutdown back has pods admitted, also where another agent has
+// the record of one.
+func TestTakenBackBesideAnotherAgent(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		n.announce()
+		n.pass(2 * time.Second)
+		other := newNode(t, twoPods())
+		other.opts.StateDir, other.opts.Source = dir, nil
+		m, err := shutdown.NewManagerOn(other.opts, one.now)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(12 * time.Second)
+		require.False(t, m.Admit(nil).Admit)
+		require.NoError(t, m.Trigger(shutdown.Event{Cancelled: true}))
+		synctest.Wait()
+		require.True(t, m.Admit(nil).Admit)
+		other.end()
+	})
+}
+
+// A pod that has outlived its shutdown is in the report with its end, also in the stored one.
+func TestTheEndOfAStragglerIsStored(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.runOn(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.pass(25 * time.Second)
+		stored, _, err := shutdown.StoredReport(dir)
+		require.NoError(t, err)
+		require.Zero(t, stored.Pods[0].Ended)
+		n.killer.Release()
+		n.pass(time.Second)
+		stored, _, err = shutdown.StoredReport(dir)
+		require.NoError(t, err)
+		require.NotZero(t, stored.Pods[0].Ended)
+	})
+}
+
+// The report says what became of the embedder's hooks: nothing where they do as they
+// should, or where the shutdown was cancelled meanwhile.
+func TestReportOfTheHooks(t *testing.T) {
+	errBoom := errors.New("boom")
+	for _, test := range []struct {
+		name   string
+		change func(*node, *shutdowntest.Reporter)
+		cancel bool
+		want   []string
+	}{
+		{name: "all is well", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(context.Context) error { return nil }
+		}},
+		{name: "the hold fails", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(context.Context) error { return errBoom }
+		}, want: []string{"failed to hold the shutdown: boom"}},
+		{name: "the hold is cancelled", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return errBoom }
+		}, cancel: true},
+		{name: "late start hangs", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.LateStart = func(shutdown.Event) bool { <-time.After(5 * time.Second); return true }
+		}, want: []string{"failed to ask whether the drain begins late, it begins at once: "}},
+		{name: "publishing fails", change: func(_ *node, r *shutdowntest.Reporter) {
+			r.PublishErr = func(int) error { return errBoom }
+		}, want: []string{"failed to publish the node state: boom"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, twoPods(), func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = reporter
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+				test.change(n, reporter)
+				n.run()
+				n.announce()
+				if test.cancel {
+					n.pass(time.Second)
+					n.host.Cancel()
+				}
+				n.pass(time.Minute)
+				got := n.report().Errors
+				require.Len(t, got, len(test.want), "%q", got)
+				for i, want := range test.want {
+					require.Contains(t, got[i], want)
+				}
+			})
+		})
+	}
+}
+
+// What was refused after the last write is stored at the end of Run.
+func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		one := &boot{id: "one", began: time.Now()}
+		n.runOn(one)
+		n.announce()
+		n.pass(time.Minute)
+		before, err := os.ReadFile(filepath.Join(dir, progressFile))
+		require.NoError(t, err)
+		require.NotContains(t, string(before), `"refused":1`)
+		require.False(t, n.m.Admit(nil).Admit)
+		n.end()
+		after, err := os.ReadFile(filepath.Join(dir, progressFile))
+		require.NoError(t, err)
+		require.Contains(t, string(after), `"refused":1`)
+	})
+}
+
+// TerminateAll gives what has failed on the way, beside the report.
+func TestTerminateAllGivesItsFailures(t *testing.T) {
+	bubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
+		n.run()
+		report, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "unmount: boom")
+		require.Len(t, report.Errors, 2, "of both buckets")
+	})
+}
