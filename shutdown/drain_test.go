@@ -76,7 +76,7 @@ func TestRollOverOfThePodsTimeAlone(t *testing.T) {
 	bubble(t, pods, func(t *testing.T, n *node) {
 		withAllHooks(n)
 		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
-		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "db": {Takes: time.Hour}}
 		n.run()
 		n.announce()
@@ -336,7 +336,7 @@ func TestDrainBeyondTheHostsTime(t *testing.T) {
 func TestBucketOfNoTime(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, entry(10, 10), entry(0, 0), entry(-10, 20))
+		n.opts.Config = config(0, 0, queuedWrite(10, 10), queuedWrite(0, 0), queuedWrite(-10, 20))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
 		n.run()
 		began := time.Now()

@@ -15,7 +15,7 @@ import (
 func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", 10, 5), shutdowntest.Pod("etcd", 20, 5)))
-		n.opts.Config = config(0, 0, entry(0, 5), entry(10, 5), entry(20, 5))
+		n.opts.Config = config(0, 0, queuedWrite(0, 5), queuedWrite(10, 5), queuedWrite(20, 5))
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.run()
 		n.announce()

@@ -26,7 +26,7 @@ func TestJournalOrder(t *testing.T) {
 				return nil
 			}
 		}
-		w := writing{ctx: t.Context(), calls: &calls, shutdown: 1}
+		w := writeRequest{ctx: t.Context(), calls: &calls, shutdown: 1}
 		j.write(w, store(1))
 		synctest.Wait()
 		j.write(w, store(2))
@@ -47,7 +47,7 @@ func TestJournalLag(t *testing.T) {
 		var calls call.Group
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
-		w := writing{ctx: ctx, calls: &calls, shutdown: 1, lag: time.Minute}
+		w := writeRequest{ctx: ctx, calls: &calls, shutdown: 1, lag: time.Minute}
 		<-j.write(w, func() error { cancel(); return nil }).Done()
 		require.Equal(t, time.Minute, time.Since(began))
 		<-j.write(w, func() error { return nil }).Done()

@@ -69,7 +69,7 @@ func TestGateOff(t *testing.T) {
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Gates = gate
-		n.opts.Config = config(0, 0, entry(0, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 10))
 		n.run()
 		require.Empty(t, n.host.Calls())
 		n.announce()
@@ -87,7 +87,7 @@ func TestGateByPriorityOff(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
 	opts := shutdown.Options{Pods: noPods, Killer: &shutdowntest.Killer{}, Gates: gate}
-	opts.Config = config(0, 0, entry(0, 10))
+	opts.Config = config(0, 0, queuedWrite(0, 10))
 	_, err := shutdown.NewManager(opts)
 	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	opts.Config = config(30*time.Second, 10*time.Second)

@@ -104,7 +104,7 @@ func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60))
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
 		n.run()
 		began := time.Now()

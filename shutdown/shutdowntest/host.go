@@ -43,14 +43,14 @@ type Host struct {
 	// in the middle of a shutdown.
 	Kept bool
 
-	mu       sync.Mutex // guards the fields above and all below
-	pending  *shutdown.Event
-	sessions []*session
-	log      []string
-	held     int
-	released time.Time
-	wishes   []time.Duration
-	misuse   []error
+	mu              sync.Mutex // guards the fields above and all below
+	pending         *shutdown.Event
+	sessions        []*session
+	calls           []string
+	held            int
+	released        time.Time
+	requestedDelays []time.Duration
+	misuse          []error
 }
 
 var _ shutdown.Source = (*Host)(nil)
@@ -119,7 +119,7 @@ func (h *Host) Released() (time.Time, bool) {
 func (h *Host) Wishes() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.wishes)
+	return slices.Clone(h.requestedDelays)
 }
 
 // Calls are the calls of the host in order: connect, pending, delay, inhibit,
@@ -127,7 +127,7 @@ func (h *Host) Wishes() []time.Duration {
 func (h *Host) Calls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.log)
+	return slices.Clone(h.calls)
 }
 
 // Err is what the host was treated to wrongly, joined: a lock or a session that
@@ -142,7 +142,7 @@ func (h *Host) Err() error {
 func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.called(ctx, "connect", h.ConnectErr); err != nil {
+	if err := h.logCall(ctx, "connect", h.ConnectErr); err != nil {
 		return nil, err
 	}
 	s := &session{host: h, events: make(chan shutdown.Event, 64)}
@@ -151,8 +151,8 @@ func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
 }
 
 // called notes a call and gives what refuses it. The mutex is held.
-func (h *Host) called(ctx context.Context, name string, refusal error) error {
-	h.log = append(h.log, name)
+func (h *Host) logCall(ctx context.Context, name string, refusal error) error {
+	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -183,7 +183,7 @@ func (l *lock) Close() error {
 	h := l.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log = append(h.log, "release")
+	h.calls = append(h.calls, "release")
 	if l.closed {
 		h.misuse = append(h.misuse, errors.New("a lock was closed twice"))
 		return nil

@@ -76,21 +76,21 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		k.OnKill(pod)
 	}
 	how := k.behaviour(pod)
-	call, e := k.begin(pod, req, how)
+	call, e := k.startCall(pod, req, how)
 	done := ctx.Done()
 	if how.Deaf {
 		done = nil
 	}
 	select {
 	case <-e.over:
-		return k.end(call, how)
+		return k.finishCall(call, how)
 	case <-done:
 	}
 	select {
 	case <-e.over: // at the same moment
-		return k.end(call, how)
+		return k.finishCall(call, how)
 	default:
-		k.returned(call)
+		k.setReturned(call)
 		return shutdown.KillResult{}, ErrNotWaited
 	}
 }
@@ -136,7 +136,7 @@ func (k *Killer) behaviour(pod *v1.Pod) Behaviour {
 }
 
 // begin notes the call and starts or shortens the end of the pod.
-func (k *Killer) begin(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
+func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call := &Kill{Pod: pod, Request: req, Status: *pod.Status.DeepCopy(), Started: time.Now()}
@@ -149,12 +149,12 @@ func (k *Killer) begin(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*K
 		e.shorten(grace)
 		return call, e
 	}
-	e := k.start(pod.Name, how, grace)
+	e := k.startEnding(pod.Name, how, grace)
 	return call, e
 }
 
 // start lets a pod end after what it takes, or after its grace.
-func (k *Killer) start(name string, how Behaviour, grace time.Duration) *ending {
+func (k *Killer) startEnding(name string, how Behaviour, grace time.Duration) *ending {
 	e := &ending{over: make(chan struct{})}
 	takes := min(how.Takes, grace)
 	if takes <= 0 && !how.Hangs {
@@ -167,7 +167,7 @@ func (k *Killer) start(name string, how Behaviour, grace time.Duration) *ending 
 	k.ending[name] = e
 	if !how.Hangs {
 		e.until = time.Now().Add(takes)
-		e.timer = time.AfterFunc(takes, func() { k.over(name, e) })
+		e.timer = time.AfterFunc(takes, func() { k.endPod(name, e) })
 	}
 	return e
 }
@@ -181,7 +181,7 @@ func (e *ending) shorten(grace time.Duration) {
 }
 
 // over is the end of a pod.
-func (k *Killer) over(name string, e *ending) {
+func (k *Killer) endPod(name string, e *ending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.ending, name)
@@ -189,15 +189,15 @@ func (k *Killer) over(name string, e *ending) {
 }
 
 // returned notes the end of a call.
-func (k *Killer) returned(call *Kill) {
+func (k *Killer) setReturned(call *Kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call.Ended = time.Now()
 }
 
 // end notes the end of a call whose pod has ended.
-func (k *Killer) end(call *Kill, how Behaviour) (shutdown.KillResult, error) {
-	k.returned(call)
+func (k *Killer) finishCall(call *Kill, how Behaviour) (shutdown.KillResult, error) {
+	k.setReturned(call)
 	outcome := OutcomeGraceful
 	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
 		outcome = OutcomeGraceExceeded

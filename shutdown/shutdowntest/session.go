@@ -24,7 +24,7 @@ func (s *session) Events() <-chan shutdown.Event { return s.events }
 
 // Pending gives a copy of the shutdown that was under way when it was called.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
-	pending, takes, err := s.host.asked(ctx)
+	pending, takes, err := s.host.readPending(ctx)
 	if err == nil {
 		err = pass(ctx, takes)
 	}
@@ -36,10 +36,10 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 }
 
 // asked is what is pending, and how long the answer takes.
-func (h *Host) asked(ctx context.Context) (*shutdown.Event, time.Duration, error) {
+func (h *Host) readPending(ctx context.Context) (*shutdown.Event, time.Duration, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err := h.called(ctx, "pending", h.PendingErr)
+	err := h.logCall(ctx, "pending", h.PendingErr)
 	return h.pending, h.PendingTakes, err
 }
 
@@ -48,8 +48,8 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	h := s.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.wishes = append(h.wishes, wish)
-	if err := h.called(ctx, "delay", h.DelayErr); err != nil {
+	h.requestedDelays = append(h.requestedDelays, wish)
+	if err := h.logCall(ctx, "delay", h.DelayErr); err != nil {
 		return 0, err
 	}
 	if takes := h.DelayTakes; takes > 0 {
@@ -72,7 +72,7 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
-	err, takes := h.called(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
+	err, takes := h.logCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
 	if err == nil && h.pending != nil && !h.Kept {
 		err = ErrInProgress
 	}
@@ -94,7 +94,7 @@ func (s *session) Close() error {
 	h := s.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log = append(h.log, "close")
+	h.calls = append(h.calls, "close")
 	if s.closed {
 		h.misuse = append(h.misuse, errors.New("a session was closed twice"))
 	}

@@ -39,12 +39,12 @@ func (g *Group) Go(name func() string, f func()) {
 	g.running[m] = struct{}{}
 	g.mu.Unlock()
 	go func() {
-		defer g.end(m)
+		defer g.remove(m)
 		f()
 	}()
 }
 
-func (g *Group) end(m *member) {
+func (g *Group) remove(m *member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.running, m)
@@ -58,7 +58,7 @@ func (g *Group) end(m *member) {
 // what still runs, sorted.
 func (g *Group) Wait(enough <-chan struct{}) (hanging []string) {
 	select {
-	case <-g.untilIdle():
+	case <-g.whenIdle():
 		return nil
 	case <-enough:
 	}
@@ -71,7 +71,7 @@ func (g *Group) Wait(enough <-chan struct{}) (hanging []string) {
 	return hanging
 }
 
-func (g *Group) untilIdle() <-chan struct{} {
+func (g *Group) whenIdle() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.running) == 0 {

@@ -53,7 +53,7 @@ type Batch struct {
 	killing              *Killing
 	kills                []*Kill
 	next                 atomic.Int64
-	ready                atomic.Int64 // workers that are free to take the next pod
+	freeWorkers          atomic.Int64 // workers that are free to take the next pod
 	unsignalled, running atomic.Int64
 	signalled, done      func(time.Time, error)
 }
@@ -65,15 +65,15 @@ func (killing *Killing) Start(kills []*Kill) *Batch {
 	b.Done, b.done = call.NewFuture[time.Time]()
 	b.unsignalled.Store(int64(len(kills)))
 	b.running.Store(int64(len(kills)))
-	b.hire()
+	b.startWorker()
 	return b
 }
 
 // hire starts a worker.
-func (b *Batch) hire() {
-	b.ready.Add(1)
+func (b *Batch) startWorker() {
+	b.freeWorkers.Add(1)
 	var at atomic.Pointer[Kill]
-	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.serve(&at) })
+	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.work(&at) })
 }
 
 // String names the call of the killer for a pod; a nil kill is that of a worker which has
@@ -86,46 +86,46 @@ func (k *Kill) String() string {
 }
 
 // serve takes pods until there is none left. A killer that ends the goroutine does not
-// end the batch: another worker was ready for the next pod by then.
-func (b *Batch) serve(at *atomic.Pointer[Kill]) {
+// end the batch: another worker was free for the next pod by then.
+func (b *Batch) work(at *atomic.Pointer[Kill]) {
 	for {
 		n := int(b.next.Add(1)) - 1
 		if n >= len(b.kills) {
 			return
 		}
-		if b.ready.Add(-1) == 0 && n+1 < len(b.kills) {
-			b.hire()
+		if b.freeWorkers.Add(-1) == 0 && n+1 < len(b.kills) {
+			b.startWorker()
 		}
 		at.Store(b.kills[n])
 		b.kill(b.kills[n])
-		b.ready.Add(1)
+		b.freeWorkers.Add(1)
 	}
 }
 
 // kill sees one pod to its end.
 func (b *Batch) kill(k *Kill) {
-	defer count(&b.running, b.done)
+	defer countDown(&b.running, b.done)
 	if b.signal(k) {
-		b.insist(k)
+		b.killUntilEnded(k)
 	}
 }
 
 // signal begins the kill of a pod; false: it is not to be signalled any more.
 func (b *Batch) signal(k *Kill) bool {
-	defer count(&b.unsignalled, b.signalled)
+	defer countDown(&b.unsignalled, b.signalled)
 	if b.killing.Before != nil && !b.killing.Halted() {
 		b.killing.Before(k)
 	}
 	if b.killing.Halted() {
 		return false
 	}
-	k.begin(b.killing.Seconds(k.Pod))
+	k.setSignalled(b.killing.Seconds(k.Pod))
 	b.killing.Signalled(k)
 	return true
 }
 
 // count takes one from what is left, and completes a future with the last.
-func count(left *atomic.Int64, complete func(time.Time, error)) {
+func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 	if left.Add(-1) == 0 {
 		complete(time.Now(), nil)
 	}
@@ -133,7 +133,7 @@ func count(left *atomic.Int64, complete func(time.Time, error)) {
 
 // insist calls the killer until the pod has ended, the killer has had its last word or
 // the host is let go.
-func (b *Batch) insist(k *Kill) {
+func (b *Batch) killUntilEnded(k *Kill) {
 	var result Result
 	var err error
 	returned := false
@@ -141,28 +141,28 @@ func (b *Batch) insist(k *Kill) {
 		if !returned { // the killer has ended the goroutine
 			err = &call.PanicError{Call: k.String()}
 		}
-		k.end(result, err)
+		k.setEnded(result, err)
 		b.killing.Ended(k)
 	}()
-	for seconds := k.State().Seconds; ; seconds = k.left() {
+	for seconds := k.State().Seconds; ; seconds = k.secondsLeft() {
 		var last bool
 		returned = false
-		result, last, err = b.attempt(k, seconds)
+		result, last, err = b.killOnce(k, seconds)
 		returned = true
 		if err == nil || last || b.killing.Context.Err() != nil {
 			return
 		}
-		if k.failed(err) {
+		if k.setRetriedErr(err) {
 			b.killing.Failed(k, err)
 		}
-		if !b.pause() {
+		if !b.waitBeforeRetry() {
 			return
 		}
 	}
 }
 
 // pause waits before another attempt; false: the host is let go first.
-func (b *Batch) pause() bool {
+func (b *Batch) waitBeforeRetry() bool {
 	timer := time.NewTimer(retryPause)
 	defer timer.Stop()
 	select {
@@ -176,7 +176,7 @@ func (b *Batch) pause() bool {
 // attempt calls the killer once, unless the pod still ends from an earlier drain and
 // does so in time: then that end is its own. last tells that there is to be no other
 // attempt. It is found out here, because the methods of the killer's error may panic too.
-func (b *Batch) attempt(k *Kill, seconds int64) (result Result, last bool, err error) {
+func (b *Batch) killOnce(k *Kill, seconds int64) (result Result, last bool, err error) {
 	ctx := b.killing.Context
 	defer call.Recover(ctx, k, &err)
 	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
@@ -189,7 +189,7 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, last bool, err e
 			if state := before.State(); state.Err == nil {
 				return state.Result, false, nil
 			}
-			seconds = min(seconds, k.left()) // the grace went on meanwhile
+			seconds = min(seconds, k.secondsLeft()) // the grace went on meanwhile
 		}
 	}
 	result, err = b.killing.Kill(ctx, k.Pod, seconds)

@@ -86,7 +86,7 @@ func (k *Kill) State() State {
 }
 
 // begin records that the pod is signalled now, with this grace.
-func (k *Kill) begin(seconds int64) {
+func (k *Kill) setSignalled(seconds int64) {
 	now := max(time.Since(*k.event), 0)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +99,7 @@ func (k *Kill) begin(seconds int64) {
 
 // failed records the error of an attempt that will be repeated, and tells whether it is the
 // first one.
-func (k *Kill) failed(err error) (first bool) {
+func (k *Kill) setRetriedErr(err error) (first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	first = k.err == nil
@@ -108,7 +108,7 @@ func (k *Kill) failed(err error) (first bool) {
 }
 
 // end records what came of the kill.
-func (k *Kill) end(result Result, err error) {
+func (k *Kill) setEnded(result Result, err error) {
 	now := time.Since(*k.event)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +133,7 @@ func (k *Kill) Over() <-chan struct{} {
 
 // left is how many whole seconds of the grace are left, 0 at least. 100 ms of timer lag
 // are forgiven.
-func (k *Kill) left() int64 {
+func (k *Kill) secondsLeft() int64 {
 	now := time.Since(*k.event)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,7 +153,7 @@ func (k *Kill) inFlight() (until time.Time, ok bool) {
 
 // takeOver gives the kill the end of the grace of another one of the same pod, unless
 // its own comes earlier; false: it does. The kill that it has joined itself follows.
-func (k *Kill) takeOver(until time.Time) bool {
+func (k *Kill) shortenTo(until time.Time) bool {
 	other := until.Sub(*k.event)
 	k.mu.Lock()
 	if k.until < other {
@@ -164,7 +164,7 @@ func (k *Kill) takeOver(until time.Time) bool {
 	joined := k.joined
 	k.mu.Unlock()
 	if joined != nil {
-		joined.takeOver(until)
+		joined.shortenTo(until)
 	}
 	return true
 }
@@ -172,12 +172,12 @@ func (k *Kill) takeOver(until time.Time) bool {
 // join shortens the kill of an earlier drain that is still under way, should it be tried
 // again there, and whatever that one has joined; or takes its end over, if that comes first.
 func (k *Kill) join(before *Kill, until time.Time) (tookOver bool) {
-	tookOver = k.takeOver(until)
+	tookOver = k.shortenTo(until)
 	own, _ := k.inFlight()
 	k.mu.Lock()
 	k.joined = before
 	k.mu.Unlock()
-	before.takeOver(own)
+	before.shortenTo(own)
 	return tookOver
 }
 

@@ -29,7 +29,7 @@ func Lock(ctx context.Context, dir string) (io.Closer, error) {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = checkOwn(path, info)
+		err = checkOwner(path, info)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to lock folder %s: %w", dir, errors.Join(err, f.Close()))

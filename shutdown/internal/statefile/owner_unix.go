@@ -32,7 +32,7 @@ func openLock(path string) (*os.File, error) {
 }
 
 // foreign tells whether a file belongs to somebody else than this user and root.
-func foreign(info fs.FileInfo) bool {
+func isForeign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }

@@ -39,11 +39,11 @@ func Read(path string) (data []byte, err error) {
 }
 
 // checkOwn says what keeps a file from being one of ours.
-func checkOwn(path string, info fs.FileInfo) error {
+func checkOwner(path string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file but %v", path, info.Mode().Type())
-	case foreign(info):
+	case isForeign(info):
 		return fmt.Errorf("%s belongs to neither this user nor root", path)
 	default:
 		return nil
@@ -52,7 +52,7 @@ func checkOwn(path string, info fs.FileInfo) error {
 
 // check says what keeps a file from being read.
 func check(path string, info fs.FileInfo) error {
-	if err := checkOwn(path, info); err != nil {
+	if err := checkOwner(path, info); err != nil {
 		return err
 	}
 	switch mode := info.Mode(); {

@@ -34,11 +34,11 @@ const (
 	// hangs is given up and a server that is slow is waited for.
 	attemptFirst = 5 * time.Second
 	// deafness is how long after the end of its context a call keeps its place.
-	deafness = time.Second
+	ignoredContextTime = time.Second
 	// retryAfterMost bounds the pause that a server asks for: a shutdown has not much more.
 	retryAfterMost = 5 * time.Second
 	// patience is how long the last acknowledgement may be ago for those who wait.
-	patience = 2500 * time.Millisecond
+	answerPatience = 2500 * time.Millisecond
 )
 
 // errTooLate ends a call that nobody wants any more.
@@ -63,25 +63,25 @@ type Queue struct {
 	ctx   context.Context
 	calls *call.Group
 
-	mu       sync.Mutex // guards all below
-	backlog  backlog
-	timer    *time.Timer
-	sending  int
-	inFlight [kinds]map[*item]bool // that are being sent
-	statuses map[podKey]*item      // that are not acknowledged
-	dropped  map[podKey]*item      // restores that DropRestores has ended
-	pace     pace
-	failed   error // why a final status was not accepted, the last time
+	mu              sync.Mutex // guards all below
+	backlog         backlog
+	timer           *time.Timer
+	sending         int
+	inFlight        [kinds]map[*item]bool // that are being sent
+	statuses        map[podKey]*item      // that are not acknowledged
+	droppedRestores map[podKey]*item      // restores that DropRestores has ended
+	pace            pace
+	lastErr         error // why a final status was not accepted, the last time
 
-	answers uint64
-	last    time.Time     // the last acknowledgement; zero: none yet
-	changed chan struct{} // closed at the next one; nil: nobody waits
-	vain    time.Duration // was waited in vain since that
+	answers    uint64
+	lastAnswer time.Time     // the last acknowledgement; zero: none yet
+	answered   chan struct{} // closed at the next one; nil: nobody waits
+	unanswered time.Duration // was waited in vain since that
 }
 
 // New makes a queue whose calls are members of a group and end with ctx.
 func New(ctx context.Context, calls *call.Group) *Queue {
-	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}, dropped: map[podKey]*item{}}
+	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}, droppedRestores: map[podKey]*item{}}
 	for k := range q.inFlight {
 		q.inFlight[k] = map[*item]bool{}
 	}
@@ -94,15 +94,15 @@ func New(ctx context.Context, calls *call.Group) *Queue {
 func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }}
+	i := &item{kind: status, pod: pod, tell: tell, done: func(error) { acknowledged() }}
 	if before := q.statuses[keyOf(pod)]; before != nil {
-		first := before.end
-		before.tell, before.end = tell, func(err error) { first(err); acknowledged() }
+		first := before.done
+		before.tell, before.done = tell, func(err error) { first(err); acknowledged() }
 		return
 	}
 	q.statuses[keyOf(pod)] = i
 	q.backlog.add(i)
-	q.pump()
+	q.startCalls()
 }
 
 // Mark is a mark that is to be told. Its future completes when the API server has
@@ -125,11 +125,11 @@ func (m *Mark) Sent() bool {
 // expires is dropped.
 func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
 	future, complete := call.NewFuture[struct{}]()
-	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, end: func(err error) { complete(struct{}{}, err) }}
+	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, done: func(err error) { complete(struct{}{}, err) }}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.backlog.add(i)
-	q.pump()
+	q.startCalls()
 	return &Mark{Future: future, queue: q, item: i}
 }
 
@@ -137,12 +137,12 @@ func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
 func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.backlog.add(&item{kind: restore, pod: pod, tell: tell, expires: expires, end: func(err error) {
+	q.backlog.add(&item{kind: restore, pod: pod, tell: tell, expires: expires, done: func(err error) {
 		if err != nil {
 			failed(err)
 		}
 	}})
-	q.pump()
+	q.startCalls()
 }
 
 // DropRestores forgets what Restore was asked for, and ends what is being sent of it: a
@@ -150,10 +150,10 @@ func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(e
 func (q *Queue) DropRestores() {
 	q.mu.Lock()
 	for i := range q.inFlight[restore] {
-		q.dropped[keyOf(i.pod)] = i
+		q.droppedRestores[keyOf(i.pod)] = i
 	}
 	for _, i := range q.backlog.of(restore) {
-		q.dropped[keyOf(i.pod)] = i
+		q.droppedRestores[keyOf(i.pod)] = i
 	}
 	q.mu.Unlock()
 	q.drop(restore)
@@ -164,13 +164,13 @@ func (q *Queue) DropRestores() {
 func (q *Queue) RestoreDropped(wanted func(*v1.Pod) bool, expires time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for key, i := range q.dropped {
-		delete(q.dropped, key)
+	for key, i := range q.droppedRestores {
+		delete(q.droppedRestores, key)
 		if wanted(i.pod) {
-			q.backlog.add(&item{kind: restore, pod: i.pod, tell: i.tell, expires: expires, end: i.end})
+			q.backlog.add(&item{kind: restore, pod: i.pod, tell: i.tell, expires: expires, done: i.done})
 		}
 	}
-	q.pump()
+	q.startCalls()
 }
 
 // DropMarks forgets the marks that were not sent, and ends those that are being sent: the
@@ -193,7 +193,7 @@ func (q *Queue) Acknowledged() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.acknowledged()
-	q.pump()
+	q.startCalls()
 }
 
 // Answers is how often something was acknowledged so far.
@@ -207,7 +207,7 @@ func (q *Queue) Answers() uint64 {
 func (q *Queue) Failure() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.failed
+	return q.lastErr
 }
 
 // Pending is how many final statuses are not acknowledged.
@@ -230,9 +230,9 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 		if !pending() {
 			return true
 		}
-		since := later(began, last)
-		enough := since.Add(max(patience-vain, reserve))
-		timer := time.NewTimer(time.Until(earlier(enough, until)))
+		since := maxTime(began, last)
+		enough := since.Add(max(answerPatience-vain, reserve))
+		timer := time.NewTimer(time.Until(minTime(enough, until)))
 		select {
 		case <-changed:
 			timer.Stop()
@@ -242,7 +242,7 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 			return !pending()
 		case <-timer.C:
 		}
-		q.waitedInVain(last, time.Since(since))
+		q.addUnanswered(last, time.Since(since))
 		return !pending()
 	}
 }
@@ -251,40 +251,40 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.changed == nil {
-		q.changed = make(chan struct{})
+	if q.answered == nil {
+		q.answered = make(chan struct{})
 	}
-	return q.changed, q.last, q.vain
+	return q.answered, q.lastAnswer, q.unanswered
 }
 
 // waitedInVain records that somebody waits no longer, if nothing was acknowledged since.
-func (q *Queue) waitedInVain(last time.Time, waited time.Duration) {
+func (q *Queue) addUnanswered(last time.Time, waited time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.last.Equal(last) {
-		q.vain = min(q.vain+max(waited, 0), patience)
+	if q.lastAnswer.Equal(last) {
+		q.unanswered = min(q.unanswered+max(waited, 0), answerPatience)
 	}
 }
 
 // acknowledged records an answer. The mutex is held.
 func (q *Queue) acknowledged() {
 	q.answers++
-	q.last, q.vain = time.Now(), 0
+	q.lastAnswer, q.unanswered = time.Now(), 0
 	q.pace.acknowledged()
-	if q.changed != nil {
-		close(q.changed)
-		q.changed = nil
+	if q.answered != nil {
+		close(q.answered)
+		q.answered = nil
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
+func minTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

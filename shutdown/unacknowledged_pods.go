@@ -10,15 +10,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// finals knows the pods whose final status the API server has not acknowledged: they must
-// not be started again under the same UID, because that status would be false then. Static
-// pods are: they keep their UID over a restart.
-type finals struct {
+// unacknowledgedPods is the set of pods whose final status the API server has not acknowledged.
+// Such a pod must not be started again under its UID, because its final status would be false.
+// Static pods are not in the set: they keep their UID over a restart.
+type unacknowledgedPods struct {
 	mu   sync.Mutex // guards pods
 	pods map[types.UID]bool
 }
 
-func (f *finals) add(pod *v1.Pod) {
+func (f *unacknowledgedPods) add(pod *v1.Pod) {
 	if staticpod.IsOrMirrors(pod) {
 		return
 	}
@@ -30,14 +30,14 @@ func (f *finals) add(pod *v1.Pod) {
 	f.pods[kills.Key(pod)] = true
 }
 
-func (f *finals) remove(pod *v1.Pod) {
+func (f *unacknowledgedPods) remove(pod *v1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.pods, kills.Key(pod))
 }
 
-// has tells whether the final status of a pod is on its way. A nil pod has none.
-func (f *finals) has(pod *v1.Pod) bool {
+// has reports whether a pod is in the set. A nil pod is not.
+func (f *unacknowledgedPods) has(pod *v1.Pod) bool {
 	if pod == nil {
 		return false
 	}
