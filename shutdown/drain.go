@@ -71,9 +71,9 @@ func (d *drain) run() {
 // for them, for their volumes and for their final statuses. A bucket without pods is skipped. A
 // bucket of 0 s is signalled and not waited for.
 func (d *drain) bucket(ctx context.Context, i int) {
-	began, bucket := time.Now(), d.table.Schedule()[i]
-	window := d.table.Window(i, began, d.unusedTime)
-	pods := d.hooks.listPods(d.ctx, maxTime(window.End, began.Add(answerTime)))
+	start, bucket := time.Now(), d.table.Schedule()[i]
+	window := d.table.Window(i, start, d.unusedTime)
+	pods := d.hooks.listPods(d.ctx, maxTime(window.End, start.Add(answerTime)))
 	chosen := d.killing.pick(d.ctx, pods, d.table.Schedule(), i)
 	if len(chosen) == 0 {
 		d.unusedTime = d.table.Skip(i, d.unusedTime)
@@ -99,7 +99,7 @@ func (d *drain) bucket(ctx context.Context, i int) {
 	if last := i == len(d.table.Schedule())-1; !last {
 		d.statuses.awaitBucket(d.ctx, batch, chosen, window, d.table.Budget().Reserves[i].Statuses)
 	}
-	d.m.opts.Metrics.Bucket(time.Since(began))
+	d.m.opts.Metrics.Bucket(time.Since(start))
 }
 
 // makeTimetable computes the timetable. A resumed shutdown keeps the timetable of the previous

@@ -33,8 +33,8 @@ type hooks struct {
 
 // policy asks for the pod policy. If the answer is late or unknown, PolicySetTerminal counts.
 func (h *hooks) policy(kind Kind) PodPolicy {
-	asked := call.Start(h.ctx, h.calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return h.opts.Policy(kind), nil })
-	policy, err := asked.Await(h.ctx, time.Now().Add(answerTime))
+	answer := call.Start(h.ctx, h.calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return h.opts.Policy(kind), nil })
+	policy, err := answer.Await(h.ctx, time.Now().Add(answerTime))
 	switch {
 	case err != nil:
 		h.fail(fmt.Errorf("failed to ask for the pod policy, %s counts: %w", PolicySetTerminal, err))
@@ -50,8 +50,8 @@ func (h *hooks) policy(kind Kind) PodPolicy {
 // lateStart asks whether the drain is to begin late. If the answer is late, the drain begins at
 // once.
 func (h *hooks) lateStart(event Event) bool {
-	asked := call.Start(h.ctx, h.calls, "Options.LateStart", func(context.Context) (bool, error) { return h.opts.LateStart(event), nil })
-	late, err := asked.Await(h.ctx, time.Now().Add(answerTime))
+	answer := call.Start(h.ctx, h.calls, "Options.LateStart", func(context.Context) (bool, error) { return h.opts.LateStart(event), nil })
+	late, err := answer.Await(h.ctx, time.Now().Add(answerTime))
 	if err != nil {
 		h.fail(fmt.Errorf("failed to ask whether the drain begins late, it begins at once: %w", err))
 	}
@@ -67,18 +67,18 @@ func (h *hooks) startListing() *call.Future[[]*v1.Pod] {
 // listPods returns the current pods. It waits for a call that is still running instead of making
 // another one. If the list is not there by until, it returns no pods.
 func (h *hooks) listPods(ctx context.Context, until time.Time) []*v1.Pod {
-	under := h.listing
-	if under != nil {
+	listing := h.listing
+	if listing != nil {
 		select {
-		case <-under.Done():
-			under = nil
+		case <-listing.Done():
+			listing = nil
 		default:
 		}
 	}
-	if under == nil {
-		under = h.startListing()
+	if listing == nil {
+		listing = h.startListing()
 	}
-	pods, err := under.Await(ctx, until)
+	pods, err := listing.Await(ctx, until)
 	if err != nil {
 		h.fail(fmt.Errorf("failed to list the pods: %w", err))
 	}

@@ -39,19 +39,19 @@ type hostLock struct {
 }
 
 // status returns what [Manager.Inhibitor] shows.
-func (i *hostLock) status() Inhibitor {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	shown := i.info
-	shown.Held = i.held != nil
+func (l *hostLock) status() Inhibitor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shown := l.info
+	shown.Held = l.held != nil
 	switch {
 	case shown.Off != "":
 		shown.State = InhibitorOff
-	case i.held != nil && i.adopted:
+	case l.held != nil && l.adopted:
 		shown.State = InhibitorAdopted
-	case i.held != nil:
+	case l.held != nil:
 		shown.State = InhibitorHeld
-	case i.suspended:
+	case l.suspended:
 		shown.State = InhibitorLetGo
 	default:
 		shown.State = InhibitorTrying
@@ -60,155 +60,155 @@ func (i *hostLock) status() Inhibitor {
 }
 
 // setErr sets the error that status shows; nil removes it.
-func (i *hostLock) setErr(err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.info.Err = err
+func (l *hostLock) setErr(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.info.Err = err
 }
 
 // setSilent shows that the host does not answer, unless something else is known.
-func (i *hostLock) setSilent() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.held == nil && !i.suspended && i.info.Err == nil {
-		i.info.Err = errSilent
+func (l *hostLock) setSilent() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil && !l.suspended && l.info.Err == nil {
+		l.info.Err = errSilent
 	}
 }
 
 // setDelay records the delay that the host was asked for and the one that it granted.
-func (i *hostLock) setDelay(requested, granted time.Duration) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.delayKnown = true
-	i.info.Requested, i.info.Granted = requested, granted
-	i.metrics.Delay(requested, granted)
+func (l *hostLock) setDelay(requested, granted time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delayKnown = true
+	l.info.Requested, l.info.Granted = requested, granted
+	l.metrics.Delay(requested, granted)
 }
 
 // grantedDelay returns the delay that the host granted last; false if it was never asked.
-func (i *hostLock) grantedDelay() (time.Duration, bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.info.Granted, i.delayKnown
+func (l *hostLock) grantedDelay() (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.info.Granted, l.delayKnown
 }
 
 // suspend starts the epoch of a shutdown and returns it.
-func (i *hostLock) suspend() (epoch uint64) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.epoch++
-	i.suspended = true
-	return i.epoch
+func (l *hostLock) suspend() (epoch uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epoch++
+	l.suspended = true
+	return l.epoch
 }
 
 // hostWaits reports whether a lock is held, or was held until the shutdown released it.
-func (i *hostLock) hostWaits() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.held != nil || i.released && i.heldAtRelease
+func (l *hostLock) hostWaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held != nil || l.released && l.heldAtRelease
 }
 
 // releaseAt schedules the release of the lock of an epoch, for the case that the drain does not
 // release it before. A later call replaces the time.
-func (i *hostLock) releaseAt(ctx context.Context, epoch uint64, at time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if epoch != i.epoch || i.released {
+func (l *hostLock) releaseAt(ctx context.Context, epoch uint64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch != l.epoch || l.released {
 		return
 	}
-	i.stopReleaseTimer()
-	i.releaseTimer = time.AfterFunc(time.Until(at), func() {
-		if err := i.release(ctx, epoch); err != nil {
+	l.stopReleaseTimer()
+	l.releaseTimer = time.AfterFunc(time.Until(at), func() {
+		if err := l.release(ctx, epoch); err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to let the host go at the end of its time")
 		}
 	})
 }
 
 // stopReleaseTimer undoes releaseAt. The mutex is held.
-func (i *hostLock) stopReleaseTimer() {
-	if i.releaseTimer != nil {
-		i.releaseTimer.Stop()
-		i.releaseTimer = nil
+func (l *hostLock) stopReleaseTimer() {
+	if l.releaseTimer != nil {
+		l.releaseTimer.Stop()
+		l.releaseTimer = nil
 	}
 }
 
 // renew starts a new epoch after a cancelled shutdown. The keeper then takes a new lock.
-func (i *hostLock) renew() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.epoch++
-	i.suspended, i.released = false, false
-	i.stopReleaseTimer()
+func (l *hostLock) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epoch++
+	l.suspended, l.released = false, false
+	l.stopReleaseTimer()
 }
 
 // wanted reports whether the keeper should take a lock, and for which epoch.
-func (i *hostLock) wanted() (epoch uint64, ok bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.epoch, !i.suspended
+func (l *hostLock) wanted() (epoch uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch, !l.suspended
 }
 
 // adoptable reports whether a shutdown is under way and no lock is held. It is true after the
 // release too: a lock that the host has kept for a previous agent has to be taken, so that take
 // closes it.
-func (i *hostLock) adoptable() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.suspended && i.held == nil
+func (l *hostLock) adoptable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.suspended && l.held == nil
 }
 
 // take stores a new lock and closes the old one after that, so that the host is held without a
 // gap. A lock that arrives after the release is closed at once, because the host must not wait
 // for it.
-func (i *hostLock) take(ctx context.Context, lock io.Closer) error {
-	i.mu.Lock()
+func (l *hostLock) take(ctx context.Context, lock io.Closer) error {
+	l.mu.Lock()
 	surplus := lock
-	if !i.released {
-		surplus, i.held, i.adopted = i.held, lock, i.suspended
-		i.metrics.Inhibitor(true)
+	if !l.released {
+		surplus, l.held, l.adopted = l.held, lock, l.suspended
+		l.metrics.Inhibitor(true)
 	}
-	i.mu.Unlock()
-	return i.closeLock(ctx, surplus)
+	l.mu.Unlock()
+	return l.closeLock(ctx, surplus)
 }
 
 // release closes the lock, so that the host goes on. It does nothing in a later epoch.
-func (i *hostLock) release(ctx context.Context, epoch uint64) error {
-	i.mu.Lock()
-	if epoch != i.epoch {
-		i.mu.Unlock()
+func (l *hostLock) release(ctx context.Context, epoch uint64) error {
+	l.mu.Lock()
+	if epoch != l.epoch {
+		l.mu.Unlock()
 		return nil
 	}
-	lock := i.held
-	if !i.released {
-		i.heldAtRelease = lock != nil
+	lock := l.held
+	if !l.released {
+		l.heldAtRelease = lock != nil
 	}
-	i.held, i.released = nil, true
-	i.stopReleaseTimer()
-	i.metrics.Inhibitor(false)
-	i.mu.Unlock()
-	return i.closeLock(ctx, lock)
+	l.held, l.released = nil, true
+	l.stopReleaseTimer()
+	l.metrics.Inhibitor(false)
+	l.mu.Unlock()
+	return l.closeLock(ctx, lock)
 }
 
 // releaseForGood closes the lock at the end of Run. No lock is taken after it.
-func (i *hostLock) releaseForGood(ctx context.Context) error {
-	i.mu.Lock()
-	lock := i.held
-	i.held, i.suspended, i.released = nil, true, true
-	i.stopReleaseTimer()
-	i.metrics.Inhibitor(false)
-	i.mu.Unlock()
-	return i.closeLock(ctx, lock)
+func (l *hostLock) releaseForGood(ctx context.Context) error {
+	l.mu.Lock()
+	lock := l.held
+	l.held, l.suspended, l.released = nil, true, true
+	l.stopReleaseTimer()
+	l.metrics.Inhibitor(false)
+	l.mu.Unlock()
+	return l.closeLock(ctx, lock)
 }
 
 // closeTime bounds the wait for the Close of a lock.
 const closeTime = time.Second
 
 // closeLock closes a lock, even if ctx has ended. A nil lock needs nothing.
-func (i *hostLock) closeLock(ctx context.Context, lock io.Closer) error {
+func (l *hostLock) closeLock(ctx context.Context, lock io.Closer) error {
 	if lock == nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	closed := call.Start(ctx, &i.closing, "the closing of the shutdown inhibitor", func(context.Context) (struct{}, error) {
+	closed := call.Start(ctx, &l.closing, "the closing of the shutdown inhibitor", func(context.Context) (struct{}, error) {
 		return struct{}{}, lock.Close()
 	})
 	if _, err := closed.Await(ctx, time.Now().Add(closeTime)); err != nil {

@@ -57,31 +57,31 @@ func (k *keeper) run(ctx context.Context) error {
 		k.attempted()
 	})
 	defer k.silentTimer.Stop()
-	var said string // the failure that was logged last; "": none goes on
+	var logged string // the failure that was logged last; "": none goes on
 	for {
-		began := time.Now()
+		start := time.Now()
 		session := call.Start(ctx, k.calls, "Options.Source", k.runSession)
 		select {
 		case <-session.Done():
 		case <-ctx.Done():
 		}
-		unclosed, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
+		closeErr, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
 		if ctx.Err() != nil {
 			if !errors.As(err, new(*call.PanicError)) {
 				err = nil // a lost session is not needed any more; Run names calls that hang
 			}
-			return errors.Join(err, unclosed)
+			return errors.Join(err, closeErr)
 		}
-		err = errors.Join(err, unclosed)
+		err = errors.Join(err, closeErr)
 		k.lock.setErr(err)
 		k.post(func(l *loop) { l.clearNodeState() })
 		k.attempted()
-		if time.Since(began) > reconnectPause {
-			said = "" // the session was good for a while, or slow to fail
+		if time.Since(start) > reconnectPause {
+			logged = "" // the session was good for a while, or slow to fail
 		}
-		if text := fmt.Sprint(err); text != said {
+		if text := fmt.Sprint(err); text != logged {
 			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
-			said = text
+			logged = text
 		}
 		if !wait(ctx, reconnectPause, nil) {
 			return nil
@@ -98,7 +98,7 @@ func (k *keeper) allowAnswer(next time.Duration) {
 
 // runSession runs one session from Connect to its loss. It returns the error of Close and the
 // reason of the loss.
-func (k *keeper) runSession(parent context.Context) (unclosed, err error) {
+func (k *keeper) runSession(parent context.Context) (closeErr, err error) {
 	session, err := k.source.Connect(parent)
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to the host: %w", err)
@@ -124,9 +124,9 @@ func (k *keeper) runSession(parent context.Context) (unclosed, err error) {
 	})
 	err = k.holdLock(ctx, session)
 	kept = true
-	unclosed = session.Close()
+	closeErr = session.Close()
 	wg.Wait() // Close has closed the events
-	return unclosed, err
+	return closeErr, err
 }
 
 // forward posts the events of a session to the loop, in order.

@@ -91,7 +91,7 @@ func (l *ledger) writeProgress(w writeRequest, p func() progress) *call.Future[s
 func (l *ledger) store(p progress) error {
 	p.Refused = l.refused()
 	carried := l.takeCarried()
-	own := p
+	stored := p
 	p.Unacknowledged = append(slices.Clip(p.Unacknowledged), carried...)
 	p.Unacknowledged = p.Unacknowledged[:min(len(p.Unacknowledged), mostUnacknowledged)]
 	if err := writeProgress(l.write, l.dir, p); err != nil {
@@ -100,7 +100,7 @@ func (l *ledger) store(p progress) error {
 		}
 		return err
 	}
-	l.stored = &own
+	l.stored = &stored
 	return nil
 }
 

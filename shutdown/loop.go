@@ -48,12 +48,12 @@ type loop struct {
 
 // deferUntilStateRead postpones do until readState has run, and returns false if it has.
 // Admission follows a postponed event at once; a nil event changes nothing.
-func (l *loop) deferUntilStateRead(said *Event, do func()) bool {
+func (l *loop) deferUntilStateRead(event *Event, do func()) bool {
 	if l.stateRead {
 		return false
 	}
-	if said != nil {
-		l.m.admission.shuttingDown.Store(!said.Cancelled)
+	if event != nil {
+		l.m.admission.shuttingDown.Store(!event.Cancelled)
 	}
 	l.deferred = append(l.deferred, do)
 	return true
@@ -100,7 +100,7 @@ func (l *loop) pendingFound(pending *Event, known bool, session uint64, received
 // long as it granted; math.MaxInt64 stands for no limit.
 func (l *loop) hostShutsDown(event Event, received time.Time) {
 	l.announced = true
-	if limit, asked := l.m.lock.grantedDelay(); asked && limit < math.MaxInt64 && event.Deadline.IsZero() {
+	if limit, known := l.m.lock.grantedDelay(); known && limit < math.MaxInt64 && event.Deadline.IsZero() {
 		event.Deadline = received.Add(limit)
 	}
 	l.beginShutdown(event, received)

@@ -100,13 +100,13 @@ func (m *Manager) watches() bool { return m.lock.info.Off == "" }
 // showTimes sets the metrics of the start and the end of a shutdown. A lower number than the
 // newest one shown is ignored, as an overtaken drain may end last. Without the priority gate
 // nothing is shown, as in the kubelet.
-func (m *Manager) showTimes(number uint64, began, ended time.Time) {
+func (m *Manager) showTimes(number uint64, started, ended time.Time) {
 	newest := m.newestShown.Load()
 	for number > newest && !m.newestShown.CompareAndSwap(newest, number) {
 		newest = m.newestShown.Load()
 	}
 	if number >= newest && m.byPriority {
-		m.opts.Metrics.Times(began, ended)
+		m.opts.Metrics.Times(started, ended)
 	}
 }
 
@@ -158,7 +158,7 @@ func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
 // would do. It calls Options.Pods and Options.Plan.PriorityOf in the caller's goroutine.
 func (m *Manager) Plan() plan.Plan {
 	opts := m.opts.Plan
-	if delay, asked := m.lock.grantedDelay(); asked && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
+	if delay, known := m.lock.grantedDelay(); known && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
 		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would mean no limit
 	}
 	pods := m.opts.Pods()

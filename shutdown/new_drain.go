@@ -29,24 +29,24 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		r.ledger = m.state.ledger
 	}
 	r.header.Done = r.bucketsDone()
-	told := &podStatuses{reporter: m.opts.Reporter, unacknowledgedPods: &m.admission.unacknowledgedPods, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
-	told.unlessShutdown = func(f func()) {
+	podStatus := &podStatuses{reporter: m.opts.Reporter, unacknowledgedPods: &m.admission.unacknowledgedPods, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	podStatus.unlessShutdown = func(f func()) {
 		m.inbox.postAndWait(func(l *loop) {
 			if l.current == nil {
 				f()
 			}
 		})
 	}
-	r.unacknowledged = told.unacknowledged
-	killing := &killing{opts: &m.opts, calls: calls, halt: h, statuses: told, storePodChange: r.storePodChange, fail: r.fail, roster: r.roster}
-	told.hasSignalled = killing.hasSignalled
+	r.unacknowledged = podStatus.unacknowledged
+	killing := &killing{opts: &m.opts, calls: calls, halt: h, statuses: podStatus, storePodChange: r.storePodChange, fail: r.fail, roster: r.roster}
+	podStatus.hasSignalled = killing.hasSignalled
 	d := &drain{
 		drainRequest: request,
 		m:            m,
 		ctx:          ctx,
 		halt:         h,
 		hooks:        &hooks{opts: &m.opts, ctx: ctx, calls: calls, fail: r.fail},
-		statuses:     told,
+		statuses:     podStatus,
 		killing:      killing,
 		record:       r,
 		unusedTime:   request.unusedBefore(),

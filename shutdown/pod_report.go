@@ -15,13 +15,13 @@ import (
 // has signalled. A pod that both have signalled appears once, with the report of this agent.
 // flushes says that final statuses are sent to the API server. complete says that none of these
 // reports will change.
-func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []PodReport, settled bool) {
+func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []PodReport, complete bool) {
 	again := map[types.UID]bool{}
-	pods, settled = make([]PodReport, 0, len(known)), true
+	pods, complete = make([]PodReport, 0, len(known)), true
 	for _, k := range known {
 		state := k.State()
 		if state.Ended.IsZero() || flushes && !state.Acknowledged {
-			settled = false
+			complete = false
 		}
 		if state.Signalled {
 			pods = append(pods, podReport(k, state, flushes))
@@ -34,9 +34,9 @@ func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []P
 		return again[kills.Key(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}})]
 	})
 	if len(former) == 0 {
-		return slices.Clip(pods), settled // a copy of very many reports would slow the drain down
+		return slices.Clip(pods), complete // a copy of very many reports would slow the drain down
 	}
-	return append(former, pods...), settled
+	return append(former, pods...), complete
 }
 
 // podReport returns the report of one pod as it is now.

@@ -41,7 +41,7 @@ type record struct {
 	roster       *kills.Roster
 	flushes      bool     // final statuses are sent to the API server
 	drainsBefore []*drain // earlier drains of this agent, see unacknowledgedBefore
-	showTimes    func(number uint64, began, ended time.Time)
+	showTimes    func(number uint64, started, ended time.Time)
 	// unacknowledged returns the final statuses that the next agent has to send.
 	unacknowledged func([]*kills.Kill) []finalStatus
 

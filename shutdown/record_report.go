@@ -46,8 +46,8 @@ func (r *record) pods(before []PodReport) []PodReport {
 	if kept := r.completePods.Load(); kept != nil && kept.kills == len(known) {
 		return kept.pods
 	}
-	pods, settled := podReports(before, known, r.flushes)
-	if settled {
+	pods, complete := podReports(before, known, r.flushes)
+	if complete {
 		r.completePods.Store(&completePodReports{kills: len(known), pods: pods})
 	}
 	return pods

@@ -23,16 +23,16 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	calls := &call.Group{}
 	queue := newSharedQueue(ctx)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}
-	var keeping error
-	var kept sync.WaitGroup
-	var settled atomic.Int32 // of the two that Ready waits for: the folder and the host
-	settle := func() {
-		if settled.Add(1) == 2 {
+	var keeperErr error
+	var keeperDone sync.WaitGroup
+	var attemptsDone atomic.Int32 // of the two that Ready waits for: the folder and the host
+	attemptDone := func() {
+		if attemptsDone.Add(1) == 2 {
 			m.closeReady()
 		}
 	}
 	if m.watches() {
-		l.keeper = m.newKeeper(calls, sync.OnceFunc(settle))
+		l.keeper = m.newKeeper(calls, sync.OnceFunc(attemptDone))
 		m.host.logRequest(ctx)
 	} else {
 		logger := klog.FromContext(ctx)
@@ -42,7 +42,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
 	if l.keeper != nil {
-		kept.Go(func() { keeping = l.keeper.run(ctx) })
+		keeperDone.Go(func() { keeperErr = l.keeper.run(ctx) })
 	}
 	unlock, err := l.lockFolder()
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	}
 	l.readState()
 	l.runDeferred()
-	settle()
+	attemptDone()
 	l.serve()
 	m.inbox.phase.Store(phaseOver)
 	close(m.inbox.stopped)
@@ -63,12 +63,12 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	if l.current != nil {
 		until = maxTime(until, l.current.unlockAt)
 	}
-	kept.Wait()
+	keeperDone.Wait()
 	l.drains.Wait()
-	hanging := hangingError(calls, until.Add(hangTime))
-	telling := hangingError(queueCalls, until.Add(hangTime))
-	locking := hangingError(&m.lock.closing, time.Now().Add(closeTime))
-	return errors.Join(err, keeping, hanging, telling, locking, m.state.ledger.close(), unlock.Close())
+	hangingErr := hangingError(calls, until.Add(hangTime))
+	queueErr := hangingError(queueCalls, until.Add(hangTime))
+	lockErr := hangingError(&m.lock.closing, time.Now().Add(closeTime))
+	return errors.Join(err, keeperErr, hangingErr, queueErr, lockErr, m.state.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {
@@ -82,7 +82,7 @@ func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *st
 	}
 }
 
-func (m *Manager) newKeeper(calls *call.Group, settle func()) *keeper {
+func (m *Manager) newKeeper(calls *call.Group, attemptDone func()) *keeper {
 	return &keeper{
 		source:         m.opts.Source,
 		request:        m.host.requestedDelay(),
@@ -90,7 +90,7 @@ func (m *Manager) newKeeper(calls *call.Group, settle func()) *keeper {
 		lock:           &m.lock,
 		calls:          calls,
 		post:           m.inbox.post,
-		attempted:      settle,
+		attempted:      attemptDone,
 		wake:           make(chan struct{}, 1),
 	}
 }

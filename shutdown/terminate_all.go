@@ -72,9 +72,9 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	}
 	d.run()
 	report, err := d.wait(ctx)
-	var telling *call.Group
+	var queueCalls *call.Group
 	if shared != nil {
-		telling = shared.leave()
+		queueCalls = shared.leave()
 	}
 	var next *drain
 	m.inbox.postAndWait(func(l *loop) {
@@ -87,7 +87,7 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	cause := context.Cause(ctx)
 	cancel(nil) // ends what was left running; it has heard of the end before
 	until := time.Now().Add(hangTime)
-	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(telling, until))
+	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(queueCalls, until))
 }
 
 // localDrain holds the call of TerminateAll that is under way.

@@ -10,8 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// session is one connection to a [Host]. Its fields are guarded by the host's
-// mutex.
+// session is a connection to a [Host]. The mutex of the host guards its fields.
 type session struct {
 	host   *Host
 	events chan shutdown.Event
@@ -19,10 +18,10 @@ type session struct {
 	closed bool
 }
 
-// Events gives what the host announces after Connect.
+// Events returns the channel of what the host announces after Connect.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Pending gives a copy of the shutdown that was under way when it was called.
+// Pending returns a copy of the shutdown that is pending when it is called.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	pending, takes, err := s.host.readPending(ctx)
 	if err == nil {
@@ -35,7 +34,7 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	return &copied, nil
 }
 
-// asked is what is pending, and how long the answer takes.
+// readPending returns the pending shutdown and how long the answer takes.
 func (h *Host) readPending(ctx context.Context) (*shutdown.Event, time.Duration, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +42,7 @@ func (h *Host) readPending(ctx context.Context) (*shutdown.Event, time.Duration,
 	return h.pending, h.PendingTakes, err
 }
 
-// RequestDelay grants what the host's limit allows.
+// RequestDelay grants the delay up to the limit of the host.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
@@ -67,8 +66,8 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	return h.Limit, errors.Join(capped, h.CapReason)
 }
 
-// Inhibit grants a lock, unless the host refuses or is shutting down. A session
-// that ends meanwhile changes nothing: the lock is the host's.
+// Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the
+// host, so the end of the session does not change it.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()

@@ -8,13 +8,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// kind orders the items of a queue.
+// kind is the kind of an item, in the order of precedence.
 type kind int
 
 const (
-	status  kind = iota // a final status
-	mark                // that a pod is not ready
-	restore             // that a pod is ready again
+	status  kind = iota // the final status
+	mark                // not ready
+	restore             // ready again
 	kinds
 )
 
@@ -22,7 +22,7 @@ func (k kind) String() string {
 	return [...]string{"FlushPod", "MarkNotReady", "RestoreReadiness"}[k]
 }
 
-// item is one thing that is to be told of one pod.
+// item is one message about one pod for the API server.
 type item struct {
 	kind           kind
 	pod            *v1.Pod
@@ -30,18 +30,18 @@ type item struct {
 	expires        time.Time // it is dropped then; zero: never
 	done           func(error)
 	due            time.Time // of the next attempt
-	attempts       int       // so far, the one under way included
+	attempts       int       // including the one under way
 	ctx            context.Context
 	cancel         context.CancelCauseFunc
-	unwatch        func() bool // takes back what waits for the end of ctx
-	ignoresContext bool        // ctx has ended a while ago and the call has not
+	unwatch        func() bool // cancels the AfterFunc on the end of ctx
+	ignoresContext bool        // the call still runs although ctx has ended a while ago
 }
 
 func (i *item) name() string {
 	return "Options.Reporter." + i.kind.String() + " for pod " + i.pod.Namespace + "/" + i.pod.Name
 }
 
-// dropped tells whether the item has expired, and ends it then.
+// dropIfExpired ends the item if it has expired, and reports whether it has.
 func (i *item) dropIfExpired(now time.Time) bool {
 	expired := !i.expires.IsZero() && !i.expires.After(now)
 	if expired {
@@ -50,21 +50,21 @@ func (i *item) dropIfExpired(now time.Time) bool {
 	return expired
 }
 
-// backlog is what is to be told and is not being told now.
+// backlog holds the items that are not being sent now.
 type backlog struct {
-	untried [kinds][]*item // that have not been tried
-	retries []*item        // that have failed, in the order of their failures
+	untried [kinds][]*item // were never sent
+	retries []*item        // have failed, in the order of their failures
 }
 
-// add puts an item at the end of its kind.
+// add appends an item that was never sent.
 func (b *backlog) add(i *item) { b.untried[i.kind] = append(b.untried[i.kind], i) }
 
-// retry puts an item back that has failed.
+// retry appends an item that has failed.
 func (b *backlog) retry(i *item) { b.retries = append(b.retries, i) }
 
-// next takes the item that is to be told next, but none of a kind that is blocked. What has
-// not failed yet comes first, so that a pod that is refused for ever takes nobody's turn.
-// Nil: there is none now; soonest is when there may be one, zero if that is not known.
+// next removes and returns the item to send next, of a kind that is not blocked. Items that were
+// never sent come first, so that a pod that is refused for ever delays no other. If no item is
+// due it returns nil and the time of the soonest one, zero if that is unknown.
 func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest time.Time) {
 	for k := range b.untried {
 		for len(b.untried[k]) > 0 && !blocked(kind(k)) {
@@ -94,7 +94,7 @@ func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest
 	return nil, soonest
 }
 
-// of are all items of a kind.
+// of returns all items of a kind.
 func (b *backlog) of(k kind) []*item {
 	items := slices.Clone(b.untried[k])
 	for _, i := range b.retries {

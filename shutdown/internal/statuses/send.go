@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// pump begins as many calls as may be made now. The mutex is held.
+// startCalls starts as many calls as the pace allows now. The mutex is held.
 func (q *Queue) startCalls() {
 	for q.ctx.Err() == nil && q.sending < q.pace.atOnce() {
 		i := q.next()
@@ -26,9 +26,9 @@ func (q *Queue) startCalls() {
 	}
 }
 
-// next takes the item that is to be sent next; nil: none is, now. Of a mark and its taking
-// back the one that comes last counts, so neither is sent while the other is. The mutex is
-// held.
+// next takes the next item to send from the backlog; nil if none is due. A mark is not sent while
+// a restore is in flight, nor a restore while a mark is: the later one of the two must reach the
+// server last. The mutex is held.
 func (q *Queue) next() *item {
 	now := time.Now()
 	if now.Before(q.pace.until) {
@@ -47,7 +47,7 @@ func (q *Queue) next() *item {
 	return nil
 }
 
-// wake has pump called at a time. The mutex is held.
+// wake schedules startCalls. The mutex is held.
 func (q *Queue) wake(at time.Time) {
 	if q.timer != nil {
 		q.timer.Stop()
@@ -59,7 +59,7 @@ func (q *Queue) wake(at time.Time) {
 	})
 }
 
-// work sends an item, and then others as long as there are any. at is the one that is
+// work sends an item and then further ones as long as there are any. at holds the item that is
 // being sent.
 func (q *Queue) work(at *atomic.Pointer[item]) {
 	returned, replaced := false, false
@@ -80,8 +80,8 @@ func (q *Queue) work(at *atomic.Pointer[item]) {
 	returned = true
 }
 
-// another gives a worker its next item; nil: there is none, and the worker is done. So it
-// is where it was replaced while it sent the last one.
+// nextForWorker returns the next item of a worker. It returns nil if no item is due, or if
+// another worker has taken this one's place during its last call: then the worker ends.
 func (q *Queue) nextForWorker(replaced bool) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +91,7 @@ func (q *Queue) nextForWorker(replaced bool) *item {
 	}
 	if q.ctx.Err() == nil && q.sending <= q.pace.atOnce() {
 		if i := q.next(); i != nil {
-			q.startCalls() // an answer may have ended a pause
+			q.startCalls() // an acknowledgement may have ended a pause
 			return i
 		}
 	}
@@ -99,8 +99,8 @@ func (q *Queue) nextForWorker(replaced bool) *item {
 	return nil
 }
 
-// send makes one attempt; replaced becomes true if another worker has taken this one's place
-// meanwhile. The error is looked into where a panic is caught: its methods
+// send makes one call. replaced becomes true if another worker has taken this one's place
+// meanwhile. The pause that an error asks for is read inside Guard, because methods of the error
 // are the embedder's code too.
 func (q *Queue) send(i *item, replaced *bool) {
 	q.mu.Lock()
@@ -114,7 +114,7 @@ func (q *Queue) send(i *item, replaced *bool) {
 	}, func(err error) { *replaced = q.endAttempt(i, err, limited) })
 }
 
-// started gives an item the context of its next attempt. The mutex is held.
+// startAttempt gives an item the context of its next call. The mutex is held.
 func (q *Queue) startAttempt(i *item, now time.Time) *item {
 	ends := now.Add(attemptFirst << min(i.attempts, 6))
 	if !i.expires.IsZero() {
@@ -129,8 +129,8 @@ func (q *Queue) startAttempt(i *item, now time.Time) *item {
 	return i
 }
 
-// giveUp lets another item take the place of one whose call goes on although its context has
-// ended. What comes of it counts all the same.
+// freeSlot lets another call start in place of one that goes on after the end of its context. The
+// result of that call still counts.
 func (q *Queue) freeSlot(attempt context.Context, i *item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,8 +143,8 @@ func (q *Queue) freeSlot(attempt context.Context, i *item) {
 	q.startCalls()
 }
 
-// sent records what came of an attempt. limited is the pause that the error asks for.
-// replaced tells whether another worker has taken the place of the one that has made it.
+// endAttempt records the result of a call. limited is the pause that the error asks for. replaced
+// reports whether another worker has taken the place of the one that made the call.
 func (q *Queue) endAttempt(i *item, err error, limited time.Duration) (replaced bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +171,7 @@ func (q *Queue) endAttempt(i *item, err error, limited time.Duration) (replaced 
 	return replaced
 }
 
-// forget lets go of what is kept for a pod until its item was acknowledged.
+// removeAcknowledged removes an acknowledged item from the maps of the queue.
 func (q *Queue) removeAcknowledged(i *item) {
 	if i.kind == status {
 		delete(q.statuses, keyOf(i.pod))
@@ -181,7 +181,7 @@ func (q *Queue) removeAcknowledged(i *item) {
 	}
 }
 
-// limit is the pause that an error of a server asks for; 0: none.
+// suggestedPause returns the pause that an error of the API server asks for; 0 if none.
 func suggestedPause(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		return min(max(time.Duration(seconds)*time.Second, pauseFirst), retryAfterMost)
