@@ -13,8 +13,8 @@ type countedLock int
 
 func (l *countedLock) Close() error { *l++; return nil }
 
-// The lock of a shutdown is released at the end of the host's time by itself, once, and
-// not when the shutdown was cancelled before.
+// The lock of a shutdown is released at the end of the host's time without the drain, once, and
+// not if the shutdown was cancelled before.
 func TestLockIsReleasedByItself(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(t *testing.T, i *hostLock, epoch uint64)

@@ -12,8 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-// Writes come one after the other, and only the newest of those that wait is
-// written at all.
+// Writes are made one after the other. Of those that wait only the newest is made.
 func TestJournalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -39,8 +38,8 @@ func TestJournalOrder(t *testing.T) {
 	})
 }
 
-// A write that nobody waits for waits itself for a newer one; the end of its
-// context cuts that short.
+// A write that nobody waits for leaves time for a newer one. The end of its context cuts that
+// short.
 func TestJournalLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -56,7 +55,7 @@ func TestJournalLag(t *testing.T) {
 	})
 }
 
-// A newer state keeps an older one that waits from being published.
+// A newer state replaces an older one that waits to be published.
 func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

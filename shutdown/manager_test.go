@@ -18,7 +18,7 @@ import (
 
 func noPods() []*v1.Pod { return nil }
 
-// All that is wrong with the options is said at once, by the fields' names.
+// The error names all problems of the options by their fields.
 func TestNewManagerRefuses(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
 		Config: config(10*time.Second, 20*time.Second),
@@ -36,8 +36,7 @@ func TestNewManagerRefuses(t *testing.T) {
 	}
 }
 
-// What is not nil and would fail when it is used is refused by name, and so is a state
-// directory that is none.
+// Typed nils are refused by name, and so is a state directory that is no directory.
 func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
