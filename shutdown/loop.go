@@ -24,7 +24,7 @@ type loop struct {
 	keeper    *keeper         // nil: no host is watched
 	announcer *announcer
 	queue     *sharedQueue
-	calls     *call.Group    // of code of the embedder's
+	calls     *call.Group    // the calls of the embedder's code
 	drains    sync.WaitGroup // the goroutines of the drains
 
 	current        *drain       // the drain of the shutdown that is under way; nil: none is
@@ -212,7 +212,9 @@ func (l *loop) newDrain(request drainRequest) *drain {
 	}
 	l.stateErrs = nil
 	l.dropAcknowledged()
-	d.record.drainsBefore = slices.Clone(l.unacknowledged)
+	for _, before := range l.unacknowledged {
+		d.record.recordsBefore = append(d.record.recordsBefore, before.record)
+	}
 	l.unacknowledged = append(l.unacknowledged, d)
 	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlockAt)
 	return d

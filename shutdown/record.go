@@ -32,16 +32,16 @@ const (
 // of the drain.
 type record struct {
 	drainRequest
-	createdAt    time.Time       // orders the reports of drains; the times of their events may not
-	ctx          context.Context // of Run, or of TerminateAll
-	calls        *call.Group
-	ledger       *ledger // unused in a local drain
-	last         *lastReport
-	halt         halt
-	roster       *kills.Roster
-	flushes      bool     // final statuses are sent to the API server
-	drainsBefore []*drain // earlier drains of this agent, see unacknowledgedBefore
-	showTimes    func(number uint64, started, ended time.Time)
+	createdAt     time.Time       // orders the reports of drains; the times of their events may not
+	ctx           context.Context // of Run, or of TerminateAll
+	calls         *call.Group
+	ledger        *ledger // unused in a local drain
+	last          *lastReport
+	halt          halt
+	roster        *kills.Roster
+	flushes       bool      // final statuses are sent to the API server
+	recordsBefore []*record // of earlier drains of this agent, the oldest first; see unacknowledgedBefore
+	showTimes     func(number uint64, started, ended time.Time)
 	// unacknowledged returns the final statuses that the next agent has to send.
 	unacknowledged func([]*kills.Kill) []finalStatus
 

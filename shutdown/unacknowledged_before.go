@@ -12,8 +12,8 @@ import (
 func (r *record) unacknowledgedBefore() []finalStatus {
 	var left []finalStatus
 	later := []*kills.Roster{r.roster}
-	for _, d := range slices.Backward(r.drainsBefore) {
-		for _, s := range d.record.unacknowledgedEnded() {
+	for _, before := range slices.Backward(r.recordsBefore) {
+		for _, s := range before.unacknowledgedEnded() {
 			again := func(roster *kills.Roster) bool {
 				k := roster.Find(kills.Key(s.Pod))
 				return k != nil && k.Signalled()
@@ -22,7 +22,7 @@ func (r *record) unacknowledgedBefore() []finalStatus {
 				left = append(left, s)
 			}
 		}
-		later = append(later, d.record.roster)
+		later = append(later, before.roster)
 	}
 	return left
 }
