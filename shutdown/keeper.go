@@ -38,7 +38,7 @@ var errSessionLost = errors.New("the host's session was lost")
 // order no event is missed. A session that fails or is lost is replaced after a second, for ever.
 type keeper struct {
 	source         Source
-	request        time.Duration                    // the delay that the host is asked for
+	requestedDelay time.Duration                    // the delay that the host is asked for
 	shortensBucket func(granted time.Duration) bool // some bucket gets less than its configured time
 	lock           *hostLock
 	calls          *call.Group
@@ -145,14 +145,14 @@ func (k *keeper) holdLock(ctx context.Context, session Session) error {
 	}
 	err := k.adopt(ctx, session)
 	var pause backoff
-	var has uint64 // the epoch of the lock that this session took; 0: none
+	var lockEpoch uint64 // the epoch of the lock that this session took; 0: none
 	for ctx.Err() == nil {
 		epoch, wanted := k.lock.wanted()
 		switch {
 		case !wanted:
-		case has != epoch:
+		case lockEpoch != epoch:
 			if err = k.takeLock(ctx, session); err == nil {
-				has = epoch
+				lockEpoch = epoch
 			}
 		case k.capped != nil:
 			err = k.requestDelay(ctx, session)
@@ -224,14 +224,14 @@ func (k *keeper) takeLock(ctx context.Context, session Session) error {
 // requestDelay requests the delay. A capped delay is no failure. It is shown in the status only
 // if a bucket loses time.
 func (k *keeper) requestDelay(ctx context.Context, session Session) error {
-	granted, err := session.RequestDelay(ctx, k.request)
+	granted, err := session.RequestDelay(ctx, k.requestedDelay)
 	if capped := errors.As(err, new(*DelayCappedError)); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
 	k.allowAnswer(answerTimeout)
-	k.lock.setDelay(k.request, granted)
+	k.lock.setDelay(k.requestedDelay, granted)
 	if err != nil && !k.shortensBucket(granted) {
-		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.request, "err", err)
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.requestedDelay, "err", err)
 		err = nil
 	}
 	k.setCapped(err)

@@ -30,13 +30,13 @@ func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []P
 			}
 		}
 	}
-	former := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
+	previous := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
 		return again[kills.Key(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}})]
 	})
-	if len(former) == 0 {
+	if len(previous) == 0 {
 		return slices.Clip(pods), complete // a copy of very many reports would slow the drain down
 	}
-	return append(former, pods...), complete
+	return append(previous, pods...), complete
 }
 
 // podReport returns the report of one pod as it is now.

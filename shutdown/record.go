@@ -92,7 +92,7 @@ func (r *record) storeTimetable(table plan.Timetable) {
 		r.header.Start, r.header.HostEnd = r.ledger.sinceBoot(table.First()), r.ledger.sinceBoot(table.Release())
 	}
 	r.mu.Unlock()
-	r.saveBeside(storeLag)
+	r.saveProgress(storeLag)
 }
 
 // bucketsDone returns how many buckets the previous agent has finished.
@@ -108,7 +108,7 @@ func (r *record) storeBucketDone(i int) {
 	r.mu.Lock()
 	r.header.Done = i + 1
 	r.mu.Unlock()
-	r.saveBeside(storeLag)
+	r.saveProgress(storeLag)
 }
 
 // storeCancelled starts to store that the shutdown was cancelled, so that no agent resumes it
@@ -116,7 +116,7 @@ func (r *record) storeBucketDone(i int) {
 // for pods that a previous agent signalled and that may still run.
 func (r *record) storeCancelled() {
 	if r.hostReleased().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
-		r.saveBeside(0)
+		r.saveProgress(0)
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *record) storeCancelled() {
 // within 100 ms. With very many pods nothing is stored before the end of the drain.
 func (r *record) storePodChange() {
 	if !r.local && r.podsUnsaved.CompareAndSwap(false, true) && !r.hasManyPods() {
-		r.saveBeside(podLag)
+		r.saveProgress(podLag)
 	}
 }
 
@@ -209,9 +209,9 @@ func (r *record) failWrite(err error) {
 // hasManyPods reports whether the reports of the pods are stored only after the release.
 func (r *record) hasManyPods() bool { return len(r.roster.All()) > podsStoredAtOnce }
 
-// saveBeside starts to store the progress while the drain goes on. With very many pods it stores
+// saveProgress starts to store the progress while the drain goes on. With very many pods it stores
 // the outline only, because the write would slow down the pods that follow.
-func (r *record) saveBeside(lag time.Duration) { r.save(lag, r.reportNow) }
+func (r *record) saveProgress(lag time.Duration) { r.save(lag, r.reportNow) }
 
 // reportNow returns the report as it is now.
 func (r *record) reportNow() Report {
@@ -240,18 +240,18 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 		p := r.header
 		r.mu.Unlock()
 		p.Report = report()
-		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.unacknowledgedOfFormer(), r.unacknowledgedBefore())
+		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.unacknowledgedOfPrevious(), r.unacknowledgedBefore())
 		return p
 	})
 	r.setLastWrite(0, write)
 	return write
 }
 
-// unacknowledgedOfFormer returns the final statuses of pods that a previous agent has signalled
+// unacknowledgedOfPrevious returns the final statuses of pods that a previous agent has signalled
 // and that may still run: they have ended when the next boot reads the file. Pods that this drain
 // has signalled too are in its own list. After a cancellation nothing is returned, because such
 // pods may keep running.
-func (r *record) unacknowledgedOfFormer() []finalStatus {
+func (r *record) unacknowledgedOfPrevious() []finalStatus {
 	if r.resumed == nil || r.halt.cancelled() {
 		return nil
 	}

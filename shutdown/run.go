@@ -85,7 +85,7 @@ func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *st
 func (m *Manager) newKeeper(calls *call.Group, attemptDone func()) *keeper {
 	return &keeper{
 		source:         m.opts.Source,
-		request:        m.host.requestedDelay(),
+		requestedDelay: m.host.requestedDelay(),
 		shortensBucket: m.host.shortensBucket,
 		lock:           &m.lock,
 		calls:          calls,

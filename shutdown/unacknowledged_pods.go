@@ -18,30 +18,30 @@ type unacknowledgedPods struct {
 	pods map[types.UID]bool
 }
 
-func (f *unacknowledgedPods) add(pod *v1.Pod) {
+func (u *unacknowledgedPods) add(pod *v1.Pod) {
 	if staticpod.IsOrMirrors(pod) {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.pods == nil {
-		f.pods = map[types.UID]bool{}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.pods == nil {
+		u.pods = map[types.UID]bool{}
 	}
-	f.pods[kills.Key(pod)] = true
+	u.pods[kills.Key(pod)] = true
 }
 
-func (f *unacknowledgedPods) remove(pod *v1.Pod) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.pods, kills.Key(pod))
+func (u *unacknowledgedPods) remove(pod *v1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.pods, kills.Key(pod))
 }
 
 // has reports whether a pod is in the set. A nil pod is not.
-func (f *unacknowledgedPods) has(pod *v1.Pod) bool {
+func (u *unacknowledgedPods) has(pod *v1.Pod) bool {
 	if pod == nil {
 		return false
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pods[kills.Key(pod)]
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.pods[kills.Key(pod)]
 }
