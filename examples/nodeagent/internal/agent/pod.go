@@ -163,7 +163,7 @@ func (p *pod) running() []lifecycle.Container {
 	return append([]lifecycle.Container{}, p.containers...)
 }
 
-// end says that nothing more is done about the pod.
+// end records the end of a stop.
 func (p *pod) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
