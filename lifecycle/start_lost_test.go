@@ -116,3 +116,31 @@ func TestCancelledStart(t *testing.T) {
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 	})
 }
+
+// The status of a pod tells that a container has exited by its ID, or by its name if the ID
+// is not known.
+func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
+	exit := func() v1.ContainerState {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ContainerID: "fake://app", FinishedAt: metav1.NewTime(time.Now().Add(time.Second)),
+		}}
+	}
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+			b.rt.Start("app-2", lifecycletest.Script{})
+			return "app-2", nil
+		}))
+		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{Name: "app", ContainerID: "fake://app", State: exit()}
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		b.requireStop("app-2", 30, 0)
+	})
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.lose("app", "app")
+		b.rt.Exit("app")
+		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{Name: "app", ContainerID: "fake://app", State: exit()}
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Empty(b, b.rt.Stops())
+	})
+}
