@@ -202,3 +202,20 @@ func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 		b.requireStop("app", 12, 0)
 	})
 }
+
+// A call that comes up to a tenth of a second after the deadline still has the minimum timeout,
+// because timers may fire late.
+func TestAStopRightAfterTheDeadline(t *testing.T) {
+	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50: 2, 99: 2, 100: 1, 101: 1} {
+		inBubble(t, 60, func(b *bed) {
+			b.main("app", nil, lifecycletest.Script{})
+			b.rt.Away(0, 1500*time.Millisecond)
+			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
+			<-time.After((500 - late) * time.Millisecond) // the call after 1.5 s is that late
+			require.True(b, termination.Shorten(1))
+			<-termination.Done()
+			asks := b.asks("app")
+			require.Equal(b, [2]time.Duration{timeout, 1500}, asks[len(asks)-1])
+		})
+	}
+}

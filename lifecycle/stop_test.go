@@ -219,6 +219,7 @@ func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
+		b.main("zoo", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
 		b.main("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
 		b.main("web", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -227,7 +228,7 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 		defer cancel()
 		var stuck *lifecycle.StillRunningError
 		require.ErrorAs(b, b.Close(ctx), &stuck)
-		require.Equal(b, []string{"ns/pod/app"}, stuck.Containers)
+		require.Equal(b, []string{"ns/pod/app", "ns/pod/zoo"}, stuck.Containers)
 		b.rt.Release()
 	})
 }
