@@ -206,12 +206,13 @@ func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 // A call that comes up to a tenth of a second after the deadline still has the minimum timeout,
 // because timers may fire late.
 func TestAStopRightAfterTheDeadline(t *testing.T) {
-	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50: 2, 99: 2, 100: 1, 101: 1} {
+	const ms = time.Millisecond
+	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
 		inBubble(t, 60, func(b *bed) {
 			b.main("app", nil, lifecycletest.Script{})
-			b.rt.Away(0, 1500*time.Millisecond)
+			b.rt.Away(0, 1500*ms)
 			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
-			<-time.After((500 - late) * time.Millisecond) // the call after 1.5 s is that late
+			<-time.After(500*ms - late) // the call after 1.5 s is that late
 			require.True(b, termination.Shorten(1))
 			<-termination.Done()
 			asks := b.asks("app")

@@ -120,24 +120,6 @@ func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 	})
 }
 
-// The reason of a further kill does not shorten the first one, only a grace period does.
-func TestSecondKillContainerWithAReasonOfLessGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
-		var wg sync.WaitGroup
-		for _, reason := range []graceperiod.KillReason{graceperiod.ReasonUnknown, graceperiod.ReasonLivenessProbe} {
-			wg.Go(func() {
-				_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: reason})
-				require.NoError(b, err)
-			})
-			synctest.Wait()
-		}
-		wg.Wait()
-		require.Equal(b, [][2]time.Duration{{30, 0}}, b.asks("app"))
-	})
-}
-
 func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", exec(), lifecycletest.Script{Exec: takes(20 * time.Second), IgnoreTerm: true})

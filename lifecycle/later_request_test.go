@@ -1,14 +1,18 @@
 package lifecycle_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -25,6 +29,24 @@ func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
 		<-termination.Done()
 		hook := termination.Result().Containers[1].Hook
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.Shortened, Took: 5 * time.Second}, hook)
+	})
+}
+
+// The reason of a further kill does not shorten the first one, only a grace period does.
+func TestSecondKillContainerWithAReasonOfLessGrace(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
+		var wg sync.WaitGroup
+		for _, reason := range []graceperiod.KillReason{graceperiod.ReasonUnknown, graceperiod.ReasonLivenessProbe} {
+			wg.Go(func() {
+				_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: reason})
+				require.NoError(b, err)
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		require.Equal(b, [][2]time.Duration{{30, 0}}, b.asks("app"))
 	})
 }
 
