@@ -68,6 +68,32 @@ func TestUnknownContainersOfALaterRequest(t *testing.T) {
 	})
 }
 
+// A container that is being killed is known, even if the status of its pod says nothing.
+func TestTerminationWithoutStatusDuringAKill(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.pod.Status = v1.PodStatus{}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+			ended <- err
+		}()
+		synctest.Wait()
+		require.Len(b, b.kill().Containers, 1)
+		require.NoError(b, <-ended)
+	})
+}
+
+func TestPostStartAfterClose(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		app := b.started("app")
+		require.NoError(b, b.Close(b.Context()))
+		for range 2 {
+			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, app), lifecycle.AgentStopping)
+		}
+	})
+}
+
 func TestCloseEndsAHookOfRunOnExit(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.main("app", sleep(30), lifecycletest.Script{})

@@ -144,3 +144,26 @@ func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
 		require.Empty(b, b.rt.Stops())
 	})
 }
+
+// The end of another container of the name says nothing about a start that is under way, and
+// panics then.
+func TestAStartThatPanickedAfterAKill(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.Error(b, b.Start(b.quiet(), b.pod, "app", func(context.Context) (string, error) {
+				<-time.After(2 * time.Second)
+				panic("boom")
+			}))
+		})
+		synctest.Wait()
+		b.rt.Start("old", lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "old"}, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		wg.Wait()
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+	})
+}
