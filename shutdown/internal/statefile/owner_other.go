@@ -14,6 +14,6 @@ const hasOwners = false
 func openWithoutWaiting(path string) (*os.File, error) { return os.Open(path) }
 
 // isForeign reports whether a file belongs to another user.
-func foreign(fs.FileInfo) bool { return false }
+func isForeign(fs.FileInfo) bool { return false }
 
 func openLock(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) }
