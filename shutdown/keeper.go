@@ -189,7 +189,8 @@ func (k *keeper) rouse() {
 	}
 }
 
-// readPending tells the loop of the shutdown that is under way, or that none is.
+// readPending tells the loop of the shutdown that is under way, or that none is. The loop may
+// put off a shutdown until it has the state folder; that is waited for.
 // A host that cannot tell says so with an error that wraps errors.ErrUnsupported.
 func (k *keeper) readPending(ctx context.Context, session Session) error {
 	pending, err := session.Pending(ctx)
@@ -197,13 +198,24 @@ func (k *keeper) readPending(ctx context.Context, session Session) error {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
-	k.answered(delayTimeout)
+	k.answered(lockTime + answerTimeout)
 	number, known, heard := k.number, err == nil, make(chan struct{})
-	if !k.post(func(l *loop) { defer close(heard); l.found(pending, known, number, received) }) {
+	hear := func() { close(heard) }
+	if !k.post(func(l *loop) {
+		l.found(pending, known, number, received)
+		if pending == nil || !l.putOff(nil, hear) { // during a shutdown the host is asked for nothing
+			hear()
+		}
+	}) {
 		return context.Cause(ctx)
 	}
-	<-heard
-	return nil
+	select {
+	case <-heard:
+		k.answered(delayTimeout)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // adopt takes the lock of a former agent, where the host kept one, in the middle
