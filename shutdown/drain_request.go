@@ -63,7 +63,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		r.ledger = m.state.ledger
 	}
 	r.header.Done = r.bucketsDone()
-	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.admission.finals, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	told := &podStatuses{reporter: m.opts.Reporter, finals: &m.admission.finals, fail: r.fail, acknowledged: r.acknowledged, marked: map[*kills.Kill]*statuses.Mark{}}
 	told.calledOff = func(f func()) {
 		m.inbox.ask(func(l *loop) {
 			if l.current == nil {

@@ -16,6 +16,10 @@ const storeLag = 10 * time.Millisecond
 // kill is on the disk within 100 ms.
 const podLag = 50 * time.Millisecond
 
+// manyLag is the same for very many pods, whose file is large: an agent that is killed
+// meanwhile has its successor tell again what was acknowledged.
+const manyLag = time.Second
+
 // journal writes one file, one state after the other, each in a goroutine of those
 // who want it written: a disk that hangs holds nobody but those who want to wait.
 // A nil journal writes nothing.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,9 @@ type ledger struct {
 	err      error         // why one boot cannot be told from another; nil: it can
 	write    writeFile
 
-	refused func() uint64 // the admissions refused so far
-	stored  *progress     // our file as it is; nil: there is none, or it cannot be read
+	refused func() uint64          // the admissions refused so far
+	stored  *progress              // our file as it is; nil: there is none, or it cannot be read
+	newest  atomic.Pointer[record] // whose state our file has, or will have; nil: no drain has begun
 
 	mu      sync.Mutex                // guards all below
 	carried map[types.UID]finalStatus // of former agents, that are not acknowledged yet
@@ -72,20 +74,16 @@ func saturatingAdd(a, b time.Duration) time.Duration {
 // moment is the inverse of sinceBoot.
 func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }
 
-// writeProgress stores our file. p is called when it is this write's turn. What names no
-// boot is of this one.
+// writeProgress stores our file. p is called when it is this write's turn.
 func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct{}] {
-	return l.progress.write(w, func() error {
-		p := p()
-		if p.BootID == "" {
-			p.BootID = l.bootID
-		}
-		return l.store(p)
-	})
+	return l.progress.write(w, func() error { return l.store(p()) })
 }
 
-// store replaces our file. Writes come one after the other.
+// store replaces our file. Writes come one after the other. What names no boot is of this one.
 func (l *ledger) store(p progress) error {
+	if p.BootID == "" {
+		p.BootID = l.bootID
+	}
 	p.Refused = l.refused()
 	carried := l.carriedOver()
 	own := p
@@ -136,10 +134,15 @@ func (l *ledger) differs() bool {
 	return l.stored != nil && (l.changed || l.stored.Refused != l.refused())
 }
 
-// close stores what was refused and acknowledged since the last write, once nobody writes
-// any more.
+// close stores what has changed since the last write, once nobody writes any more.
 func (l *ledger) close() error {
-	if l.progress == nil || !l.differs() {
+	if l.progress == nil {
+		return nil
+	}
+	if r := l.newest.Load(); r != nil && r.unsaved.Load() && r.storable() {
+		return l.store(r.progress(r.soFar))
+	}
+	if !l.differs() {
 		return nil
 	}
 	return l.store(*l.stored)

@@ -215,6 +215,7 @@ func (l *loop) newDrain(request drainRequest) *drain {
 	l.dropTold()
 	d.record.untold = slices.Clone(l.untold)
 	l.untold = append(l.untold, d)
+	d.record.ledger.newest.Store(d.record)
 	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlock)
 	return d
 }

@@ -29,6 +29,8 @@ type podStatuses struct {
 	fail     func(error)
 	answers  uint64 // of the API server, before the node's state was to be published
 	policy   PodPolicy
+	// acknowledged has it stored that a final status is.
+	acknowledged func()
 	// killed tells whether this drain or an earlier one has signalled a pod.
 	killed func(*v1.Pod) bool
 	// calledOff has something done unless another shutdown is under way by now, and none
@@ -127,6 +129,7 @@ func (s *podStatuses) ended(k *kills.Kill) {
 	}, k.Pod, func() {
 		k.Acknowledge()
 		s.finals.remove(k.Pod)
+		s.acknowledged()
 	})
 }
 

@@ -44,7 +44,7 @@ type record struct {
 	// unacknowledged gives the final statuses that the next agent has to tell.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
-	unsaved atomic.Bool                 // a write is due that has what has become of a pod
+	unsaved atomic.Bool                 // something is not stored, and mostly a write is due that has it
 	settled atomic.Pointer[settledPods] // nil: the reports of the pods may change
 
 	mu       sync.Mutex                // guards all below
@@ -115,14 +115,6 @@ func (r *record) bucketDone(i int) {
 func (r *record) calledOff() {
 	if r.letGo().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
 		r.saveBeside(0)
-	}
-}
-
-// podChanged stores, beside the drain and within 100 ms, that a pod was signalled or has
-// ended. Of very many pods nothing is stored before the end.
-func (r *record) podChanged() {
-	if !r.local && r.unsaved.CompareAndSwap(false, true) && !r.storesLater() {
-		r.saveBeside(podLag)
 	}
 }
 
@@ -231,15 +223,8 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 	if r.local {
 		return noWrite()
 	}
-	write := r.ledger.writeProgress(r.writing(lag), func() progress {
-		r.unsaved.Store(false)
-		r.mu.Lock()
-		p := r.header
-		r.mu.Unlock()
-		p.Report = report()
-		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.leftRunning(), r.leftUntold())
-		return p
-	})
+	r.unsaved.Store(true)
+	write := r.ledger.writeProgress(r.writing(lag), func() progress { return r.progress(report) })
 	r.wrote(0, write)
 	return write
 }

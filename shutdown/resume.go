@@ -231,8 +231,8 @@ func (l *loop) carryOver(r remembered) {
 	l.m.first = nil
 }
 
-// acknowledged stores that a final status of a former agent is acknowledged, unless a
-// shutdown of this one is being stored. After the end of Run the files are another agent's,
+// acknowledged stores that a final status of a former agent is acknowledged, with the newest
+// shutdown of this one, if there is any. After the end of Run the files are another agent's,
 // which tells the status again.
 func (l *loop) acknowledged(key types.UID) {
 	if l.ctx.Err() != nil {
@@ -240,6 +240,10 @@ func (l *loop) acknowledged(key types.UID) {
 	}
 	ledger := l.m.state.ledger
 	ledger.acknowledged(key)
+	if newest := ledger.newest.Load(); newest != nil {
+		newest.saveChange()
+		return
+	}
 	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
 

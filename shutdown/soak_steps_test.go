@@ -179,6 +179,7 @@ func (s *soak) restart() string {
 		s.crash()
 		s.mu.Lock()
 		for _, p := range s.pods {
+			p.lost = p.lost || staticpod.Is(p.pod) // it would run again
 			for _, id := range p.ids {
 				s.rt.Exit(id)
 			}

@@ -60,6 +60,7 @@ type soakPod struct {
 	running int       // calls of KillPod under way
 	ended   time.Time // when one has returned without an error first; zero: none has
 	told    bool      // its final status was acknowledged
+	lost    bool      // no agent knows how it has ended
 }
 
 // soakKill is one call of KillPod.
