@@ -33,9 +33,11 @@ type Admission struct {
 // shutdown, so that the counter goes on after a restart.
 //
 // It also refuses a pod by its UID whose final status the API server has not acknowledged:
-// a shutdown has ended that pod for good. A nil pod is any pod.
+// a shutdown has ended that pod for good. A static pod is started again under its UID, and may
+// be the API server itself: to ask for it withdraws that status, outside a shutdown, and the
+// pod is admitted as soon as that is stored. Ask again until then. A nil pod is any pod.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
-	if m.ShutdownStatus() == nil && !m.admission.finals.has(pod) {
+	if m.ShutdownStatus() == nil && !m.admission.finals.refuses(pod) {
 		return Admission{Admit: true}
 	}
 	m.admission.refused.Add(1)

@@ -35,6 +35,7 @@ type ledger struct {
 	mu      sync.Mutex                // guards all below
 	carried map[types.UID]finalStatus // of former agents, that are not acknowledged yet
 	changed bool                      // carried is not what is stored
+	waiting []func()                  // are called after the next write
 }
 
 // newLedger looks at the boot once. On a host where that cannot be done nothing
@@ -76,7 +77,43 @@ func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since -
 
 // writeProgress stores our file. p is called when it is this write's turn.
 func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct{}] {
-	return l.progress.write(w, func() error { return l.store(p()) })
+	return l.progress.write(w, func() error {
+		for _, stored := range l.takeWaiting() {
+			defer stored() // also where it fails: a full disk keeps no pod from its start
+		}
+		err := l.store(p())
+		if r := l.newest.Load(); r != nil && l.awaited() {
+			r.saveChange() // what has come while this write began
+		}
+		return err
+	})
+}
+
+// onceStored has something done after a write that begins from now on, or at once where
+// nothing is stored.
+func (l *ledger) onceStored(stored func()) {
+	if l.progress == nil {
+		stored()
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, stored)
+}
+
+func (l *ledger) takeWaiting() []func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.waiting
+	l.waiting = nil
+	return waiting
+}
+
+// awaited tells whether something is to be done after the next write.
+func (l *ledger) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0
 }
 
 // store replaces our file. Writes come one after the other. What names no boot is of this one.

@@ -29,8 +29,8 @@ type podStatuses struct {
 	fail     func(error)
 	answers  uint64 // of the API server, before the node's state was to be published
 	policy   PodPolicy
-	// acknowledged has it stored that a final status is.
-	acknowledged func()
+	// acknowledged has it stored that a final status is, and calls stored then.
+	acknowledged func(stored func())
 	// killed tells whether this drain or an earlier one has signalled a pod.
 	killed func(*v1.Pod) bool
 	// calledOff has something done unless another shutdown is under way by now, and none
@@ -123,13 +123,12 @@ func (s *podStatuses) ended(k *kills.Kill) {
 		k.Acknowledge()
 		return
 	}
-	s.finals.add(k.Pod)
+	s.finals.add(k.Pod, func() { s.queue.Withdraw(k.Pod) })
 	s.queue.Status(func(ctx context.Context, _ *v1.Pod) error {
 		return flusher.FlushPod(ctx, final(k, policy).DeepCopy()) // the reporter may write to it
 	}, k.Pod, func() {
 		k.Acknowledge()
-		s.finals.remove(k.Pod)
-		s.acknowledged()
+		s.acknowledged(func() { s.finals.remove(k.Pod) })
 	})
 }
 

@@ -130,7 +130,7 @@ func (m *Manager) refuseFirst() {
 	if _, ok := m.opts.Reporter.(StatusFlusher); ok {
 		m.first = m.state.carried(r)
 		for _, s := range m.first {
-			m.admission.finals.add(s.Pod)
+			m.admission.finals.add(s.Pod, nil)
 		}
 	}
 }
@@ -212,39 +212,19 @@ func (l *loop) carryOver(r remembered) {
 	if !ok {
 		return
 	}
-	carried, carries := l.m.state.carried(r), map[types.UID]bool{}
+	finals, carried, carries := &l.m.admission.finals, l.m.state.carried(r), map[types.UID]bool{}
 	l.m.state.ledger.carry(carried)
 	for _, s := range carried {
-		key := kills.Key(s.Pod)
-		carries[key] = true
-		l.m.admission.finals.add(s.Pod)
-		l.queue.Status(flusher.FlushPod, s.Pod, func() {
-			l.m.admission.finals.remove(s.Pod)
-			l.acknowledged(key)
-		})
+		carries[kills.Key(s.Pod)] = true
+		finals.add(s.Pod, func() { l.queue.Withdraw(s.Pod) })
+		l.queue.Status(flusher.FlushPod, s.Pod, func() { l.acknowledged(s.Pod) })
 	}
 	for _, s := range l.m.first {
 		if !carries[kills.Key(s.Pod)] {
-			l.m.admission.finals.remove(s.Pod)
+			finals.remove(s.Pod)
 		}
 	}
 	l.m.first = nil
-}
-
-// acknowledged stores that a final status of a former agent is acknowledged, with the newest
-// shutdown of this one, if there is any. After the end of Run the files are another agent's,
-// which tells the status again.
-func (l *loop) acknowledged(key types.UID) {
-	if l.ctx.Err() != nil {
-		return
-	}
-	ledger := l.m.state.ledger
-	ledger.acknowledged(key)
-	if newest := ledger.newest.Load(); newest != nil {
-		newest.saveChange()
-		return
-	}
-	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
 
 // undo takes back what an earlier boot or a former agent has said about the node,

@@ -105,6 +105,13 @@ func (b *backlog) of(k kind) []*item {
 	return items
 }
 
+// remove takes an item out, and does not end it.
+func (b *backlog) remove(i *item) {
+	is := func(other *item) bool { return other == i }
+	b.fresh[i.kind] = slices.DeleteFunc(b.fresh[i.kind], is)
+	b.again = slices.DeleteFunc(b.again, is)
+}
+
 // drop ends all items of a kind.
 func (b *backlog) drop(k kind) {
 	dropped := b.of(k)

@@ -271,6 +271,11 @@ func (q *Queue) acknowledged() {
 	q.answers++
 	q.last, q.vain = time.Now(), 0
 	q.pace.acknowledged()
+	q.wakeAll()
+}
+
+// wakeAll has those who wait look again. The mutex is held.
+func (q *Queue) wakeAll() {
 	if q.changed != nil {
 		close(q.changed)
 		q.changed = nil
