@@ -60,7 +60,7 @@ type soakPod struct {
 	running int       // calls of KillPod under way
 	ended   time.Time // when one has returned without an error first; zero: none has
 	told    bool      // its final status was acknowledged
-	lost    bool      // no agent knows how it has ended
+	lost    bool      // no agent knows how it has ended, or it is to be started again
 }
 
 // soakKill is one call of KillPod.
