@@ -9,35 +9,37 @@ import (
 )
 
 const (
-	// NotAdmittedReason is the reason of a pod that is refused while the node
-	// shuts down: the kubelet's NodeShutdownNotAdmittedReason.
+	// NotAdmittedReason is the reason of a pod that is refused during a node shutdown: the
+	// kubelet's NodeShutdownNotAdmittedReason.
 	NotAdmittedReason = "NodeShutdown"
-	// NotAdmittedMessage is the kubelet's message for the same.
+	// NotAdmittedMessage is the message of such a pod, the same text as the kubelet's.
 	NotAdmittedMessage = "Pod was rejected as the node is shutting down."
 )
 
-// ErrNodeShuttingDown is what [Manager.ShutdownStatus] gives during a shutdown;
-// the kubelet folds its text into the node's Ready condition.
+// ErrNodeShuttingDown is what [Manager.ShutdownStatus] returns during a shutdown. The kubelet
+// puts its text into the node's Ready condition.
 var ErrNodeShuttingDown = errors.New("node is shutting down")
 
-// Admission says whether a pod may start. Its fields are those of the kubelet's
-// lifecycle.PodAdmitResult, so that one converts to the other.
+// Admission is the answer of [Manager.Admit]. Its fields are those of the kubelet's
+// lifecycle.PodAdmitResult, so that one type converts to the other.
 type Admission struct {
 	Admit           bool   // the pod may start
-	Reason, Message string // why not; both empty if it may
+	Reason, Message string // why not; both are empty if it may
 }
 
-// Admit refuses every pod from the moment a shutdown is known until it is
-// cancelled, and from the call of TerminateAll on. It may be called at any time,
-// from any goroutine, and never waits. How many it has refused is stored with the
-// shutdown, so that the counter goes on after a restart.
+// Admit decides whether a pod may start. It refuses every pod while a shutdown is known: from its
+// event until its cancellation, and for good once TerminateAll was called. Outside a shutdown it
+// refuses a pod whose final status the API server has not acknowledged: that pod, by its UID, was
+// ended by a shutdown. A nil pod stands for any pod and is refused only during a shutdown.
 //
-// It also refuses a pod by its UID whose final status the API server has not acknowledged:
-// a shutdown has ended that pod for good. A static pod is started again under its UID, and may
-// be the API server itself: to ask for it withdraws that status, outside a shutdown, and the
-// pod is admitted as soon as that is stored. Ask again until then. A nil pod is any pod.
+// A static pod is started again under its UID, and may be the API server itself. Outside a
+// shutdown, Admit withdraws its final status and admits the pod once the withdrawal is stored, so
+// the caller has to ask again until then.
+//
+// Admit never blocks and may be called from any goroutine. The number of refusals is stored with
+// the shutdown, so that the counter goes on after a restart.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
-	if m.ShutdownStatus() == nil && !m.admission.finals.refuses(pod) {
+	if m.ShutdownStatus() == nil && !m.admission.unacknowledgedPods.refuses(pod) {
 		return Admission{Admit: true}
 	}
 	m.admission.refused.Add(1)
@@ -45,22 +47,22 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
 }
 
-// ShutdownStatus is [ErrNodeShuttingDown] from the moment a shutdown is known
-// until it is cancelled, and from the call of TerminateAll on; nil otherwise. A shutdown
-// that a former agent has left is known from [NewManager] on.
+// ShutdownStatus returns [ErrNodeShuttingDown] while a shutdown is known: from its event until
+// its cancellation, and for good once TerminateAll was called. Otherwise it returns nil. A
+// shutdown that a previous agent left unfinished is known from [NewManager] on.
 func (m *Manager) ShutdownStatus() error { return m.admission.status() }
 
-// admissionState says whether pods are admitted, and counts those that are not.
+// admissionState decides on the admission of pods and counts the refusals.
 type admissionState struct {
-	shuttingDown atomic.Bool               // a shutdown is known
-	terminating  atomic.Bool               // since TerminateAll, for good
-	refused      atomic.Uint64             // admissions, those that were stored included
-	refusesUntil atomic.Pointer[time.Time] // before Run has found out what goes on; nil: it has
-	finals       finals
+	shuttingDown       atomic.Bool               // a shutdown is known
+	terminating        atomic.Bool               // TerminateAll was called
+	refused            atomic.Uint64             // refusals, those of previous agents included
+	refusedUntil       atomic.Pointer[time.Time] // until Run has read the state files; nil: it has, or nothing is on record
+	unacknowledgedPods unacknowledgedPods
 }
 
 func (a *admissionState) status() error {
-	until := a.refusesUntil.Load()
+	until := a.refusedUntil.Load()
 	if a.shuttingDown.Load() || a.terminating.Load() || until != nil && time.Now().Before(*until) {
 		return ErrNodeShuttingDown
 	}

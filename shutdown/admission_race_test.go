@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// kubelet is an agent that lists a pod first, then asks whether it may start, and
-// takes it back if not.
+// kubelet is an agent that lists a pod first and asks for its admission then. It removes the pod
+// again if it is refused.
 type kubelet struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod

@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// One agent after the other is started and ends while a shutdown is on record that nobody
-// can ask the host about. Pods ask all of them, at any moment, and none gets in before the
-// time of that shutdown is over; then all do.
+// Agents start and end, one after the other, while an unfinished shutdown is on record and no
+// host can be asked about it. Pods ask all of the agents at any time. None is admitted before the
+// time of that shutdown is over; then all are.
 func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 	t.Logf("%d pods were refused", asked)
 }
 
-// sinceBoot is CLOCK_MONOTONIC.
+// sinceBoot returns CLOCK_MONOTONIC.
 func sinceBoot(t *testing.T) time.Duration {
 	t.Helper()
 	var now unix.Timespec

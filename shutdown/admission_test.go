@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Pods are refused, in the kubelet's words, from the event until the host is gone.
+// Pods are refused, with the kubelet's texts, from the event until the host is gone.
 func TestAdmit(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	bubble(t, nil, func(t *testing.T, n *node) {
@@ -68,8 +68,8 @@ func TestRefuseThenPublishThenKill(t *testing.T) {
 	})
 }
 
-// Publishing is bounded: by its timeout, and by what a short limit leaves of it. The
-// state is published all the same in the end.
+// Publishing is bounded by its timeout, and by less if the host's limit is short. The state is
+// published later all the same.
 func TestPublishIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -122,7 +122,7 @@ func TestPublishAgain(t *testing.T) {
 	})
 }
 
-// A publishing that hangs does not delay the undoing of a cancelled shutdown.
+// A call of PublishNode that hangs does not delay the state that reverts it.
 func TestPublishIsSuperseded(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishTakes: 900 * time.Millisecond}
@@ -139,8 +139,7 @@ func TestPublishIsSuperseded(t *testing.T) {
 	})
 }
 
-// A drain that overtakes another waits for the same announcement; what was in its way
-// is heard by the one that waits for it last.
+// A drain that overtakes another waits for the same publication, and reports its error.
 func TestPublishForTwoDrains(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Minute}
@@ -155,7 +154,7 @@ func TestPublishForTwoDrains(t *testing.T) {
 	})
 }
 
-// A reporter that ignores its context is left behind by each drain that waits for it.
+// Each drain stops waiting for a reporter that ignores its context.
 func TestDeafPublish(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		reporter := &deafReporter{over: make(chan struct{})}
@@ -171,7 +170,7 @@ func TestDeafPublish(t *testing.T) {
 	})
 }
 
-// deafReporter publishes a shutdown when it is over, and nothing before.
+// deafReporter ignores its context: its calls return when the test releases them.
 type deafReporter struct{ over chan struct{} }
 
 func (r *deafReporter) PublishNode(_ context.Context, state shutdown.NodeState) error {

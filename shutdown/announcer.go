@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// eventReason and the messages are those of the kubelet's node shutdown.
+	// eventReason and the two messages are those of the kubelet's node shutdown.
 	eventReason      = "Shutdown"
 	messageDetected  = "Shutdown manager detected shutdown event"
 	messageCancelled = "Shutdown manager detected shutdown cancellation"
@@ -24,68 +24,69 @@ const (
 
 const (
 	publishName = "Options.Reporter.PublishNode"
-	// publishPause is the first pause after an attempt that has failed; it doubles.
+	// publishPause is the pause after the first failed attempt. It doubles after each.
 	publishPause = 100 * time.Millisecond
-	// publishAttempt is the longest call of the reporter where no time is kept for it.
+	// publishAttempt bounds one call of PublishNode if the plan reserves no time for it.
 	publishAttempt = 5 * time.Second
-	// hearing is how much earlier than those who wait for it a call of the reporter ends,
-	// so that they learn what was in its way.
-	hearing = 20 * time.Millisecond
+	// publishLead is how much earlier a call of PublishNode ends than the wait for it, so that
+	// the one who waits sees the error of the call.
+	publishLead = 20 * time.Millisecond
 )
 
-// errSuperseded is the end of a publication whose state is no longer true.
+// errSuperseded ends the publication of a state that is no longer true.
 var errSuperseded = errors.New("a newer node state has to be published")
 
-// announcer tells what becomes of the node: events, in their order, and the state that
-// is true now. Nobody waits for a recorder, and for a reporter only who wants to.
+// announcer tells the cluster about the node: it records events, in order, and publishes the
+// newest node state. It works in goroutines of its own. A drain waits for a publication only
+// through [publication.await].
 type announcer struct {
 	ctx      context.Context // of Run
 	calls    *call.Group
 	reporter Reporter      // nil: nothing is published
 	events   EventRecorder // nil: nothing is recorded
 	node     runtime.Object
-	queue    *statuses.Queue // learns that the API server has answered
-	attempt  time.Duration   // the longest call of the reporter
+	queue    *statuses.Queue // is told that the API server has answered
+	attempt  time.Duration   // bounds one call of PublishNode
 
-	mu       sync.Mutex // guards all below
-	recorded *call.Future[struct{}]
-	current  *publication // nil: none yet
+	mu        sync.Mutex // guards all below
+	lastEvent *call.Future[struct{}]
+	current   *publication // nil: none yet
 }
 
-// publication is one state of the node that is to be published.
+// publication is one state of the node, from the request to publish it until it is accepted.
 type publication struct {
 	*call.Future[struct{}]
 
-	began     time.Time
-	answers   uint64 // of the API server, before it
-	supersede context.CancelCauseFunc
+	startedAt     time.Time
+	answersBefore uint64 // of the API server before this publication
+	supersede     context.CancelCauseFunc
 
 	mu      sync.Mutex // guards failure
-	failure error      // of the last attempt; nil: there was none
+	lastErr error      // of the last failed attempt; nil: none has failed
 }
 
-func (p *publication) failed(err error) {
+func (p *publication) setLastError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failure = err
+	p.lastErr = err
 }
 
-// trouble is why the last attempt has failed; nil: none has.
-func (p *publication) trouble() error {
+// lastError returns the error of the last failed attempt, or nil if none has failed.
+func (p *publication) lastError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.failure
+	return p.lastErr
 }
 
-// record records an event on the node, after those before it.
-func (a *announcer) record(eventtype, message string) {
+// recordEvent records an event on the node after all earlier ones.
+func (a *announcer) recordEvent(eventtype, message string) {
 	if a.events == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.recorded
-	a.recorded = call.Start(a.ctx, a.calls, "Options.Events", func(ctx context.Context) (struct{}, error) {
+	before := a.lastEvent
+	a.lastEvent = call.Start(a.ctx, a.calls, "Options.Events", func(ctx context.Context) (struct{}, error) {
 		if before != nil {
 			select {
 			case <-before.Done():
@@ -97,12 +98,13 @@ func (a *announcer) record(eventtype, message string) {
 	})
 }
 
-// publish has a state published, until it is accepted or superseded by the next one. It
-// does not wait. Where there is no reporter the state counts as published.
+// publish starts to publish a state and does not wait. The attempts go on until the reporter
+// accepts the state or a newer state supersedes it. Without a reporter the publication is
+// complete at once.
 func (a *announcer) publish(state NodeState) *publication {
 	ctx, supersede := context.WithCancelCause(a.ctx)
 	future, complete := call.NewFuture[struct{}]()
-	p := &publication{Future: future, began: time.Now(), answers: a.queue.Answers(), supersede: supersede}
+	p := &publication{Future: future, startedAt: time.Now(), answersBefore: a.queue.Answers(), supersede: supersede}
 	a.mu.Lock()
 	before := a.current
 	a.current = p
@@ -116,7 +118,7 @@ func (a *announcer) publish(state NodeState) *publication {
 		before.supersede(errSuperseded)
 	}
 	a.calls.Go(func() string { return publishName }, func() {
-		var err error = &call.PanicError{Call: publishName} // stands if the reporter ends the goroutine
+		var err error = &call.PanicError{Call: publishName} // stays if the reporter ends the goroutine
 		defer func() {
 			supersede(nil)
 			complete(struct{}{}, err)
@@ -124,52 +126,55 @@ func (a *announcer) publish(state NodeState) *publication {
 		if before != nil {
 			<-before.Done() // one call at a time, in order
 		}
-		err = a.insist(ctx, p, state)
+		err = a.publishUntilAccepted(ctx, p, state)
 	})
 	return p
 }
 
-// insist calls the reporter until the state is accepted or superseded, or Run ends.
-func (a *announcer) insist(ctx context.Context, p *publication, state NodeState) error {
+// publishUntilAccepted calls the reporter until it accepts the state, the state is superseded, or
+// Run ends.
+func (a *announcer) publishUntilAccepted(ctx context.Context, p *publication, state NodeState) error {
 	for pause := publishPause; ctx.Err() == nil; pause = min(2*pause, backoffMost) {
-		err := a.once(ctx, state)
+		err := a.publishOnce(ctx, state)
 		if err == nil {
 			a.queue.Acknowledged()
 			return nil
 		}
-		if ctx.Err() == nil && p.trouble() == nil {
+		if ctx.Err() == nil && p.lastError() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to publish the node state, will try again")
 		}
-		p.failed(err)
+		p.setLastError(err)
 		wait(ctx, pause, nil)
 	}
 	return context.Cause(ctx)
 }
 
-// once is one call of the reporter.
-func (a *announcer) once(ctx context.Context, state NodeState) (err error) {
+// publishOnce calls the reporter once.
+func (a *announcer) publishOnce(ctx context.Context, state NodeState) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.attempt, errTimeSpent)
 	defer cancel()
 	call.Guard(ctx, publishName, func() error { return a.reporter.PublishNode(ctx, state) }, func(e error) { err = e })
 	return err
 }
 
-// detected records that a shutdown was announced.
-func (a *announcer) detected() { a.record(v1.EventTypeNormal, messageDetected) }
+// recordDetected records the event of an announced shutdown.
+func (a *announcer) recordDetected() { a.recordEvent(v1.EventTypeNormal, messageDetected) }
 
-// cancelled tells that a shutdown will not happen.
-func (a *announcer) cancelled() {
-	a.record(v1.EventTypeNormal, messageCancelled)
+// announceCancelled records the event of a cancelled shutdown and publishes that the node does
+// not shut down.
+func (a *announcer) announceCancelled() {
+	a.recordEvent(v1.EventTypeNormal, messageCancelled)
 	a.publish(NodeState{})
 }
 
-// await waits for the publication until a time, and gives what was in its way.
+// await waits for the publication until a time. If that is in vain it returns the error of the
+// last attempt.
 func (p *publication) await(ctx context.Context, until time.Time) error {
 	_, err := p.Await(ctx, until)
 	if err == nil {
 		return nil
 	}
-	if trouble := p.trouble(); trouble != nil {
+	if trouble := p.lastError(); trouble != nil {
 		err = trouble
 	}
 	return fmt.Errorf("failed to publish the node state: %w", err)

@@ -11,32 +11,30 @@ const (
 	backoffMost  = 30 * time.Second
 )
 
-// backoff spaces the questions to a host that waits for less than it was asked to: a
-// second at first, twice as long after each, half a minute at most, and each with a
-// jitter of a half.
+// backoff spaces the repeated requests to a host that grants less delay than it was asked for: 1
+// s at first, doubling to 30 s, with a jitter of half the step.
 type backoff struct {
 	next time.Duration // 0: backoffFirst
 }
 
-// reset forgets the failures.
+// reset starts again with the first step.
 func (b *backoff) reset() { b.next = 0 }
 
-// delay is how long to wait before the next attempt: within half and the whole
-// of the step.
+// delay returns the wait before the next attempt, between half the step and the whole step.
 func (b *backoff) delay() time.Duration {
 	step := max(b.next, backoffFirst)
 	b.next = min(2*step, backoffMost)
 	return step/2 + rand.N(step/2+1)
 }
 
-// wait waits for the delay, until ctx ends or something wakes it; it tells
-// whether ctx goes on.
+// wait waits for the next delay, or until ctx ends or wake is signalled. It reports whether ctx
+// is still alive.
 func (b *backoff) wait(ctx context.Context, wake <-chan struct{}) bool {
 	return wait(ctx, b.delay(), wake)
 }
 
-// wait waits for some time, until ctx ends or something wakes it; it tells whether ctx
-// goes on.
+// wait waits for d, or until ctx ends or wake is signalled. It reports whether ctx is still
+// alive.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootIDFile names the boot; it is another one after each.
+// bootIDFile holds an ID that differs with each boot.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// systemBoot reads the boot of this host and the time since it began. The clock
-// is CLOCK_MONOTONIC, on which systemd arms its timers: a step of the wall clock
-// does not move it, and it is the same for an agent that was restarted.
+// systemBoot returns the ID of this boot and the time since it began. The clock is
+// CLOCK_MONOTONIC, which systemd uses for its timers: it is the same for a restarted agent, and a
+// change of the wall clock does not move it.
 func systemBoot() (id string, since time.Duration, err error) {
 	data, err := os.ReadFile(bootIDFile)
 	if err != nil {

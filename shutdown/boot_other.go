@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// systemBoot cannot tell one boot from another here: nothing can be resumed.
+// systemBoot always fails on this system: it cannot tell one boot from another, so that nothing
+// can be resumed.
 func systemBoot() (id string, since time.Duration, err error) {
 	return "", 0, fmt.Errorf("failed to read the boot id: %w", errors.ErrUnsupported)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A cancellation is heard while pods are killed: no further one is signalled, those
-// that were run out their grace and are in the report, and at once admission is
-// open, the node's state undone and a new lock held in place of the old one.
+// A cancellation is heard while pods are killed. No further pod is signalled; the signalled ones
+// use their grace period and are in the report. At once admission is open, the node state is
+// reverted, and a new lock replaces the old one.
 func TestCancelled(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -54,8 +54,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// The volumes of pods that a cancelled shutdown has ended are not waited for: the node goes
-// on with them.
+// A cancelled shutdown does not wait for the volumes of pods that it has killed, because the node
+// goes on with them.
 func TestCancelledShutdownDoesNotUnmount(t *testing.T) {
 	for cancels, want := range map[bool]int{false: 1, true: 0} {
 		bubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 20)}, func(t *testing.T, n *node) {
@@ -87,8 +87,8 @@ func TestCancelledAfterTheDrain(t *testing.T) {
 	})
 }
 
-// true, false, true: the second shutdown is delayed again, and pods that still end
-// join it. They are signalled again only where that leaves them less time.
+// After true, false, true the second shutdown is delayed again. It waits for pods that are still
+// ending, and signals them again only if that leaves them less time.
 func TestShutdownAgain(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("long", 0, 18), shutdowntest.Pod("short", 0, 6), shutdowntest.Pod("etcd", topPriority, 5)}
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -120,7 +120,7 @@ func TestShutdownAgain(t *testing.T) {
 	})
 }
 
-// true, true is one shutdown, unless the second leaves less time.
+// A second true is the same shutdown, unless it leaves less time.
 func TestAnnouncedTwice(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 10)}
 	for _, test := range []struct {
@@ -155,8 +155,8 @@ func TestAnnouncedTwice(t *testing.T) {
 	}
 }
 
-// What the host cancels is the host's shutdown; one that was triggered goes on
-// until the trigger takes it back.
+// The host can cancel only its own shutdown. One that was triggered goes on until it is cancelled
+// with Trigger.
 func TestCancelledByWhom(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.run()

@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown that was cancelled is not taken up by the next agent, although pods that it has
-// signalled had not ended yet, and nobody can tell that agent what became of it.
+// The next agent does not resume a cancelled shutdown, even if signalled pods had not ended yet
+// and the host cannot say what became of the shutdown.
 func TestCancelledShutdownIsNotResumed(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// cluster is a reporter for final statuses that can be away.
+// cluster is a reporter of final statuses that can be unreachable.
 type cluster struct {
 	mu    sync.Mutex
 	away  bool
@@ -60,10 +60,10 @@ func (c *cluster) names() []string {
 	return names
 }
 
-// Final statuses that were not acknowledged are told by the next agent, and by the one
-// after it if that one cannot either: after a reboot also those of pods that had not ended,
-// but not those of static pods, which run again; in the same boot only those of pods that
-// are known to have ended. Until then their pods are not admitted.
+// The next agent sends the final statuses that were not acknowledged, and the agent after it
+// those that remain. After a reboot these include pods that had not ended, but not static pods,
+// which run again. In the same boot they are only pods that are known to have ended. Their pods
+// are not admitted before.
 func TestFinalStatusesAreCarriedOver(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
@@ -81,7 +81,7 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 				n.pass(time.Minute)
 				n.crash()
 				n.host.SetPending(nil)
-				for range 2 { // the first one cannot tell either
+				for range 2 { // the first agent cannot send either
 					n.runOn(&boot{id: id, began: time.Now()})
 					n.pass(time.Second)
 					require.Empty(t, c.names())
@@ -108,8 +108,7 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 	}
 }
 
-// A pod that is to be removed is removed by the next boot's agent too, although it had not
-// ended when the host went down.
+// The agent of the next boot also deletes a pod that had not ended when the host went down.
 func TestRemovalIsCarriedOver(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
@@ -130,8 +129,8 @@ func TestRemovalIsCarriedOver(t *testing.T) {
 	})
 }
 
-// A pod that a cancelled shutdown has ended is not admitted again before its final status
-// is acknowledged.
+// A pod that a cancelled shutdown has ended is not admitted before its final status is
+// acknowledged.
 func TestEndedPodsAreNotAdmitted(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	bubble(t, list(web), func(t *testing.T, n *node) {
@@ -149,8 +148,8 @@ func TestEndedPodsAreNotAdmitted(t *testing.T) {
 	})
 }
 
-// No pod is admitted by an agent that is started again while an unfinished shutdown is on
-// record, whenever it asks; after the time of the host all are.
+// An agent that is restarted during an unfinished shutdown admits no pod before the host's time
+// is over.
 func TestAdmissionOfARestartedAgent(t *testing.T) {
 	stale(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
@@ -181,8 +180,8 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 	})
 }
 
-// A pod whose final status is on record is refused from the making of the manager on, also
-// where there is no host to wait for; and no more when the agent before has told it.
+// A pod with a final status on record is refused from NewManager on, even without a host, and
+// admitted once the previous agent has sent the status.
 func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)
@@ -209,7 +208,7 @@ func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// State files that somebody else has put there are not believed, and not waited for.
+// State files of another user are ignored, and nothing waits for them.
 func TestPlantedState(t *testing.T) {
 	now := func() (string, time.Duration, error) { return "one", time.Hour, nil }
 	planted := []byte(`{"version":2,"bootID":"one","startMonotonicNanoseconds":1,"hostEndMonotonicNanoseconds":99999999999999,"schedule":[{"priority":0,"seconds":0}],"done":0,"report":{"started":"2026-01-01T00:00:00Z","ended":"0001-01-01T00:00:00Z"}}`)
@@ -257,8 +256,8 @@ func TestPlantedState(t *testing.T) {
 	}
 }
 
-// What a write that was cut off has left is removed, and nothing else is. A report on
-// record from the future is no reason to keep the next one from being seen.
+// The leftovers of interrupted writes are removed and nothing else. A stored report with a time
+// in the future does not hide the next report.
 func TestLeftoversAndAReportFromTheFuture(t *testing.T) {
 	dir := t.TempDir()
 	leftover, other := filepath.Join(dir, ".tmp-"+progressFile+"123"), filepath.Join(dir, ".tmp-other")

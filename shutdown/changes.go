@@ -8,18 +8,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// podChanged stores, beside the drain and within 100 ms, that a pod was signalled or has
-// ended. The file is that of the newest drain, which a pod of an earlier one may outlive.
-func (r *record) podChanged() {
+// storePodChange starts to store that a pod was signalled or has ended; the write is on disk
+// within 100 ms. The file is that of the newest drain, because a pod may outlive its own drain.
+func (r *record) storePodChange() {
 	if !r.local {
 		r.ledger.newest.Load().saveChange()
 	}
 }
 
-// acknowledged stores that a final status is acknowledged, and has stored called then. When
-// Run has ended, the last write of the ledger has it: after that one the files are another
-// agent's.
-func (r *record) acknowledged(stored func()) {
+// storeAcknowledged starts to store that a final status is acknowledged, and calls stored after
+// that. After the end of Run the ledger's last write stores it, because the files belong to
+// another agent after that write.
+func (r *record) storeAcknowledged(stored func()) {
 	if r.local {
 		stored()
 		return
@@ -29,54 +29,54 @@ func (r *record) acknowledged(stored func()) {
 		r.ledger.newest.Load().unsaved.Store(true)
 		return
 	}
-	r.podChanged()
+	r.storePodChange()
 }
 
-// acknowledged stores the same of a final status of a former agent, with the newest shutdown
-// of this one, if there is any. After the end of Run the files are another agent's, which
-// tells the status again.
-func (l *loop) acknowledged(pod *v1.Pod) {
+// carriedAcknowledged starts to store that the API server has acknowledged a carried final
+// status, together with the newest drain of this agent if there is one. After the end of Run the
+// files belong to another agent, which sends the status again.
+func (l *loop) carriedAcknowledged(pod *v1.Pod) {
 	if l.ctx.Err() != nil {
 		return
 	}
 	ledger := l.m.state.ledger
-	ledger.acknowledged(kills.Key(pod))
-	ledger.onceStored(func() { l.m.admission.finals.remove(pod) })
+	ledger.removeCarried(kills.Key(pod))
+	ledger.onceStored(func() { l.m.admission.unacknowledgedPods.remove(pod) })
 	if newest := ledger.newest.Load(); newest != nil {
 		newest.saveChange()
 		return
 	}
-	ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
+	ledger.writeProgress(writeRequest{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
 
-// saveChange stores the state beside the drain, unless a write that has not begun has it. That
-// one is not replaced: the host may be held for it.
+// saveChange stores the progress while the drain goes on, unless a write that has not begun will
+// store it. It does not replace that write, because the host may be held until it is done.
 func (r *record) saveChange() {
 	if r.storable() && r.unsaved.CompareAndSwap(false, true) {
 		lag := podLag
-		if r.storesLater() {
+		if r.hasManyPods() {
 			lag = manyLag
 		}
-		r.saveBeside(lag)
+		r.saveProgress(lag)
 	}
 }
 
-// storable tells whether there is a timetable to store. Of very many pods nothing is stored
-// before the end.
+// storable reports whether there is a timetable to store. With very many pods nothing is stored
+// before the end of the drain.
 func (r *record) storable() bool {
 	r.mu.Lock()
-	planned, over := len(r.header.Schedule) > 0, !r.over.IsZero()
+	planned, released := len(r.header.Schedule) > 0, !r.releasedAt.IsZero()
 	r.mu.Unlock()
-	return over || planned && !r.storesLater()
+	return released || planned && !r.hasManyPods()
 }
 
-// progress is how far the drain has come, for a write whose turn it is.
+// progress returns the progress for a write whose turn has come.
 func (r *record) progress(report func() Report) progress {
 	r.unsaved.Store(false)
 	r.mu.Lock()
 	p := r.header
 	r.mu.Unlock()
 	p.Report = report()
-	p.Unacknowledged = slices.Concat(r.ownUntold(), r.leftRunning(), r.leftUntold())
+	p.Unacknowledged = slices.Concat(r.unacknowledgedOwn(), r.unacknowledgedOfPrevious(), r.unacknowledgedBefore())
 	return p
 }

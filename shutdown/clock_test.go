@@ -59,26 +59,26 @@ func TestWallClockIsSteppedBesideARecord(t *testing.T) {
 	for _, step := range steps() {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			f := &stateFolder{
-				boot:    func() (string, time.Duration, error) { return "one", time.Hour, nil },
-				longest: func(plan.Schedule) time.Duration { return 30 * time.Second },
+				boot:            func() (string, time.Duration, error) { return "one", time.Hour, nil },
+				longestShutdown: func(plan.Schedule) time.Duration { return 30 * time.Second },
 			}
-			f.open(t.TempDir())
-			f.ledger.at = stepped(f.ledger.at, step)
+			f.openLedger(t.TempDir())
+			f.ledger.openedAt = stepped(f.ledger.openedAt, step)
 			now := time.Now()
 			require.InDelta(t, time.Hour+10*time.Second, f.ledger.sinceBoot(now.Add(10*time.Second)), float64(time.Second))
-			require.InDelta(t, 10*time.Second, time.Until(f.ledger.moment(time.Hour+10*time.Second)), float64(time.Second))
+			require.InDelta(t, 10*time.Second, time.Until(f.ledger.timeOf(time.Hour+10*time.Second)), float64(time.Second))
 
-			record := func(end time.Duration) remembered {
+			record := func(end time.Duration) storedState {
 				p := storedProgress()
 				p.BootID, p.HostEnd, p.Report.Started = "one", time.Hour+end, now.Add(step)
-				return remembered{progress: &p}
+				return storedState{progress: &p}
 			}
 			for end, goesOn := range map[time.Duration]bool{20 * time.Second: true, -time.Second: false} {
 				r := record(end)
-				require.NoError(t, f.fromTheFuture(r.progress), "%v", end)
+				require.NoError(t, f.checkNotFuture(r.progress), "%v", end)
 				require.Equal(t, goesOn, f.unfinished(r) != nil, "%v", end)
 			}
-			require.Error(t, f.fromTheFuture(record(2*time.Minute).progress), "by the boot's clock it is")
+			require.Error(t, f.checkNotFuture(record(2*time.Minute).progress), "by the boot's clock it is")
 		})
 	}
 }
@@ -88,17 +88,17 @@ func TestWallClockIsSteppedBesideARecord(t *testing.T) {
 func TestDeadlineThatComesAsADate(t *testing.T) {
 	for _, step := range steps() {
 		l := newLedger("", false, nil, nil) // before the step
-		received := stepped(l.at, step)
-		event := steady(Event{Deadline: received.Round(0).Add(30 * time.Second)}, received)
+		received := stepped(l.openedAt, step)
+		event := withSteadyDeadline(Event{Deadline: received.Round(0).Add(30 * time.Second)}, received)
 		require.Equal(t, 30*time.Second, l.sinceBoot(event.Deadline), "what is stored")
-		require.Equal(t, 30*time.Second, event.Deadline.Sub(l.at))
+		require.Equal(t, 30*time.Second, event.Deadline.Sub(l.openedAt))
 
 		d := &drain{m: &Manager{}}
-		release := l.at.Add(35 * time.Second)
-		d.release.Store(&release)
+		release := l.openedAt.Add(35 * time.Second)
+		d.endsAt.Store(&release)
 		require.True(t, d.outlasts(event, received), "of a drain that ends later than that")
-		release = l.at.Add(25 * time.Second)
+		release = l.openedAt.Add(25 * time.Second)
 		require.False(t, d.outlasts(event, received))
 	}
-	require.Zero(t, steady(Event{}, time.Now()))
+	require.Zero(t, withSteadyDeadline(Event{}, time.Now()))
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// reopen takes up a shutdown that a former agent has brought to its end, if it is still
-// pending: that agent may have been killed before it let the host go. It keeps its report, and
-// has its last bucket again, for pods that nobody has seen before.
+// reopenConcluded resumes a shutdown that a previous agent has concluded if the host still has it
+// pending: that agent may have died before it released the lock. The report of that agent is
+// kept. The last bucket is drained again, for pods that no agent has seen yet.
 func (l *loop) reopen(pending *Event) {
 	p := l.concluded
 	l.concluded = nil
@@ -16,19 +16,19 @@ func (l *loop) reopen(pending *Event) {
 		p.Done = max(min(p.Done, len(p.Schedule)-1), 0)
 		l.unfinished = p
 	default:
-		l.outlived(p)
+		l.closeOutlived(p)
 	}
 }
 
-// outlived closes the report of a shutdown of this boot that does not go on. Pods that were
-// not known to have ended may run again from now on; they are removed from what is stored, so
-// that no agent of the next boot reports that this shutdown has ended them.
-func (l *loop) outlived(p *progress) {
+// closeOutlived closes the report of a shutdown of this boot that does not go on. Pods that were
+// not known to have ended may keep running now, so their final statuses are removed from the
+// state file: otherwise an agent of the next boot would report that this shutdown ended them.
+func (l *loop) closeOutlived(p *progress) {
 	ledger := l.m.state.ledger
 	switch {
 	case !p.ended():
-		l.close(p, p.Report.Cancelled)
+		l.closeReport(p, p.Report.Cancelled)
 	case slices.ContainsFunc(p.Unacknowledged, func(s finalStatus) bool { return !s.Ended }):
-		ledger.writeProgress(writing{ctx: l.ctx, calls: l.calls}, func() progress { return *ledger.stored })
+		ledger.writeProgress(writeRequest{ctx: l.ctx, calls: l.calls}, func() progress { return *ledger.stored })
 	}
 }

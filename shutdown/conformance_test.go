@@ -108,22 +108,22 @@ func described(t *testing.T, name string, description []string) *v1.Pod {
 	return pod
 }
 
-// The cases of the kubelet's own manager, with roll-over off and no hook set.
+// These are the cases of the kubelet's own manager, with roll-over off and no hook set.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		t.Run(c.Desc, func(t *testing.T) {
 			bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 				n.opts.Plan.NoRollOver = true
-				n.host.Limit = time.Duration(c.After) * time.Second // what the host can be brought to
+				n.host.Limit = time.Duration(c.After) * time.Second // the limit that the host can be raised to
 				vectors.check(t, n, c)
 			})
 		})
 	}
 }
 
-// The same with all hooks set, in good and in bad health, and with roll-over: where
-// the host grants what it is asked for, they take no second from any pod.
+// With all hooks set, in order or failing, and with roll-over, each pod has the same seconds if
+// the host grants what it is asked for.
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {

@@ -1,123 +1,161 @@
-// Package shutdown drains the pods of a node when its host shuts down: the
-// kubelet's graceful node shutdown (KEP-2000, KEP-2712) for any node agent.
+// Package shutdown drains the pods of a node when its host shuts down. It is the kubelet's
+// graceful node shutdown (KEP-2000, KEP-2712) for any node agent: pods are killed in buckets
+// by priority, each bucket with its seconds, while an inhibitor lock delays the host.
 //
-//	func run(ctx context.Context, config plan.Config, pods func() []*v1.Pod, killer shutdown.PodKiller) error {
-//		source, err := logind.New(logind.Options{})
-//		if err != nil {
-//			return err
-//		}
-//		manager, err := shutdown.NewManager(shutdown.Options{
-//			Config: config,
-//			Pods:   pods,
-//			Killer: killer,
-//			Source: source,
-//		})
-//		if err != nil {
-//			return err // says all that is wrong with the options
-//		}
-//		return manager.Run(ctx) // holds the host, and drains when it shuts down
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//		"os/signal"
+//		"time"
+//
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/logind"
+//		"github.com/kubegrace/kubegrace/shutdown/plan"
+//	)
+//
+//	// pods returns the pods that run on this node.
+//	func pods() []*v1.Pod {
+//		return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}
 //	}
 //
-// A [plan.Config] becomes a [plan.Schedule]: buckets of pods by priority, each with its
-// seconds. When the [Source] says that the host shuts down, a [Manager] refuses new
-// pods, has the node's state published, and goes through the buckets from the
-// lowest: kill the pods, wait for them, for their volumes and for their final
-// statuses. Then it stores a [Report] and closes the lock that has delayed the
-// host. [Manager.Plan] says beforehand what that will do to which pod; package plan
-// has the arithmetic and works without a manager.
+//	// kill stops the containers of a pod and returns when they have ended.
+//	func kill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+//		fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+//		return shutdown.KillResult{}, nil
+//	}
 //
-// The host may be systemd (package logind), anything that can speak on a unix
-// socket (package unixsocket), or nothing at all: [Manager.Trigger] begins a
-// shutdown without a signal, and [Manager.TerminateAll] drains without one.
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		defer stop()
+//		source, err := logind.New(logind.Options{})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			Source: source,
+//			Pods:   pods,
+//			Killer: shutdown.PodKillerFunc(kill),
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := manager.Run(ctx); err != nil { // until ctx ends
+//			log.Fatal(err)
+//		}
+//	}
 //
-// # An agent with a Start of its own
+// # A shutdown, step by step
 //
-// Where something else blocks, and what is wanted is a Start that returns when the host is
-// held, or when it is known why not, as the kubelet has one:
+// A [plan.Config] gives a [plan.Schedule]: buckets of pods by priority, each with its
+// seconds. When the [Source] announces a shutdown, the [Manager] refuses new pods, has the
+// node state published, and drains the buckets from the lowest priority to the highest. In
+// each bucket it kills the pods and waits for their end, for their volumes and for their
+// final statuses. Then it stores a [Report] and closes the inhibitor lock, so that the host
+// goes on. [Manager.Plan] shows beforehand how long each pod will get; package plan computes
+// that without a manager.
+//
+// The host may be systemd (package logind) or any program that connects to a unix socket
+// (package unixsocket). Without a source, [Manager.Trigger] begins a shutdown.
+// [Manager.TerminateAll] drains the node without a shutdown. Package podkiller makes a
+// lifecycle.Terminator the [PodKiller] of an agent, for shutdowns and for evictions.
+//
+// # An agent with a Start method
+//
+// [Manager.Run] blocks. Some agents need a Start method like the kubelet's, which returns
+// when the host is held or cannot be held:
 //
 //	func (a *agent) Start(ctx context.Context) error {
 //		a.ended = make(chan error, 1)
 //		go func() { a.ended <- a.manager.Run(ctx) }()
-//		<-a.manager.Ready() // within two seconds of a host that does not answer
+//		<-a.manager.Ready() // at most two seconds if the host does not answer
 //		return a.manager.Inhibitor().Err
 //	}
 //
-// The error is for the log: the manager goes on trying, so the agent goes on too. It waits
-// for ended, after the end of ctx, before it ends itself.
+// Log the error and go on: the manager tries again every second. At the end the agent
+// cancels ctx and receives from ended before it exits.
 //
 // # Time
 //
-// The pods' time is theirs. Publishing, readiness marks, unmounts and final statuses
-// come on top of it, and the host is asked to wait for all of it. Each bucket starts
-// when the one before it is done, and time that its pods leave unused rolls over to
-// later buckets. A host that waits for less than it is asked to first gets a drain
-// with less time beside the kills, and then a smaller schedule, in which the highest
-// priorities keep their time longest. The lock is never held past the host's own end,
-// whoever hangs, nor for longer than the drain could need.
+// The configured seconds are for the pods alone. Publishing, readiness marks, unmounts and
+// final statuses have time of their own, and the host is asked to wait for all of it. A
+// bucket starts when the previous one is done, and unused seconds roll over to later
+// buckets. If the host waits for less than it was asked for, the time beside the kills is
+// shortened first, and then the schedule, from the lowest bucket up. The lock is never held
+// past the end of the host's time, even if something hangs, and never longer than a whole
+// drain needs.
 //
-// # What the cluster hears
+// # What the cluster learns
 //
-// A [Reporter] (package apistatus is one, over client-go) is told of the node's state
-// before the first pod is stopped. What becomes of the pods is a [PodPolicy] per kind of
-// shutdown: Failed with the kubelet's reason, left for a reboot that brings them back, or
-// deleted as a drain would. A [StatusFlusher] gets the final status of each pod as it
-// ends, ten at a time, beside everything else; what fails is tried again. Each bucket, and
-// in the end the host, waits for the statuses as long as the server answers: until the
-// last answer is two and a half seconds ago. A [ReadinessMarker] takes each pod out of its
-// services before it is stopped, for a second at most. An API server that is dead costs
-// the publishing, two and a half seconds once and the reserve of each further bucket, and
-// the pods nothing. A pod that may still run is never said to have ended.
+// The [Reporter] publishes the node state before the first kill; package apistatus has one
+// that uses client-go. A [ReadinessMarker] takes each pod out of its services before it is
+// killed and delays the kill by at most a second. A [StatusFlusher] sends the final status
+// of each pod when the pod ends, ten at a time, and tries again after errors. A [PodPolicy]
+// for each kind of shutdown decides what that status is: Failed with the kubelet's reason,
+// unchanged because the pod comes back after a reboot, or deleted as by kubectl drain. A pod
+// that may still run gets no final status.
 //
-// Package podkiller has evictions for the same [PodKiller], and one that waits for them as
-// the kubelet does.
+// Each bucket, and at last the release of the host, waits for final statuses while the API
+// server answers: until 2.5 s after its last answer. An API server that is down so costs the
+// time for publishing, 2.5 s once, and the reserve of each further bucket. It costs the pods
+// no time.
 //
 // # Concurrency properties
 //
-// The event loop owns the state of the shutdown and reads one channel; it never waits for
-// pods, for the host or for a reporter, and calls nothing of the embedder's, so that a
-// cancellation is heard at any time. The keeper owns the session with the host and the one
-// lock. A drain goes through the buckets of one shutdown in a goroutine of its own; if that
-// is cancelled it signals no further pod and sees the others out, while a new shutdown may
-// begin. None of their goroutines is left behind when Run returns.
+// All methods of a [Manager] may be called concurrently. Each function of the [Options] is
+// called in a goroutine of its own, KillPod for all pods of a bucket at once, and no mutex is
+// held meanwhile. The manager reads pods and never changes them.
 //
-// The functions of the [Options] are called in goroutines of their own, KillPod for all
-// pods of a bucket at once. No mutex is held during them. All methods of a Manager may be
-// called concurrently. Pods are read and never written to.
+// One goroutine runs the event loop, which owns the state of the shutdown. It never waits
+// for pods, for the host or for the reporter and calls no code of the embedder's, so that it
+// hears a cancellation at any time. One goroutine, the keeper, owns the session with the
+// host and the inhibitor lock. Each drain has a goroutine. A cancelled drain kills no further
+// pod and waits for those that it has killed, while a new shutdown may begin. All of them
+// have ended when Run returns.
 //
 // # Failure modes
 //
-// The host cannot be reached, refuses the lock, or loses it: tried again for ever,
-// every second; [Manager.Inhibitor] says why it is not held. It waits for
-// less than the pods' time: it is held all the same, and a *[DelayCappedError] names
-// the setting and the file that wins.
+// If the host cannot be reached, refuses the lock or loses it, the manager tries again every
+// second, for ever. [Manager.Inhibitor] has the reason. If the host waits for less than the
+// pods' time, it is held all the same, and a *[DelayCappedError] names the setting and the
+// file to change.
 //
-// A kill fails: it is tried again every second with what is left of the grace, until the
-// host is let go or the error wraps [ErrNoRetry]. Code of the embedder hangs, panics or
-// ends its goroutine: it has its bound, the failure is logged and stands in the [Report],
-// and the host is let go in time, by a timer that the drain does not own. Run waits for
-// such calls until ten seconds after the end of its context and of the host's time, and
-// then gives an error that names them.
+// If a kill fails, it is tried again every second with the rest of the grace period, until
+// the host is released or the error wraps [ErrNoRetry].
 //
-// The agent is restarted: with [Options.StateDir] it goes on where the former one
-// was stopped, until the same end, if the host says that the shutdown goes on, or is
-// reached and cannot say. If not, or when the time of the host is over, the shutdown is
-// over: the node's state is taken back and the report closed. Pods are refused from
-// [NewManager] on until that is known. Final statuses that the API server has not
-// acknowledged are told by the next agent, also after a reboot, and their pods are not
-// admitted before. A state file that is torn, foreign, or may be written to by others is
-// named in the report and not believed; one that cannot be written costs the report, whose
-// last state is tried again for a second before the host is let go. Two
-// agents do not share a folder: the second waits for ten seconds and goes on without it; it
-// holds the host meanwhile, and kills nobody before it knows what the first has left.
-// Without a lock kept by the host (logind can, in systemd's FD store) the host does
-// not wait for the restarted agent; the report says that too.
+// If code of the embedder hangs, panics or ends its goroutine, the wait for it is bounded,
+// and the failure is logged and is in the [Report]. A timer apart from the drain releases
+// the host in time. Run waits for calls that hang until ten seconds after the end of its
+// context and of the host's time; then its error names them.
 //
-// The page testdata/faults.md has each step of a shutdown with each of these faults in it, and
-// how the shutdown ended. A test draws it from what happens.
+// If the agent is restarted during a shutdown and has an [Options.StateDir], it resumes the
+// shutdown with the same end, provided that the host says the shutdown goes on, or is reached
+// and cannot say. Otherwise, and when the host's time is over, the report is closed and the
+// node state is taken back. Until this is known pods are refused, from [NewManager] on. The
+// next agent, also after a reboot, sends the final statuses that the API server has not
+// acknowledged, and refuses those pods until then. The host waits for the restarted agent
+// only if it has kept the lock, as logind can in systemd's FD store; the report says so if it
+// has not.
+//
+// A state file that is torn, belongs to another user, or may be written to by others is
+// ignored and named in the report. If a state file cannot be written, the drain goes on, and
+// the final report is tried again for a second before the host is released. If another agent
+// uses the folder, the manager holds the host and waits for ten seconds, and then works
+// without the folder. It kills no pod before that.
+//
+// The page testdata/faults.md shows how a shutdown ends for each of these faults in each of
+// its steps. A test generates it.
 //
 // # Testing
 //
-// Package shutdowntest has a host, a killer and a reporter that do what a test
-// tells them to. Everything here works in bubbles of testing/synctest: timers are
-// exact there, and an hour of shutdown takes a millisecond.
+// Package shutdowntest has a host, a killer and a reporter that do what a test tells them to.
+// The manager works in bubbles of testing/synctest: timers are exact there, and a shutdown of
+// an hour takes a millisecond.
 package shutdown

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Buckets follow one another, the lowest first, and the host is let go when the
-// last pod has ended.
+// Buckets follow one another from the lowest, and the host is released when the last pod has
+// ended.
 func TestBucketsInOrder(t *testing.T) {
 	pods := []*v1.Pod{
 		shutdowntest.Pod("web", 0, 5),
@@ -37,8 +37,8 @@ func TestBucketsInOrder(t *testing.T) {
 	})
 }
 
-// A bucket that ends early leaves its time to the later ones, unless that is off;
-// a pod that says nothing of its grace gets no more than its bucket's own.
+// A bucket that ends early leaves its time to later ones, unless roll-over is off. A pod without
+// a grace period gets no more than its bucket's own time.
 func TestRollOver(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -69,14 +69,13 @@ func TestRollOver(t *testing.T) {
 	}
 }
 
-// Only the pods' own time rolls over: not what the hooks leave of theirs, and none of
-// it twice.
+// Only the pods' own time rolls over, once, and not the time that the hooks leave unused.
 func TestRollOverOfThePodsTimeAlone(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	bubble(t, pods, func(t *testing.T, n *node) {
 		withAllHooks(n)
 		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
-		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "db": {Takes: time.Hour}}
 		n.run()
 		n.announce()
@@ -85,7 +84,7 @@ func TestRollOverOfThePodsTimeAlone(t *testing.T) {
 	})
 }
 
-// The time of a bucket without pods is there for the later ones.
+// The time of a bucket without pods rolls over.
 func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
 	for noRollOver, want := range map[bool]int64{false: 30, true: 10} {
 		bubble(t, []*v1.Pod{shutdowntest.Pod("etcd", topPriority, 60)}, func(t *testing.T, n *node) {
@@ -97,8 +96,8 @@ func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
 	}
 }
 
-// A limit of the operator ends a drain as the host's own does: a deadline after it is
-// no reason to begin anew.
+// The operator's limit ends a drain as the host's limit does. A deadline after it does not start
+// a new drain.
 func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		unhurried(n)
@@ -115,7 +114,7 @@ func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
 	})
 }
 
-// A drain that nothing limits is overtaken by a host that does not wait for it.
+// A host that does not wait overtakes a drain without a limit.
 func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		unhurried(n)
@@ -131,8 +130,8 @@ func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
 	})
 }
 
-// A limit below the schedule is a smaller plan: critical pods lose time last, and
-// the lock is gone before the host's own end.
+// A limit below the schedule makes a smaller plan. Critical pods lose time last, and the lock is
+// released before the host's end.
 func TestLimitBelowTheSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -185,8 +184,8 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 	}
 }
 
-// A killer that hangs keeps the lock no longer than the host waits; Run waits for
-// it all the same.
+// A killer that hangs does not keep the lock longer than the host waits. Run waits for the
+// killer.
 func TestHangingKiller(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)}
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -237,7 +236,7 @@ func TestReleaseMargin(t *testing.T) {
 	}
 }
 
-// The moment that the reading of the pods takes does not cost them a second.
+// The time that Options.Pods takes does not cost the pods a second.
 func TestSlowPods(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, -1)), func(t *testing.T, n *node) {
 		n.opts.Pods = func() []*v1.Pod {
@@ -251,8 +250,8 @@ func TestSlowPods(t *testing.T) {
 	})
 }
 
-// Pods are told apart by what they are, wherever they stand in the list and
-// whether the list is a new one or the same one written over.
+// Pods are identified by UID, whatever their order in the list and whether the list is new or
+// reused.
 func TestPodsInAnyOrder(t *testing.T) {
 	web, api, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
 	late := shutdowntest.Pod("late", 0, 5)
@@ -305,7 +304,7 @@ func TestStraggler(t *testing.T) {
 	})
 }
 
-// A kill that hangs is told when the host goes on: its context ends then.
+// The context of a kill that hangs ends when the host goes on.
 func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
 	bubble(t, []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
@@ -318,7 +317,7 @@ func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
 	})
 }
 
-// A host that has waited as long as it said is not called one that did not wait.
+// A host that has waited for as long as it granted is not reported as one that did not wait.
 func TestDrainBeyondTheHostsTime(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Spec.Priority, pod.Spec.PriorityClassName = nil, "mine"
@@ -336,7 +335,7 @@ func TestDrainBeyondTheHostsTime(t *testing.T) {
 func TestBucketOfNoTime(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, entry(10, 10), entry(0, 0), entry(-10, 20))
+		n.opts.Config = config(0, 0, queuedWrite(10, 10), queuedWrite(0, 0), queuedWrite(-10, 20))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
 		n.run()
 		began := time.Now()
@@ -348,7 +347,7 @@ func TestBucketOfNoTime(t *testing.T) {
 	})
 }
 
-// Buckets without pods are skipped, and with no pods at all the host goes at once.
+// Buckets without pods are skipped. Without any pods the host is released at once.
 func TestEmptyBuckets(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
@@ -359,7 +358,7 @@ func TestEmptyBuckets(t *testing.T) {
 	})
 }
 
-// A pod that appears late joins the bucket that is next, if its own has been.
+// A late pod joins the next bucket if its own is over.
 func TestLatePod(t *testing.T) {
 	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
 	bubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
@@ -401,7 +400,7 @@ func TestAllAtOnce(t *testing.T) {
 	})
 }
 
-// Without a schedule a triggered drain gives each pod what it asks for.
+// Without a schedule, a triggered drain gives each pod its own grace period.
 func TestNoSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -415,7 +414,7 @@ func TestNoSchedule(t *testing.T) {
 	})
 }
 
-// The manager writes to no pod of its caller.
+// The manager does not change the pods of its caller.
 func TestPodsAreNotChanged(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	before := pod.DeepCopy()

@@ -1,14 +1,14 @@
 package shutdown
 
-// EarlierDrains is how many drains are kept whose pods may still end. Without Run it is 0.
+// EarlierDrains returns the number of kept drains whose pods may still end. It is 0 outside Run.
 func (m *Manager) EarlierDrains() (n int) {
-	m.inbox.ask(func(l *loop) { n = len(l.earlier) })
+	m.inbox.postAndWait(func(l *loop) { n = len(l.earlier) })
 	return n
 }
 
-// UntoldDrains is how many drains are kept because of final statuses that the API server has
-// not acknowledged, that of the shutdown under way among them. Without Run it is 0.
-func (m *Manager) UntoldDrains() (n int) {
-	m.inbox.ask(func(l *loop) { n = len(l.untold) })
+// UnacknowledgedDrains returns the number of drains that are kept because of unacknowledged final
+// statuses, with the drain that is under way. It is 0 outside Run.
+func (m *Manager) UnacknowledgedDrains() (n int) {
+	m.inbox.postAndWait(func(l *loop) { n = len(l.unacknowledged) })
 	return n
 }

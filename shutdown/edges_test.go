@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A drain without a shutdown leaves nothing in the loop when it is over.
+// A local drain that is over leaves nothing in the loop.
 func TestTerminateAllIsForgotten(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
@@ -26,7 +26,7 @@ func TestTerminateAllIsForgotten(t *testing.T) {
 	})
 }
 
-// A shutdown that overtakes another one has been held for already.
+// A shutdown that overtakes another one does not call Hold again.
 func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		unhurried(n)
@@ -44,8 +44,7 @@ func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 	})
 }
 
-// An embedder that takes its shutdown back has pods admitted, also where another agent has
-// the record of one.
+// A cancelled Trigger admits pods again, even if another agent has a shutdown on record.
 func TestTakenBackBesideAnotherAgent(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -69,7 +68,7 @@ func TestTakenBackBesideAnotherAgent(t *testing.T) {
 	})
 }
 
-// A pod that has outlived its shutdown is in the report with its end, also in the stored one.
+// The report and the stored report have the end of a pod that outlived its shutdown.
 func TestTheEndOfAStragglerIsStored(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
@@ -89,8 +88,8 @@ func TestTheEndOfAStragglerIsStored(t *testing.T) {
 	})
 }
 
-// The report says what became of the embedder's hooks: nothing where they do as they
-// should, or where the shutdown was cancelled meanwhile.
+// The report has the failures of hooks. It has none if they succeed, or if the shutdown was
+// cancelled meanwhile.
 func TestReportOfTheHooks(t *testing.T) {
 	errBoom := errors.New("boom")
 	for _, test := range []struct {
@@ -138,7 +137,7 @@ func TestReportOfTheHooks(t *testing.T) {
 	}
 }
 
-// What was refused after the last write is stored at the end of Run.
+// Refusals after the last write are stored at the end of Run.
 func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -158,7 +157,7 @@ func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 	})
 }
 
-// TerminateAll gives what has failed on the way, beside the report.
+// TerminateAll returns the failures beside the report.
 func TestTerminateAllGivesItsFailures(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })

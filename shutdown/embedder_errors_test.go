@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// nilError is an error type whose methods fail where the pointer is nil, which is what a
-// function gives that returns a nil *nilError as an error.
+// nilError is an error type whose methods fail on a nil pointer. A function that returns a nil
+// *nilError as an error has this fault.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -57,7 +57,7 @@ type textless struct{}
 
 func (textless) Error() string { panic("no text") }
 
-// lockless is a host that gives no lock and no error.
+// lockless is a host whose Inhibit returns neither a lock nor an error.
 type lockless struct{ shutdown.Source }
 
 func (s lockless) Connect(ctx context.Context) (shutdown.Session, error) {
@@ -69,7 +69,7 @@ type locklessSession struct{ shutdown.Session }
 
 func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // as somebody may write it
 
-// A host that gives neither a lock nor an error is not taken for one that waits.
+// A host that returns neither a lock nor an error does not count as held.
 func TestHostGivesNoLock(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = lockless{n.host}
@@ -86,8 +86,7 @@ func (flushes) PublishNode(context.Context, shutdown.NodeState) error { return n
 
 func (f flushes) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
-// A reporter's nil *StatusError, which is an error that cannot be asked for anything,
-// costs that one status only.
+// A nil *StatusError of a reporter costs only the status of that pod.
 func TestReportersErrorPanics(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushes(func(pod *v1.Pod) error {
@@ -119,7 +118,7 @@ func (cappedSession) RequestDelay(_ context.Context, wish time.Duration) (time.D
 	return time.Second, errors.Join(&shutdown.DelayCappedError{Requested: wish, Granted: time.Second}, (*nilError)(nil))
 }
 
-// A host's error is not read by the event loop, and a session that panics is closed.
+// The event loop does not read a host's error, and a session that panics is closed.
 func TestHostsErrorPanics(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = capped{n.host}
@@ -144,7 +143,7 @@ func (e eventless) Connect(ctx context.Context) (shutdown.Session, error) {
 
 func (eventlessSession) Events() <-chan shutdown.Event { panic("no events") }
 
-// The same where the session panics before it is in use.
+// A session that panics before it is used is closed too.
 func TestHostsEventsPanic(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = eventless{n.host}

@@ -133,9 +133,9 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// Code of the embedder that hangs, panics or ends its goroutine neither keeps the host
-// waiting beyond its time, nor the loop from hearing a cancellation, nor the other pods
-// from their kills. Run waits ten seconds for what hangs, and names it.
+// Code of the embedder that hangs, panics or ends its goroutine neither delays the host beyond
+// its time, nor keeps the loop from a cancellation or other pods from their kills. Run waits ten
+// seconds for calls that hang, and names them.
 func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
 	for name, set := range misbehaving {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
@@ -191,8 +191,7 @@ func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), 
 	close(over)
 }
 
-// A host that leaves less time than a function of the embedder's is waited for is let go in
-// time all the same.
+// A host that leaves less time than a call of the embedder's code takes is released in time.
 func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
@@ -208,8 +207,8 @@ func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
 	})
 }
 
-// An event that leaves less time counts also while a function of the embedder's is waited
-// for, before anything is planned.
+// An event that leaves less time also counts while a call of the embedder's code is waited for,
+// before the plan is made.
 func TestLessTimeBeforeThePlan(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		over := make(chan struct{})

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// GracefulNodeShutdown drains the node when its host shuts down. Off: the
-	// manager watches nothing, admits every pod and drains only when it is
-	// triggered (KEP-2000).
+	// GracefulNodeShutdown is the gate of KEP-2000: the node is drained when its host shuts down.
+	// If it is off, the manager watches no host, admits every pod, and drains only on Trigger and
+	// TerminateAll.
 	GracefulNodeShutdown = features.GracefulNodeShutdown
-	// GracefulNodeShutdownBasedOnPodPriority drains by the buckets of
-	// shutdownGracePeriodByPodPriority. Off: the two-field form alone counts,
-	// and start and end are not stored (KEP-2712).
+	// GracefulNodeShutdownBasedOnPodPriority is the gate of KEP-2712: the buckets are those of
+	// shutdownGracePeriodByPodPriority. If it is off, only the form with two fields counts, and
+	// the start and the end of a shutdown are not stored.
 	GracefulNodeShutdownBasedOnPodPriority = features.GracefulNodeShutdownBasedOnPodPriority
 )
 
-// FeatureGate answers whether a feature is on, with Enabled(featuregate.Feature) bool; a
-// fork's DefaultFeatureGate is one. Where one is taken, nil means the default of every gate.
+// FeatureGate reports whether a feature is on, through Enabled(featuregate.Feature) bool. A
+// kubelet fork's DefaultFeatureGate is one. A nil FeatureGate means the default of every gate.
 type FeatureGate = features.Gate
 
-// AddFeatureGates adds the gates of this package to gate, except those that it
-// has already. It must be called before the gate's AddFlag, which closes it.
+// AddFeatureGates adds the gates of this package to gate, except those that gate has. Call it
+// before the gate's AddFlag, which refuses later additions; that is an error.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {
 	return features.Add(gate, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// flushed is what is handed in for pods when they were killed under a policy.
+// flushed returns what FlushPod gets for pods that were killed under a policy.
 func flushed(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
 	t.Helper()
 	final = map[string]*v1.Pod{}
@@ -57,7 +57,7 @@ func deleted(name string) *v1.Pod {
 	return pod
 }
 
-// What is flushed has the final status, over what the killer knows of the end.
+// A flushed pod has the final status, on top of the status that the killer returned.
 func TestFlushedPodsAreFinal(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
@@ -80,7 +80,7 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 	require.Empty(t, report.Errors)
 }
 
-// What is flushed may be written to: it shares nothing with the caller's pod.
+// The reporter may change a flushed pod: it shares no memory with the caller's pod.
 func TestFlushedPodIsACopy(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
@@ -96,8 +96,7 @@ func TestFlushedPodIsACopy(t *testing.T) {
 	})
 }
 
-// Pods that are left as they are have no final status, unless they were being
-// deleted anyway.
+// Pods with PolicyLeaveAsIs get no final status, unless they were deleted before.
 func TestFlushUnderLeaveAsIs(t *testing.T) {
 	final, report := flushed(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deleted("gone"))
 	require.Len(t, final, 1)
@@ -108,7 +107,7 @@ func TestFlushUnderLeaveAsIs(t *testing.T) {
 	}
 }
 
-// Deleted as a drain would: static pods and those of a DaemonSet are left.
+// PolicyDelete spares static pods and pods of a DaemonSet, as kubectl drain does.
 func TestFlushUnderDelete(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
@@ -124,7 +123,7 @@ func TestFlushUnderDelete(t *testing.T) {
 	require.Nil(t, web.DeletionTimestamp)
 }
 
-// A pod of a DaemonSet that was deleted before does not come back: it gets its end.
+// A pod of a DaemonSet that was deleted before does not come back, so its end is flushed.
 func TestFlushOfADeletedDaemonUnderDelete(t *testing.T) {
 	pod := daemon("agent")
 	pod.DeletionTimestamp = deleted("agent").DeletionTimestamp
@@ -133,7 +132,7 @@ func TestFlushOfADeletedDaemonUnderDelete(t *testing.T) {
 	require.Equal(t, time.Unix(1, 0), final["agent"].DeletionTimestamp.Time)
 }
 
-// The killer is told the same of the single pod.
+// SetStatus in the kill request follows the policy for the single pod.
 func TestSetStatusUnderDelete(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5), daemon("agent")), func(t *testing.T, n *node) {
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
@@ -146,7 +145,7 @@ func TestSetStatusUnderDelete(t *testing.T) {
 	})
 }
 
-// A policy that nobody knows is named in the report, and the default counts.
+// An unknown policy is named in the report, and the default counts.
 func TestUnknownPolicy(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
@@ -162,8 +161,8 @@ func TestUnknownPolicy(t *testing.T) {
 	})
 }
 
-// A pod that uses all of its grace ends a moment after it, and is flushed with its
-// bucket nevertheless: before the next one, which may carry the network, is stopped.
+// A pod that uses all of its grace period ends a moment after it. It is flushed with its bucket
+// all the same, before the next bucket, which may carry the network, is killed.
 func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		began := time.Now()
@@ -188,7 +187,7 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 	})
 }
 
-// A pod that hangs takes no time from the final statuses of the others of its bucket.
+// A pod that hangs takes no time from the final statuses of its bucket.
 func TestFlushBesideAPodThatHangs(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
@@ -204,8 +203,8 @@ func TestFlushBesideAPodThatHangs(t *testing.T) {
 	})
 }
 
-// A pod that hangs keeps the next bucket waiting for half of what is kept for final
-// statuses, in which those come that use all of their time, and not for its own.
+// A pod that hangs delays the next bucket by half of the reserve for final statuses, which is for
+// pods that end at the end of their grace period.
 func TestNextBucketDoesNotWaitForTheStatusOfAPodThatHangs(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
@@ -218,8 +217,8 @@ func TestNextBucketDoesNotWaitForTheStatusOfAPodThatHangs(t *testing.T) {
 	})
 }
 
-// A reporter that hangs beside a pod that does makes no later bucket wait for longer than
-// the bucket lasts.
+// A reporter that hangs, next to a pod that hangs, delays later buckets by no more than the
+// bucket lasts.
 func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
@@ -243,8 +242,8 @@ func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) erro
 
 func (f flusher) FlushPod(ctx context.Context, pod *v1.Pod) error { return f.r.FlushPod(ctx, pod) }
 
-// A pod whose killer has failed, or hangs, may still run, and is not said to have ended,
-// not even when the host goes down.
+// A pod whose killer failed or hangs may still run. It gets no final status, not even when the
+// host goes down.
 func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	for name, how := range map[string]shutdowntest.Behaviour{
 		"fails": {Takes: time.Second, Err: errors.New("stuck")},
@@ -269,7 +268,7 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	}
 }
 
-// A pod that ends when the host is gone is flushed all the same, as long as the agent runs.
+// A pod that ends after the release of the host is flushed as long as the agent runs.
 func TestFlushOfAStraggler(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}

@@ -79,8 +79,8 @@ func noLeftovers(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// A folder that takes nothing costs no pod anything: pods are admitted, shutdowns are
-// drained for, and each says once what it could not store.
+// A full folder costs no pod anything: pods are admitted, shutdowns drain, and each reports once
+// what it could not store.
 func TestFolderThatTakesNothing(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -134,7 +134,7 @@ func TestFolderThatTakesNothing(t *testing.T) {
 	})
 }
 
-// One that is cancelled when its folder is full is not left there as if it went on.
+// A shutdown that is cancelled while its folder is full is not stored as one that goes on.
 func TestCancelledWhereTheFolderIsFull(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -155,13 +155,13 @@ func TestCancelledWhereTheFolderIsFull(t *testing.T) {
 	a.log.is(t, 1, report.Errors)
 }
 
-// stores tells whether a file is there and has a text in it.
+// stores reports whether a file exists and contains a text.
 func stores(path, text string) bool {
 	data, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(data), text)
 }
 
-// A shutdown goes on where it was also if its folder has become read-only meanwhile.
+// A shutdown is resumed even if its folder has become read-only meanwhile.
 func TestFolderThatBecomesReadOnly(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -185,8 +185,8 @@ func TestFolderThatBecomesReadOnly(t *testing.T) {
 	require.Contains(t, strings.Join(report.Errors, "\n"), "read-only file system")
 }
 
-// Whatever somebody else has put in the place of a state file: it is named once, it is not
-// waited for, nobody is killed or refused for it, and the next shutdown is stored over it.
+// A planted state file is named once. It is not waited for, no pod is killed or refused because
+// of it, and the next shutdown replaces it.
 func TestFilesOfSomebodyElse(t *testing.T) {
 	need.Root(t)
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -9,17 +9,17 @@ import (
 )
 
 var (
-	errCancelled = errors.New("the shutdown was cancelled")
-	errOvertaken = errors.New("the host leaves less time than it had announced")
-	errTakenOver = errors.New("the node shuts down")
-	errHostsEnd  = errors.New("the host goes on")
-	errTimeSpent = call.ErrTimeSpent
+	errCancelled  = errors.New("the shutdown was cancelled")
+	errOvertaken  = errors.New("the host leaves less time than it had announced")
+	errTakenOver  = errors.New("the node shuts down")
+	errHostGoesOn = errors.New("the host goes on")
+	errTimeSpent  = call.ErrTimeSpent
 
 	errNotDelayed = errors.New("the host did not wait: no lock was held")
 )
 
-// halt says whether a drain goes on. Its context ends when no further pod is to be
-// signalled.
+// halt stops the kills of a drain: once ctx has ended, no further pod is signalled. The cause of
+// that end says why.
 type halt struct {
 	run  context.Context // of Run, or of TerminateAll
 	ctx  context.Context
@@ -31,24 +31,24 @@ func newHalt(run context.Context) halt {
 	return halt{run: run, ctx: ctx, stop: stop}
 }
 
-// is tells whether no further pod is to be signalled. The end of Run reaches the killer's
-// calls and the halt's context in any order, so both are looked at.
-func (h halt) is() bool { return h.run.Err() != nil || h.ctx.Err() != nil }
+// halted reports whether no further pod is to be signalled. It looks at both contexts because the
+// end of Run reaches them in no fixed order.
+func (h halt) halted() bool { return h.run.Err() != nil || h.ctx.Err() != nil }
 
-// cancelled tells whether the shutdown was called off.
+// cancelled reports whether the shutdown was cancelled.
 func (h halt) cancelled() bool { return errors.Is(context.Cause(h.ctx), errCancelled) }
 
-// retired tells whether the shutdown was called off, or another drain goes on with it.
-// The end of Run is neither.
-func (h halt) retired() bool {
+// cancelledOrReplaced reports whether the shutdown was cancelled or another drain has replaced
+// this one. The end of Run does not count.
+func (h halt) cancelledOrReplaced() bool {
 	cause := context.Cause(h.ctx)
 	return errors.Is(cause, errCancelled) || errors.Is(cause, errOvertaken) || errors.Is(cause, errTakenOver)
 }
 
-// interrupted tells whether Run has ended within the shutdown.
-func (h halt) interrupted() bool { return h.run.Err() != nil && !h.retired() }
+// interrupted reports whether the end of Run has stopped the drain.
+func (h halt) interrupted() bool { return h.run.Err() != nil && !h.cancelledOrReplaced() }
 
-// wait waits for a time, or for the halt.
+// wait waits until a time or until the kills are stopped.
 func (h halt) wait(until time.Time) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

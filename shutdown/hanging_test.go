@@ -11,11 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Run waits ten seconds for kills that hang, however many buckets they are of.
+// Run waits ten seconds for kills that hang, whatever the number of buckets.
 func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", 10, 5), shutdowntest.Pod("etcd", 20, 5)))
-		n.opts.Config = config(0, 0, entry(0, 5), entry(10, 5), entry(20, 5))
+		n.opts.Config = config(0, 0, queuedWrite(0, 5), queuedWrite(10, 5), queuedWrite(20, 5))
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.run()
 		n.announce()
@@ -28,7 +28,7 @@ func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	})
 }
 
-// What hangs is named as what it is, not as what its goroutine has done before.
+// A call that hangs is named for what it is, not for an earlier call in its goroutine.
 func TestHangingFlushIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []*v1.Pod

@@ -13,30 +13,28 @@ import (
 )
 
 const (
-	// answerTime is how long a drain waits for a function that has nothing to wait for.
+	// answerTime bounds the wait for a function that should return at once.
 	answerTime = time.Second
-	// timerLag is how late a goroutine may be that waits for the same time.
+	// timerLag is how much later than a timer a goroutine may run that waits for the same time.
 	timerLag = 100 * time.Millisecond
-	// longestList is how long the first list of pods is waited for where the schedule is
-	// made from it.
-	longestList = 30 * time.Second
+	// longestListTime bounds the wait for the first list of pods if the schedule depends on it.
+	longestListTime = 30 * time.Second
 )
 
-// hooks calls the functions of the options for one drain. Each call has a goroutine of
-// its own and an end to the waiting for it: a function that hangs is left behind, and
-// Run knows of it.
+// hooks calls the functions of the Options for one drain. Each call has its own goroutine, and
+// each wait for it is bounded. A function that hangs is left running; Run names it at the end.
 type hooks struct {
 	opts    *Options
 	ctx     context.Context // of Run, or of TerminateAll
 	calls   *call.Group
-	fail    func(error)             // has an error logged and reported; nil is none
-	listing *call.Future[[]*v1.Pod] // the last call of Pods; nil: there was none
+	fail    func(error)             // logs and reports an error; ignores nil
+	listing *call.Future[[]*v1.Pod] // the last call of Pods; nil: none was made
 }
 
-// policy asks what becomes of the pods. Without a known answer in time the default counts.
+// policy asks for the pod policy. If the answer is late or unknown, PolicySetTerminal counts.
 func (h *hooks) policy(kind Kind) PodPolicy {
-	asked := call.Start(h.ctx, h.calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return h.opts.Policy(kind), nil })
-	policy, err := asked.Await(h.ctx, time.Now().Add(answerTime))
+	answer := call.Start(h.ctx, h.calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return h.opts.Policy(kind), nil })
+	policy, err := answer.Await(h.ctx, time.Now().Add(answerTime))
 	switch {
 	case err != nil:
 		h.fail(fmt.Errorf("failed to ask for the pod policy, %s counts: %w", PolicySetTerminal, err))
@@ -49,59 +47,59 @@ func (h *hooks) policy(kind Kind) PodPolicy {
 	}
 }
 
-// late asks whether the drain is to begin late. Without an answer in time it begins at
+// lateStart asks whether the drain is to begin late. If the answer is late, the drain begins at
 // once.
-func (h *hooks) late(event Event) bool {
-	asked := call.Start(h.ctx, h.calls, "Options.LateStart", func(context.Context) (bool, error) { return h.opts.LateStart(event), nil })
-	late, err := asked.Await(h.ctx, time.Now().Add(answerTime))
+func (h *hooks) lateStart(event Event) bool {
+	answer := call.Start(h.ctx, h.calls, "Options.LateStart", func(context.Context) (bool, error) { return h.opts.LateStart(event), nil })
+	late, err := answer.Await(h.ctx, time.Now().Add(answerTime))
 	if err != nil {
 		h.fail(fmt.Errorf("failed to ask whether the drain begins late, it begins at once: %w", err))
 	}
 	return late
 }
 
-// startList asks for the pods and does not wait.
-func (h *hooks) startList() *call.Future[[]*v1.Pod] {
+// startListing calls Options.Pods and does not wait.
+func (h *hooks) startListing() *call.Future[[]*v1.Pod] {
 	h.listing = call.Start(h.ctx, h.calls, "Options.Pods", func(context.Context) ([]*v1.Pod, error) { return h.opts.Pods(), nil })
 	return h.listing
 }
 
-// list gives the pods of now, or of a call that has not returned yet. Without an answer
-// by the given time there are none.
-func (h *hooks) list(ctx context.Context, until time.Time) []*v1.Pod {
-	under := h.listing
-	if under != nil {
+// listPods returns the current pods. It waits for a call that is still running instead of making
+// another one. If the list is not there by until, it returns no pods.
+func (h *hooks) listPods(ctx context.Context, until time.Time) []*v1.Pod {
+	listing := h.listing
+	if listing != nil {
 		select {
-		case <-under.Done():
-			under = nil
+		case <-listing.Done():
+			listing = nil
 		default:
 		}
 	}
-	if under == nil {
-		under = h.startList()
+	if listing == nil {
+		listing = h.startListing()
 	}
-	pods, err := under.Await(ctx, until)
+	pods, err := listing.Await(ctx, until)
 	if err != nil {
 		h.fail(fmt.Errorf("failed to list the pods: %w", err))
 	}
 	return pods
 }
 
-// planned tells what the drain is about to do, once the pods are listed; without pods where
-// they cannot be. It does not wait.
-func (h *hooks) planned(listed *call.Future[[]*v1.Pod], table plan.Timetable) {
+// onPlan passes the plan to Options.OnPlan and does not wait. The plan has no pods if they cannot
+// be listed.
+func (h *hooks) onPlan(listed *call.Future[[]*v1.Pod], table plan.Timetable) {
 	if h.opts.OnPlan == nil {
 		return
 	}
 	call.Start(h.ctx, h.calls, "Options.OnPlan", func(ctx context.Context) (struct{}, error) {
-		pods, _ := listed.Await(ctx, table.Release()) // that they are not listed is reported where they are needed
+		pods, _ := listed.Await(ctx, table.Release()) // listPods reports the error
 		h.opts.OnPlan(ctx, table.Plan(pods, h.opts.Plan))
 		return struct{}{}, nil
 	})
 }
 
-// reported hands in the report of a drain that is over. It does not wait.
-func (h *hooks) reported(report Report) {
+// onReport passes the final report to Options.OnReport and does not wait.
+func (h *hooks) onReport(report Report) {
 	if h.opts.OnReport == nil {
 		return
 	}
@@ -111,25 +109,25 @@ func (h *hooks) reported(report Report) {
 	})
 }
 
-// hold gives an external actor its time before the first kill, until then. The end of
-// the shutdown ends it, and is no failure.
+// hold waits for Options.Hold before the first kill, at most until a time. A hold that the end of
+// the shutdown has cut short is no failure.
 func (h *hooks) hold(shutdown context.Context, until time.Time) {
 	if h.opts.Hold == nil || !time.Now().Before(until) {
 		return
 	}
-	err := h.within(shutdown, until, "Options.Hold", h.opts.Hold)
+	err := h.callUntil(shutdown, until, "Options.Hold", h.opts.Hold)
 	if err != nil && shutdown.Err() == nil {
 		h.fail(fmt.Errorf("failed to hold the shutdown: %w", err))
 	}
 }
 
-// unmount waits for the volumes of pods.
-func (h *hooks) unmount(ctx context.Context, of []*kills.Kill, until time.Time) {
+// awaitUnmount waits until the volumes of the pods are unmounted.
+func (h *hooks) awaitUnmount(ctx context.Context, of []*kills.Kill, until time.Time) {
 	if h.opts.Volumes == nil {
 		return
 	}
 	pods := podsOf(of)
-	err := h.within(ctx, until, "Options.Volumes", func(ctx context.Context) error {
+	err := h.callUntil(ctx, until, "Options.Volumes", func(ctx context.Context) error {
 		return h.opts.Volumes.WaitForAllPodsUnmount(ctx, pods)
 	})
 	if err != nil {
@@ -137,12 +135,12 @@ func (h *hooks) unmount(ctx context.Context, of []*kills.Kill, until time.Time) 
 	}
 }
 
-// released calls OnRelease, which has what is left of the host's time.
-func (h *hooks) released(ctx context.Context, until time.Time) {
+// onRelease calls Options.OnRelease and waits for it until a time.
+func (h *hooks) onRelease(ctx context.Context, until time.Time) {
 	if h.opts.OnRelease == nil {
 		return
 	}
-	err := h.within(ctx, until, "Options.OnRelease", func(ctx context.Context) error {
+	err := h.callUntil(ctx, until, "Options.OnRelease", func(ctx context.Context) error {
 		h.opts.OnRelease(ctx)
 		return nil
 	})
@@ -151,8 +149,8 @@ func (h *hooks) released(ctx context.Context, until time.Time) {
 	}
 }
 
-// within calls a function whose context ends at a time, and waits for it until then.
-func (h *hooks) within(ctx context.Context, until time.Time, name string, f func(context.Context) error) error {
+// callUntil calls a function whose context ends at a time, and waits for it until then.
+func (h *hooks) callUntil(ctx context.Context, until time.Time, name string, f func(context.Context) error) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeSpent)
 	defer cancel()
 	called := call.Start(ctx, h.calls, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })

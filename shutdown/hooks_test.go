@@ -20,8 +20,8 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 	return v(ctx, pods)
 }
 
-// Volumes and final statuses have a reserve each, even when pods use all of their
-// grace; pods of the next bucket are not signalled before.
+// Volumes and final statuses have reserves of their own, even if pods use all of their grace
+// period. Pods of the next bucket are not signalled before.
 func TestReserves(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -55,9 +55,9 @@ func TestReserves(t *testing.T) {
 	})
 }
 
-// Flush, then release: the host goes on when the statuses are accepted, and those
-// of a bucket are before the next one is signalled. A pod that is refused for ever is
-// waited for as long as the server was last heard, and is named in the end.
+// The host is released after the statuses are accepted, and a bucket ends after its own are. The
+// drain waits for a pod that is refused for ever as long as the server answers, and names it at
+// the end.
 func TestFlushThenRelease(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5))
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -95,7 +95,7 @@ func (r refusing) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return r.Reporter.FlushPod(ctx, pod)
 }
 
-// A hook that ignores its context holds neither the drain nor the host.
+// A hook that ignores its context delays neither the drain nor the host.
 func TestDeafHooks(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
@@ -110,7 +110,7 @@ func TestDeafHooks(t *testing.T) {
 	})
 }
 
-// A hold delays the first kill and is asked of the host beside the schedule.
+// A hold delays the first kill, and the host is asked for its time too.
 func TestHold(t *testing.T) {
 	for _, test := range []struct {
 		name            string
@@ -148,7 +148,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// The hold and the publishing have a time each: what one leaves is not the other's.
+// The hold and the publishing have separate times: neither gets what the other leaves.
 func TestHoldBesidePublishing(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 	for _, test := range []struct {
@@ -174,7 +174,7 @@ func TestHoldBesidePublishing(t *testing.T) {
 	}
 }
 
-// A cancellation ends a hold, and nobody is killed.
+// A cancellation ends a hold, and no pod is killed.
 func TestHoldIsCancelled(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -187,8 +187,8 @@ func TestHoldIsCancelled(t *testing.T) {
 	})
 }
 
-// An event's own deadline can be used as late as possible: the pods work on, but
-// no new one is admitted and the node says that it goes.
+// LateStart begins the kills as late as possible. New pods are refused and the node state is
+// published at once.
 func TestLateStart(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -208,7 +208,7 @@ func TestLateStart(t *testing.T) {
 	})
 }
 
-// OnRelease is the last thing before the host is let go.
+// OnRelease is called right before the host is released.
 func TestOnRelease(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		var held []int

@@ -2,21 +2,21 @@ package shutdown
 
 import "sync/atomic"
 
-// The phases of a manager: it is run once.
+// The phases of a manager, in order.
 const (
 	phaseIdle int32 = iota
 	phaseRunning
 	phaseOver
 )
 
-// inbox is how the event loop is reached.
+// inbox passes messages to the event loop.
 type inbox struct {
-	messages chan message  // read by the event loop alone
-	stopped  chan struct{} // closed when it is read no more
+	messages chan message  // only the event loop receives
+	stopped  chan struct{} // closed when the loop has ended
 	phase    atomic.Int32
 }
 
-// post hands a message to the loop; false: it reads no more.
+// post passes a message to the loop. It returns false if the loop has ended.
 func (i *inbox) post(msg message) bool {
 	select {
 	case i.messages <- msg:
@@ -26,8 +26,8 @@ func (i *inbox) post(msg message) bool {
 	}
 }
 
-// ask has the loop do something and waits for it; without Run nothing is done.
-func (i *inbox) ask(msg message) {
+// postAndWait has the loop run a message and waits for it. Outside Run it does nothing.
+func (i *inbox) postAndWait(msg message) {
 	if i.phase.Load() != phaseRunning {
 		return
 	}

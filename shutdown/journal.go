@@ -8,56 +8,56 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// storeLag is how long a write waits that nobody waits for: on a node whose pods
-// end at once the next one replaces it, and it need not be written at all.
+// storeLag delays a write that nobody waits for. On a node whose pods end at once a newer write
+// replaces it, so that it need not be made at all.
 const storeLag = 10 * time.Millisecond
 
-// podLag is the same for what has become of a pod: many of them change at once, and a
-// kill is on the disk within 100 ms.
+// podLag delays a write about a pod. Many pods change at once, and a kill has to be on the disk
+// within 100 ms.
 const podLag = 50 * time.Millisecond
 
-// manyLag is the same for very many pods, whose file is large: an agent that is killed
-// meanwhile has its successor tell again what was acknowledged.
+// manyLag is podLag for very many pods, whose file is large. If the agent is killed before the
+// write, the next one sends acknowledged statuses again.
 const manyLag = time.Second
 
-// journal writes one file, one state after the other, each in a goroutine of those
-// who want it written: a disk that hangs holds nobody but those who want to wait.
-// A nil journal writes nothing.
+// journal writes the states of one file, one after the other and the newest last. Each write has
+// a goroutine, so that a disk that hangs blocks only those who wait for it. A nil journal writes
+// nothing.
 type journal struct {
-	mu     sync.Mutex // guards all below; never held while a file is written
-	last   *entry     // the newest write; nil: none yet
-	writer uint64     // the number of the newest shutdown that has written
+	mu             sync.Mutex   // guards all below; never held while a file is written
+	newest         *queuedWrite // nil: none yet
+	newestShutdown uint64       // the highest number of a shutdown that has written
 }
 
-// writing says on whose behalf something is written.
-type writing struct {
+// writeRequest says for whom a state is written, and when.
+type writeRequest struct {
 	ctx      context.Context // its end cuts the lag short
-	calls    *call.Group     // has the goroutine
-	shutdown uint64          // what an earlier one wants written is dropped
-	lag      time.Duration   // how long the write waits for one that replaces it
-	failed   func(error)     // is told why a write has failed
+	calls    *call.Group     // runs the goroutine of the write
+	shutdown uint64          // the number of the shutdown; a write of a lower one is dropped
+	lag      time.Duration   // how long the write may be replaced by a newer one
+	failed   func(error)     // is called if the write fails; nil: nothing is
 }
 
-// entry is one write.
-type entry struct {
+// queuedWrite is a write that waits for its turn, is being made, or is done.
+type queuedWrite struct {
 	*call.Future[struct{}]
 
-	replaced chan struct{} // closed when a newer write has come
+	replaced chan struct{} // closed when a newer write is queued
 }
 
-// noWrite is a write of nothing.
+// noWrite returns a future that is complete.
 func noWrite() *call.Future[struct{}] {
 	future, complete := call.NewFuture[struct{}]()
 	complete(struct{}{}, nil)
 	return future
 }
 
-// write has store called after all that is being written already, unless a newer
-// write comes before its turn.
-func (j *journal) write(w writing, store func() error) *call.Future[struct{}] {
+// write calls store when the writes before it are done. It skips store if a newer write comes
+// first.
+func (j *journal) write(w writeRequest, store func() error) *call.Future[struct{}] {
 	future, complete := call.NewFuture[struct{}]()
-	e := &entry{Future: future, replaced: make(chan struct{})}
-	before, ok := j.queue(e, w.shutdown)
+	e := &queuedWrite{Future: future, replaced: make(chan struct{})}
+	before, ok := j.enqueue(e, w.shutdown)
 	if !ok {
 		return noWrite()
 	}
@@ -66,7 +66,7 @@ func (j *journal) write(w writing, store func() error) *call.Future[struct{}] {
 			<-before.Done()
 		}
 		var err error
-		if e.isDue(w) {
+		if e.awaitTurn(w) {
 			err = store()
 		}
 		if err != nil && w.failed != nil {
@@ -77,27 +77,27 @@ func (j *journal) write(w writing, store func() error) *call.Future[struct{}] {
 	return future
 }
 
-// queue makes e the newest write and gives the one before it; false: there is
-// nothing to write.
-func (j *journal) queue(e *entry, shutdown uint64) (before *entry, ok bool) {
+// enqueue makes e the newest write and returns the one before it. It returns false if e is to be
+// dropped.
+func (j *journal) enqueue(e *queuedWrite, shutdown uint64) (before *queuedWrite, ok bool) {
 	if j == nil {
 		return nil, false
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if shutdown < j.writer {
+	if shutdown < j.newestShutdown {
 		return nil, false
 	}
-	before = j.last
+	before = j.newest
 	if before != nil {
 		close(before.replaced)
 	}
-	j.last, j.writer = e, shutdown
+	j.newest, j.newestShutdown = e, shutdown
 	return before, true
 }
 
-// isDue waits for the lag and tells whether the write has not been replaced.
-func (e *entry) isDue(w writing) bool {
+// awaitTurn waits for the lag. It returns false if a newer write has replaced this one.
+func (e *queuedWrite) awaitTurn(w writeRequest) bool {
 	timer := time.NewTimer(w.lag)
 	defer timer.Stop()
 	select {

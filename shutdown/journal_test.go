@@ -12,8 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-// Writes come one after the other, and only the newest of those that wait is
-// written at all.
+// Writes are made one after the other. Of those that wait only the newest is made.
 func TestJournalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -26,7 +25,7 @@ func TestJournalOrder(t *testing.T) {
 				return nil
 			}
 		}
-		w := writing{ctx: t.Context(), calls: &calls, shutdown: 1}
+		w := writeRequest{ctx: t.Context(), calls: &calls, shutdown: 1}
 		j.write(w, store(1))
 		synctest.Wait()
 		j.write(w, store(2))
@@ -39,15 +38,15 @@ func TestJournalOrder(t *testing.T) {
 	})
 }
 
-// A write that nobody waits for waits itself for a newer one; the end of its
-// context cuts that short.
+// A write that nobody waits for leaves time for a newer one. The end of its context cuts that
+// short.
 func TestJournalLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		var calls call.Group
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
-		w := writing{ctx: ctx, calls: &calls, shutdown: 1, lag: time.Minute}
+		w := writeRequest{ctx: ctx, calls: &calls, shutdown: 1, lag: time.Minute}
 		<-j.write(w, func() error { cancel(); return nil }).Done()
 		require.Equal(t, time.Minute, time.Since(began))
 		<-j.write(w, func() error { return nil }).Done()
@@ -56,7 +55,7 @@ func TestJournalLag(t *testing.T) {
 	})
 }
 
-// A newer state keeps an older one that waits from being published.
+// A newer state replaces an older one that waits to be published.
 func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

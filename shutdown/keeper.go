@@ -14,75 +14,74 @@ import (
 )
 
 const (
-	// answerTimeout is how long an agent's start waits for each answer of a host.
+	// answerTimeout is how long Ready waits for each answer of the host.
 	answerTimeout = 2 * time.Second
-	// delayTimeout is the same for the question to be delayed: a logind that has to be
-	// reloaded for it needs up to three seconds.
+	// delayTimeout is how long Ready waits for the answer to RequestDelay: logind needs up to
+	// three seconds if it has to be reloaded.
 	delayTimeout = 5 * time.Second
-	// reconnectPause is how long after a failure the host is tried again, as the
-	// kubelet's dbusReconnectPeriod: the host is this machine.
+	// reconnectPause is the pause before the next session, as the kubelet's dbusReconnectPeriod.
+	// The host is this machine, so it does not grow.
 	reconnectPause = time.Second
 )
 
-// errSilent is the status of a host that has not answered in that time.
+// errSilent is the status of a host that has not answered in time.
 var errSilent = errors.New("the host does not answer")
 
-// errNoLock is a host that neither refuses the lock nor gives one.
+// errNoLock is the status of a host whose Inhibit returned neither a lock nor an error.
 var errNoLock = errors.New("failed to inhibit the shutdown: the host has given no lock")
 
-// errSessionLost ends what is under way in a session that has closed its events.
+// errSessionLost ends the calls of a session that has closed its events.
 var errSessionLost = errors.New("the host's session was lost")
 
-// keeper owns the session with the host and sees to it that the one lock is
-// held: connected and subscribed first, then asked for what is pending, then for
-// the delay, then for the lock, so that no event falls into a gap. It goes on for
-// ever, the first attempt included: what fails is tried again every second.
+// keeper owns the session with the host and keeps the lock held. In each session it subscribes
+// first, then reads the pending shutdown, then requests the delay, then takes the lock: in this
+// order no event is missed. A session that fails or is lost is replaced after a second, for ever.
 type keeper struct {
-	source Source
-	wish   time.Duration                    // what the host is asked for
-	short  func(granted time.Duration) bool // a bucket has to be fitted to less than its own
-	lock   *inhibitor
-	calls  *call.Group
-	post   func(message) bool
-	settle func()        // the first attempt is settled
-	wake   chan struct{} // of size 1: the lock is wanted again
-	number uint64        // of the session, from 1
-	capped error         // holds a *DelayCappedError; nil: the host waits as it was asked to
-	silent *time.Timer   // settles the first attempt if the host does not answer
+	source         Source
+	requestedDelay time.Duration                    // the delay that the host is asked for
+	shortensBucket func(granted time.Duration) bool // some bucket gets less than its configured time
+	lock           *hostLock
+	calls          *call.Group
+	post           func(message) bool
+	attempted      func()        // is called when the first attempt has succeeded or failed
+	wake           chan struct{} // of size 1; signalled when a lock is wanted again
+	session        uint64        // the number of the session, from 1
+	capped         error         // wraps a *DelayCappedError; nil: the host waits as long as asked
+	silentTimer    *time.Timer   // ends the wait for the first attempt if the host does not answer
 }
 
-// run keeps a session until ctx ends; its error is what failed at that end.
+// run keeps a session until ctx ends. Its error is that of closing the last session.
 func (k *keeper) run(ctx context.Context) error {
-	k.silent = time.AfterFunc(answerTimeout, func() {
-		k.lock.silent()
-		k.settle()
+	k.silentTimer = time.AfterFunc(answerTimeout, func() {
+		k.lock.setSilent()
+		k.attempted()
 	})
-	defer k.silent.Stop()
-	var said string // the failure that was logged last, and goes on
+	defer k.silentTimer.Stop()
+	var logged string // the failure that was logged last; "": none goes on
 	for {
-		began := time.Now()
-		session := call.Start(ctx, k.calls, "Options.Source", k.serve)
+		start := time.Now()
+		session := call.Start(ctx, k.calls, "Options.Source", k.runSession)
 		select {
 		case <-session.Done():
 		case <-ctx.Done():
 		}
-		unclosed, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
+		closeErr, err := session.Await(context.WithoutCancel(ctx), time.Now().Add(hangTime))
 		if ctx.Err() != nil {
 			if !errors.As(err, new(*call.PanicError)) {
-				err = nil // it was lost, and need not be had again; Run names what hangs
+				err = nil // a lost session is not needed any more; Run names calls that hang
 			}
-			return errors.Join(err, unclosed)
+			return errors.Join(err, closeErr)
 		}
-		err = errors.Join(err, unclosed)
-		k.lock.note(err)
-		k.post(func(l *loop) { l.undo() })
-		k.settle()
-		if time.Since(began) > reconnectPause {
-			said = "" // the host was there meanwhile, or has taken its time to fail
+		err = errors.Join(err, closeErr)
+		k.lock.setErr(err)
+		k.post(func(l *loop) { l.clearNodeState() })
+		k.attempted()
+		if time.Since(start) > reconnectPause {
+			logged = "" // the session was good for a while, or slow to fail
 		}
-		if text := fmt.Sprint(err); text != said {
+		if text := fmt.Sprint(err); text != logged {
 			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
-			said = text
+			logged = text
 		}
 		if !wait(ctx, reconnectPause, nil) {
 			return nil
@@ -90,22 +89,22 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// answered gives the host time for its next answer, unless it was found silent already.
-func (k *keeper) answered(next time.Duration) {
-	if k.silent.Stop() {
-		k.silent.Reset(next)
+// allowAnswer gives the host time for its next answer, unless it was found silent before.
+func (k *keeper) allowAnswer(next time.Duration) {
+	if k.silentTimer.Stop() {
+		k.silentTimer.Reset(next)
 	}
 }
 
-// serve is one session, from the connection to its loss, and gives what its Close has failed
-// with and why it was lost.
-func (k *keeper) serve(parent context.Context) (unclosed, err error) {
+// runSession runs one session from Connect to its loss. It returns the error of Close and the
+// reason of the loss.
+func (k *keeper) runSession(parent context.Context) (closeErr, err error) {
 	session, err := k.source.Connect(parent)
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to the host: %w", err)
 	}
-	k.answered(answerTimeout)
-	k.number++
+	k.allowAnswer(answerTimeout)
+	k.session++
 	ctx, lost := context.WithCancelCause(parent)
 	defer lost(nil)
 	kept := false
@@ -118,48 +117,48 @@ func (k *keeper) serve(parent context.Context) (unclosed, err error) {
 		}
 	}()
 	var wg sync.WaitGroup
-	events, number := session.Events(), k.number
+	events, number := session.Events(), k.session
 	wg.Go(func() {
 		defer lost(errSessionLost)
 		k.forward(events, number)
 	})
-	err = k.keep(ctx, session)
+	err = k.holdLock(ctx, session)
 	kept = true
-	unclosed = session.Close()
+	closeErr = session.Close()
 	wg.Wait() // Close has closed the events
-	return unclosed, err
+	return closeErr, err
 }
 
-// forward hands each event of a session to the loop, in order.
+// forward posts the events of a session to the loop, in order.
 func (k *keeper) forward(events <-chan Event, session uint64) {
 	for event := range events {
 		received := time.Now()
-		k.post(func(l *loop) { l.hear(event, session, received) })
+		k.post(func(l *loop) { l.hostEvent(event, session, received) })
 	}
 }
 
-// keep reads what is pending and holds the lock until the session is lost. A
-// host that waits for less than the pods' time is asked again from time to time.
-func (k *keeper) keep(ctx context.Context, session Session) error {
+// holdLock reads the pending shutdown and then holds the lock until the session is lost. A host
+// that waits for less than the pods' time is asked again from time to time.
+func (k *keeper) holdLock(ctx context.Context, session Session) error {
 	if err := k.readPending(ctx, session); err != nil {
 		return err
 	}
 	err := k.adopt(ctx, session)
 	var pause backoff
-	var has uint64 // the epoch of the lock of this session; 0: none
+	var lockEpoch uint64 // the epoch of the lock that this session took; 0: none
 	for ctx.Err() == nil {
 		epoch, wanted := k.lock.wanted()
 		switch {
 		case !wanted:
-		case has != epoch:
-			if err = k.take(ctx, session); err == nil {
-				has = epoch
+		case lockEpoch != epoch:
+			if err = k.takeLock(ctx, session); err == nil {
+				lockEpoch = epoch
 			}
 		case k.capped != nil:
-			err = k.ask(ctx, session)
+			err = k.requestDelay(ctx, session)
 		}
-		k.lock.note(errors.Join(err, k.capped))
-		k.settle()
+		k.lock.setErr(errors.Join(err, k.capped))
+		k.attempted()
 		switch {
 		case wanted && err != nil:
 			wait(ctx, reconnectPause, k.wake)
@@ -167,59 +166,59 @@ func (k *keeper) keep(ctx context.Context, session Session) error {
 			pause.wait(ctx, k.wake)
 		default:
 			pause.reset()
-			k.await(ctx)
+			k.awaitWake(ctx)
 		}
 	}
 	return context.Cause(ctx)
 }
 
-// await waits until the lock is wanted again or the session is lost.
-func (k *keeper) await(ctx context.Context) {
+// awaitWake waits until a lock is wanted again or the session is lost.
+func (k *keeper) awaitWake(ctx context.Context) {
 	select {
 	case <-k.wake:
 	case <-ctx.Done():
 	}
 }
 
-// rouse tells the keeper that the lock is wanted again. It never blocks.
-func (k *keeper) rouse() {
+// wakeUp tells the keeper that a lock is wanted again. It never blocks.
+func (k *keeper) wakeUp() {
 	select {
 	case k.wake <- struct{}{}:
-	default: // it has been told already
+	default: // a signal is waiting already
 	}
 }
 
-// readPending tells the loop of the shutdown that is under way, or that none is. The loop may
-// put off a shutdown until it has the state folder; that is waited for.
-// A host that cannot tell says so with an error that wraps errors.ErrUnsupported.
+// readPending tells the loop which shutdown is pending, if any. The loop may defer a shutdown
+// until it has the state folder; readPending waits for that, because the host refuses requests
+// during a shutdown. A host that cannot know whether a shutdown is pending returns an error that
+// wraps errors.ErrUnsupported, which does not fail the session.
 func (k *keeper) readPending(ctx context.Context, session Session) error {
 	pending, err := session.Pending(ctx)
 	received := time.Now()
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
-	k.answered(lockTime + answerTimeout)
-	number, known, heard := k.number, err == nil, make(chan struct{})
-	hear := func() { close(heard) }
+	k.allowAnswer(folderLockTime + answerTimeout)
+	number, known, heard := k.session, err == nil, make(chan struct{})
+	handled := func() { close(heard) }
 	if !k.post(func(l *loop) {
-		l.found(pending, known, number, received)
-		if pending == nil || !l.putOff(nil, hear) { // during a shutdown the host is asked for nothing
-			hear()
+		l.pendingFound(pending, known, number, received)
+		if pending == nil || !l.deferUntilStateRead(nil, handled) {
+			handled()
 		}
 	}) {
 		return context.Cause(ctx)
 	}
 	select {
 	case <-heard:
-		k.answered(delayTimeout)
+		k.allowAnswer(delayTimeout)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// adopt takes the lock of a former agent, where the host kept one, in the middle
-// of a shutdown. A host that did not refuses, and will not wait.
+// adopt takes the lock of a previous agent during a shutdown. A host that has kept none refuses.
 func (k *keeper) adopt(ctx context.Context, session Session) error {
 	if !k.lock.adoptable() {
 		return nil
@@ -227,46 +226,44 @@ func (k *keeper) adopt(ctx context.Context, session Session) error {
 	return k.inhibit(ctx, session)
 }
 
-// take asks for the delay and takes the lock. A host that waits for less is held
-// all the same.
-func (k *keeper) take(ctx context.Context, session Session) error {
-	if err := k.ask(ctx, session); err != nil {
+// takeLock requests the delay and takes the lock, even if the granted delay is less.
+func (k *keeper) takeLock(ctx context.Context, session Session) error {
+	if err := k.requestDelay(ctx, session); err != nil {
 		return err
 	}
 	return k.inhibit(ctx, session)
 }
 
-// ask asks for the delay. That it is capped is no failure, and no trouble either as
-// long as every bucket has its own time within it.
-func (k *keeper) ask(ctx context.Context, session Session) error {
-	granted, err := session.RequestDelay(ctx, k.wish)
+// requestDelay requests the delay. A capped delay is no failure. It is shown in the status only
+// if a bucket loses time.
+func (k *keeper) requestDelay(ctx context.Context, session Session) error {
+	granted, err := session.RequestDelay(ctx, k.requestedDelay)
 	if capped := errors.As(err, new(*DelayCappedError)); err != nil && !capped {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
-	k.answered(answerTimeout)
-	k.lock.delay(k.wish, granted)
-	if err != nil && !k.short(granted) {
-		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.wish, "err", err)
+	k.allowAnswer(answerTimeout)
+	k.lock.setDelay(k.requestedDelay, granted)
+	if err != nil && !k.shortensBucket(granted) {
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", k.requestedDelay, "err", err)
 		err = nil
 	}
-	k.cap(err)
+	k.setCapped(err)
 	return nil
 }
 
-// cap keeps the error of a capped delay for the status, with the reasons that the
-// host joined to it, and says it on the node when it is news; nil: it is capped no
-// more.
-func (k *keeper) cap(capped error) {
+// setCapped stores the error of a capped delay for the status; nil removes it. A new one is also
+// recorded as an event on the node.
+func (k *keeper) setCapped(capped error) {
 	news := capped != nil && (k.capped == nil || k.capped.Error() != capped.Error())
 	if news {
-		message := capped.Error() // here, because it is the host's code, which the loop does not call
-		k.post(func(l *loop) { l.announcer.record(v1.EventTypeWarning, message) })
+		message := capped.Error() // here, because the loop calls no code of the embedder's
+		k.post(func(l *loop) { l.announcer.recordEvent(v1.EventTypeWarning, message) })
 	}
 	k.capped = capped
 }
 
-// inhibit takes the lock. It is the host's by now, so that what fails later is no
-// reason to take another one.
+// inhibit takes the lock and gives it to the hostLock. A failure after that, of closing the old
+// lock, does not make the keeper take another one.
 func (k *keeper) inhibit(ctx context.Context, session Session) error {
 	lock, err := session.Inhibit(ctx)
 	if err != nil {

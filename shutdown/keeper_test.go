@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Subscribe, read what is pending, ask for the delay, and only then take the
-// lock: no event falls into a gap.
+// The keeper subscribes, reads the pending shutdown, requests the delay, and then takes the lock:
+// no event is missed.
 func TestWatchBeforeHolding(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
@@ -27,8 +27,8 @@ func TestWatchBeforeHolding(t *testing.T) {
 	})
 }
 
-// A start in the middle of a shutdown is a shutdown. The host gives no lock then,
-// and the report says that it did not wait.
+// An agent that starts during a shutdown drains. The host grants no lock then, and the report
+// says that it did not wait.
 func TestPendingAtStart(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
@@ -44,8 +44,8 @@ func TestPendingAtStart(t *testing.T) {
 	})
 }
 
-// A lock that the host has kept for a former agent is taken over, and released at
-// the end of the drain.
+// A lock that the host has kept for a previous agent is adopted, and released at the end of the
+// drain.
 func TestLockIsAdopted(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
@@ -60,8 +60,8 @@ func TestLockIsAdopted(t *testing.T) {
 	})
 }
 
-// Whatever the host refuses, the first time included, is tried again for ever,
-// and there is one lock in the end.
+// Each refusal of the host, even the first, is followed by another attempt, for ever. In the end
+// there is one lock.
 func TestRefusals(t *testing.T) {
 	errRefused := errors.New("refused")
 	for name, set := range map[string]func(h *shutdowntest.Host, err error){
@@ -89,8 +89,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A lost session leads back to exactly one lock, a new one; the old one is closed
-// after it.
+// After the loss of a session there is one new lock, and the old one is closed after it was
+// taken.
 func TestLostSession(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
@@ -136,7 +136,7 @@ func TestLostSessionWhileDraining(t *testing.T) {
 	})
 }
 
-// A shutdown that was cancelled while the host could not be heard is over.
+// A shutdown that was cancelled while the session was lost is over.
 func TestCancelledBehindALostSession(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -150,7 +150,7 @@ func TestCancelledBehindALostSession(t *testing.T) {
 	})
 }
 
-// An event is newer than what the same session is told of pending shutdowns.
+// An event is newer than the answer of Pending in the same session.
 func TestEventOvertakesPending(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
@@ -200,7 +200,7 @@ func TestInhibitAfterTheDrain(t *testing.T) {
 	})
 }
 
-// A host that grants less is asked again, and held with a single lock meanwhile.
+// A host that grants less is asked again, and is held with one lock meanwhile.
 func TestCappedDelayIsAskedForAgain(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.host.Limit = 10 * time.Second
@@ -219,7 +219,7 @@ func TestCappedDelayIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Why a delay is capped is part of the status: the host's own reasons are not lost.
+// The status has the reasons that the host gives for a capped delay.
 func TestCappedDelayKeepsItsReasons(t *testing.T) {
 	readOnly := errors.New("/etc is read-only")
 	bubble(t, nil, func(t *testing.T, n *node) {
@@ -231,7 +231,7 @@ func TestCappedDelayKeepsItsReasons(t *testing.T) {
 	})
 }
 
-// A host that does not answer keeps no agent from its start, and is held once it does.
+// A host that does not answer does not delay the agent's start, and is held once it answers.
 func TestSilentHost(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		n.host.InhibitTakes = time.Minute
@@ -265,8 +265,8 @@ func TestCappedAgain(t *testing.T) {
 	})
 }
 
-// A host that takes its time for the delay, as a logind that has to be reloaded does, is
-// waited for; one that never comes to an end with it is not.
+// Ready waits for a host that takes its time for the delay, as a logind that is reloaded does,
+// but not for ever.
 func TestSlowDelay(t *testing.T) {
 	for takes, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: 5 * time.Second} {
 		bubble(t, nil, func(t *testing.T, n *node) {

@@ -38,8 +38,8 @@ func (a *attempts) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) 
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// A kill that fails is tried again, a second later and with what is left of the grace,
-// then with 0; its bucket has not ended meanwhile. An error that is final is not.
+// A failed kill is tried again a second later with the rest of the grace period, and then with 0.
+// Its bucket goes on meanwhile. A final error is not tried again.
 func TestKillIsTriedAgain(t *testing.T) {
 	errAway := errors.New("the runtime is away")
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func (g goesOn) Await(context.Context) (shutdown.KillResult, error) {
 	return shutdown.KillResult{Outcome: "Forced"}, nil
 }
 
-// A killer that says that the kill goes on is waited for, not asked again.
+// A killer whose error says that the kill goes on is waited for and not called again.
 func TestKillThatGoesOn(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		asked := 0
@@ -108,8 +108,8 @@ func TestKillThatGoesOn(t *testing.T) {
 	})
 }
 
-// A pod that still ends from an earlier shutdown keeps what its kill gives: a failure
-// does not become an end, and a status is not lost.
+// A pod that is still ending in an earlier shutdown keeps the result of that kill: a failure
+// stays one, and the status is kept.
 func TestJoinedKillKeepsItsResult(t *testing.T) {
 	status := v1.PodStatus{Phase: v1.PodSucceeded}
 	for name, how := range map[string]shutdowntest.Behaviour{
@@ -142,8 +142,8 @@ func TestJoinedKillKeepsItsResult(t *testing.T) {
 	}
 }
 
-// An embedder hears that a drain begins, with what it is about to do, and that it has
-// ended, with its report; also of one that was cancelled.
+// OnPlan gets the plan when a drain begins, and OnReport the report when it has ended or was
+// cancelled.
 func TestOnPlanAndOnReport(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
 		bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
@@ -171,7 +171,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 	}
 }
 
-// It hears so too where the pods cannot be listed.
+// Both are called even if the pods cannot be listed.
 func TestOnPlanWithoutPods(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, n *node) {
 		plans := make(chan plan.Plan, 9)

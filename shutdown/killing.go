@@ -17,25 +17,25 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// hangTime is how long a call that ignores its context is waited for after the end of
-// Run and of the host's time.
+// hangTime is how long Run waits for a call that ignores its context, counted from the end of ctx
+// or of the host's time, whichever is later.
 const hangTime = 10 * time.Second
 
-// killing is the pods that one drain kills.
+// killing picks and kills the pods of one drain.
 type killing struct {
-	opts     *Options
-	calls    *call.Group
-	halt     halt
-	statuses *podStatuses
-	changed  func()          // has what has become of a pod stored
-	fail     func(error)     // has an error logged and reported; nil is none
-	earlier  []*kills.Roster // of drains whose pods may still end, the latest first
-	roster   *kills.Roster
-	batches  []*kills.Batch
+	opts           *Options
+	calls          *call.Group
+	halt           halt
+	statuses       *podStatuses
+	storePodChange func()          // has the new state of a pod stored
+	fail           func(error)     // logs and reports an error; ignores nil
+	earlier        []*kills.Roster // of drains whose pods may still end, the latest first
+	roster         *kills.Roster
+	batches        []*kills.Batch
 }
 
-// pick gives the pods that bucket i has to kill: those that are not above it and have
-// not been picked before.
+// pick returns the kills of bucket i: of each pod whose priority belongs to this bucket or a
+// lower one, and that was not picked before.
 func (g *killing) pick(ctx context.Context, pods []*v1.Pod, schedule plan.Schedule, i int) []*kills.Kill {
 	priority := g.opts.Plan.Priority
 	if g.opts.Plan.PriorityOf != nil {
@@ -47,8 +47,8 @@ func (g *killing) pick(ctx context.Context, pods []*v1.Pod, schedule plan.Schedu
 	})
 }
 
-// askPriorities asks the embedder for the priorities of all pods. Without an answer in
-// time, classes that only the embedder knows count as priority 0.
+// askPriorities calls Options.Plan.PriorityOf for all pods. If it does not answer in time,
+// classes that only the embedder knows count as priority 0.
 func (g *killing) askPriorities(ctx context.Context, pods []*v1.Pod) func(*v1.Pod) int32 {
 	asked := call.Start(ctx, g.calls, "Options.Plan.PriorityOf", func(context.Context) (map[*v1.Pod]int32, error) {
 		priorities := make(map[*v1.Pod]int32, len(pods))
@@ -69,14 +69,14 @@ func (g *killing) askPriorities(ctx context.Context, pods []*v1.Pod) func(*v1.Po
 	return options.Priority
 }
 
-// start kills pods in the window of their bucket and does not wait. ctx is that of the
-// killer's calls.
+// start kills pods in the window of their bucket and does not wait. ctx is the context of the
+// calls of KillPod.
 func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Window) *kills.Batch {
 	logger := klog.FromContext(ctx).V(1)
 	k := &kills.Killing{
 		Context: ctx,
 		Calls:   g.calls,
-		Halted:  g.halt.is,
+		Halted:  g.halt.halted,
 		Seconds: func(pod *v1.Pod) int64 { return window.Seconds(pod, time.Now()) },
 		Kill: func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
 			return g.kill(ctx, pod, seconds)
@@ -84,7 +84,7 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 		Final:   func(err error) bool { return errors.Is(err, ErrNoRetry) },
 		Earlier: g.findEarlier,
 		Signalled: func(k *kills.Kill) {
-			g.changed()
+			g.storePodChange()
 			if logger.Enabled() {
 				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(k.Pod), "gracePeriod", k.State().Seconds)
 			}
@@ -95,7 +95,7 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 	}
 	k.Ended = func(k *kills.Kill) {
 		state := k.State()
-		g.changed()
+		g.storePodChange()
 		g.opts.Metrics.PodKilled(outcomeLabel(state))
 		switch {
 		case state.Err != nil && g.halt.interrupted():
@@ -105,17 +105,17 @@ func (g *killing) start(ctx context.Context, pods []*kills.Kill, window plan.Win
 		case logger.Enabled():
 			logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(k.Pod), "outcome", state.Result.Outcome)
 		}
-		g.statuses.ended(k)
+		g.statuses.queueFinal(k)
 	}
-	if g.statuses.marks(window, time.Now()) {
-		k.Before = func(k *kills.Kill) { g.statuses.mark(k, g.halt, window.Ready) }
+	if g.statuses.marksReadiness(window, time.Now()) {
+		k.Before = func(k *kills.Kill) { g.statuses.markNotReady(k, g.halt, window.Ready) }
 	}
 	batch := k.Start(pods)
 	g.batches = append(g.batches, batch)
 	return batch
 }
 
-// kill calls the embedder's killer. One that says that the kill goes on is waited for.
+// kill calls Options.Killer. If the error says that the kill goes on, kill waits for its end.
 func (g *killing) kill(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
 	result, err := g.opts.Killer.KillPod(ctx, pod, KillRequest{
 		GracePeriodSeconds: seconds,
@@ -127,8 +127,8 @@ func (g *killing) kill(ctx context.Context, pod *v1.Pod, seconds int64) (kills.R
 	return kills.Result(result), err
 }
 
-// awaitKill waits for a kill whose error says that it goes on. Any other error is the
-// result.
+// awaitKill waits for a kill whose error has an Await method, as podkiller's *OverdueError. It
+// returns any other error unchanged.
 func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
 	var goesOn interface {
 		Await(ctx context.Context) (KillResult, error)
@@ -139,8 +139,9 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// findEarlier finds the kill of a pod that is still under way in an earlier drain; nil:
-// there is none. A later one of them may have waited for it in vain.
+// findEarlier returns the kill of a pod that still runs in an earlier drain; nil if there is
+// none. It looks at all earlier drains: the latest of them may have given up a kill that an older
+// one still waits for.
 func (g *killing) findEarlier(key types.UID) *kills.Kill {
 	for _, roster := range g.earlier {
 		if k := roster.Find(key); k != nil && k.Signalled() && k.State().Ended.IsZero() {
@@ -150,7 +151,7 @@ func (g *killing) findEarlier(key types.UID) *kills.Kill {
 	return nil
 }
 
-// hasSignalled tells whether this drain or an earlier one has signalled a pod.
+// hasSignalled reports whether this drain or an earlier one has signalled a pod.
 func (g *killing) hasSignalled(pod *v1.Pod) bool {
 	key := kills.Key(pod)
 	return slices.ContainsFunc(append([]*kills.Roster{g.roster}, g.earlier...), func(roster *kills.Roster) bool {
@@ -159,9 +160,8 @@ func (g *killing) hasSignalled(pod *v1.Pod) bool {
 	})
 }
 
-// await waits for all pods until a time or the end of ctx, and tells whether all have
-// ended.
-func (g *killing) await(ctx context.Context, until time.Time) bool {
+// awaitAll waits for all pods until a time or the end of ctx, and reports whether all have ended.
+func (g *killing) awaitAll(ctx context.Context, until time.Time) bool {
 	for _, batch := range g.batches {
 		if _, err := batch.Done.Await(ctx, until); err != nil {
 			return false
@@ -170,19 +170,19 @@ func (g *killing) await(ctx context.Context, until time.Time) bool {
 	return true
 }
 
-// awaitStragglers waits for the pods that have outlived the shutdown: without an end,
-// but once Run and the host's time have ended only for ten seconds more.
+// awaitStragglers waits for pods that outlive the shutdown, without a limit until ctx ends. After
+// that, and after the host's time, it waits for at most hangTime.
 func (g *killing) awaitStragglers(ctx context.Context, release time.Time) {
 	for _, batch := range g.batches {
-		_, _ = batch.Done.Wait(ctx) // the end of ctx is the next wait's beginning
+		_, _ = batch.Done.Wait(ctx) // the loop below waits on after the end of ctx
 	}
-	until := later(release, time.Now()).Add(hangTime)
+	until := maxTime(release, time.Now()).Add(hangTime)
 	for _, batch := range g.batches {
-		_, _ = batch.Done.Await(context.WithoutCancel(ctx), until) // its pods are in the report without an end
+		_, _ = batch.Done.Await(context.WithoutCancel(ctx), until) // a pod that still runs has no end in the report
 	}
 }
 
-// outcomeLabel is the killer's word, or one of two for a killer that has none.
+// outcomeLabel returns the outcome that the killer named, or else Failed or Ended.
 func outcomeLabel(state kills.State) string {
 	switch {
 	case state.Result.Outcome != "":
@@ -194,7 +194,7 @@ func outcomeLabel(state kills.State) string {
 	}
 }
 
-// podsOf are the pods of kills.
+// podsOf returns the pods of kills.
 func podsOf(of []*kills.Kill) []*v1.Pod {
 	pods := make([]*v1.Pod, len(of))
 	for i, k := range of {
@@ -203,9 +203,9 @@ func podsOf(of []*kills.Kill) []*v1.Pod {
 	return pods
 }
 
-// ownGrace is the schedule where none is configured: all pods at once, each with
-// the grace of its own.
-func ownGrace(pods []*v1.Pod) plan.Schedule {
+// scheduleFromPods returns the schedule for a node that has none configured: one bucket that
+// lasts as long as the longest grace period of a pod.
+func scheduleFromPods(pods []*v1.Pod) plan.Schedule {
 	seconds := graceperiod.DefaultSeconds
 	for _, pod := range pods {
 		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {

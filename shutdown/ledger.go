@@ -17,54 +17,55 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// ledger stores how far a shutdown has come: our file, and the kubelet's beside it.
+// ledger writes the state files: the progress of a shutdown, and the kubelet's file with its
+// times.
 type ledger struct {
-	dir      string   // "": nothing is stored
-	progress *journal // nil: nor is this, for want of a directory or a boot id
-	times    *journal // nil: the kubelet's file is not kept
-	bootID   string
-	before   time.Duration // since the boot
-	at       time.Time     // the moment that before is of
-	err      error         // why one boot cannot be told from another; nil: it can
-	write    writeFile
+	dir             string   // "": nothing is stored
+	progress        *journal // nil: progress is not stored, because there is no folder or no boot ID
+	times           *journal // nil: the kubelet's file is not written
+	bootID          string
+	openedSinceBoot time.Duration // openedAt, as time since the boot
+	openedAt        time.Time     // when this process opened the ledger
+	err             error         // why the boot cannot be identified; nil: it can
+	write           writeFile
 
-	refused func() uint64          // the admissions refused so far
-	stored  *progress              // our file as it is; nil: there is none, or it cannot be read
-	newest  atomic.Pointer[record] // whose state our file has, or will have; nil: no drain has begun
+	refused func() uint64          // returns the number of refused admissions
+	stored  *progress              // the progress as it is on disk; nil: none, or it cannot be read
+	newest  atomic.Pointer[record] // of the newest drain, whose state the file has or will have; nil: no drain yet
 
-	mu      sync.Mutex                // guards all below
-	carried map[types.UID]finalStatus // of former agents, that are not acknowledged yet
-	changed bool                      // carried is not what is stored
-	waiting []func()                  // are called after the next write
+	mu             sync.Mutex                // guards all below
+	carried        map[types.UID]finalStatus // final statuses of previous agents that are not acknowledged
+	carriedChanged bool                      // since the last write
+	onStored       []func()                  // are called after the next write
 }
 
-// newLedger looks at the boot once. On a host where that cannot be done nothing
-// can be resumed, and err says so.
+// newLedger identifies the boot. If that fails nothing can be resumed, and err says why.
 func newLedger(dir string, keepsTimes bool, refused func() uint64, boot func() (string, time.Duration, error)) *ledger {
-	l := &ledger{dir: dir, refused: refused, at: time.Now(), write: atomicfile.WriteFrom}
+	l := &ledger{dir: dir, refused: refused, openedAt: time.Now(), write: atomicfile.WriteFrom}
 	if dir == "" {
 		return l
 	}
 	if keepsTimes {
 		l.times = &journal{}
 	}
-	if l.bootID, l.before, l.err = boot(); l.err == nil {
+	if l.bootID, l.openedSinceBoot, l.err = boot(); l.err == nil {
 		l.progress = &journal{}
 	}
 	return l
 }
 
-// sinceBoot is a moment of this process on the clock that a restart leaves alone.
-// It saturates: a host without a limit goes on in three hundred years.
+// sinceBoot converts a time of this process to the monotonic time since the boot, which is the
+// same for the next agent. It saturates, because the end of a host without a limit lies in three
+// hundred years.
 func (l *ledger) sinceBoot(t time.Time) time.Duration {
-	since := t.Sub(l.at)
+	since := t.Sub(l.openedAt)
 	if since < 0 {
-		return l.before + since
+		return l.openedSinceBoot + since
 	}
-	return saturatingAdd(l.before, since)
+	return saturatingAdd(l.openedSinceBoot, since)
 }
 
-// saturatingAdd adds two spans that are not negative.
+// saturatingAdd adds two durations that are not negative.
 func saturatingAdd(a, b time.Duration) time.Duration {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -72,25 +73,27 @@ func saturatingAdd(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// moment is the inverse of sinceBoot.
-func (l *ledger) moment(since time.Duration) time.Time { return l.at.Add(since - l.before) }
+// timeOf is the inverse of sinceBoot.
+func (l *ledger) timeOf(since time.Duration) time.Time {
+	return l.openedAt.Add(since - l.openedSinceBoot)
+}
 
-// writeProgress stores our file. p is called when it is this write's turn.
-func (l *ledger) writeProgress(w writing, p func() progress) *call.Future[struct{}] {
+// writeProgress queues a write of the progress file. It calls p when the write's turn comes.
+func (l *ledger) writeProgress(w writeRequest, p func() progress) *call.Future[struct{}] {
 	return l.progress.write(w, func() error {
-		for _, stored := range l.takeWaiting() {
-			defer stored() // also where it fails: a full disk keeps no pod from its start
+		for _, stored := range l.takeOnStored() {
+			defer stored() // also if the write fails: a full disk must not keep a pod from its start
 		}
 		err := l.store(p())
-		if r := l.newest.Load(); r != nil && l.awaited() {
-			r.saveChange() // what has come while this write began
+		if r := l.newest.Load(); r != nil && l.awaitsWrite() {
+			r.saveChange() // for what was acknowledged while this write began
 		}
 		return err
 	})
 }
 
-// onceStored has something done after a write that begins from now on, or at once where
-// nothing is stored.
+// onceStored calls a function after a write that begins from now on, or at once if nothing is
+// stored.
 func (l *ledger) onceStored(stored func()) {
 	if l.progress == nil {
 		stored()
@@ -98,46 +101,47 @@ func (l *ledger) onceStored(stored func()) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, stored)
+	l.onStored = append(l.onStored, stored)
 }
 
-func (l *ledger) takeWaiting() []func() {
+func (l *ledger) takeOnStored() []func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := l.waiting
-	l.waiting = nil
-	return waiting
+	taken := l.onStored
+	l.onStored = nil
+	return taken
 }
 
-// awaited tells whether something is to be done after the next write.
-func (l *ledger) awaited() bool {
+// awaitsWrite reports whether a function waits for the next write.
+func (l *ledger) awaitsWrite() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting) > 0
+	return len(l.onStored) > 0
 }
 
-// store replaces our file. Writes come one after the other. What names no boot is of this one.
+// store replaces the progress file. The journal makes one call at a time. Progress without a boot
+// ID gets that of this boot.
 func (l *ledger) store(p progress) error {
 	if p.BootID == "" {
 		p.BootID = l.bootID
 	}
 	p.Refused = l.refused()
-	carried := l.carriedOver()
-	own := p
+	carried := l.takeCarried()
+	stored := p
 	p.Unacknowledged = append(slices.Clip(p.Unacknowledged), carried...)
 	p.Unacknowledged = p.Unacknowledged[:min(len(p.Unacknowledged), mostUnacknowledged)]
 	if err := writeProgress(l.write, l.dir, p); err != nil {
-		if p.Report.Cancelled { // what is there may say that it goes on
+		if p.Report.Cancelled { // the old file may say that the shutdown goes on
 			err = errors.Join(err, removeProgress(l.dir))
 		}
 		return err
 	}
-	l.stored = &own
+	l.stored = &stored
 	return nil
 }
 
-// carry keeps final statuses of former agents in the file until they are acknowledged.
-func (l *ledger) carry(statuses []finalStatus) {
+// setCarried keeps final statuses of previous agents in the file until removeCarried.
+func (l *ledger) setCarried(statuses []finalStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.carried = make(map[types.UID]finalStatus, len(statuses))
@@ -146,46 +150,46 @@ func (l *ledger) carry(statuses []finalStatus) {
 	}
 }
 
-// acknowledged removes what carry has kept of a pod.
-func (l *ledger) acknowledged(key types.UID) {
+// removeCarried removes the acknowledged final status of a pod.
+func (l *ledger) removeCarried(key types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.carried, key)
-	l.changed = true
+	l.carriedChanged = true
 }
 
-// carriedOver is what is kept, by the pods' names, for a file that has all of it.
-func (l *ledger) carriedOver() []finalStatus {
+// takeCarried returns the carried final statuses for a write, sorted by the pods' names.
+func (l *ledger) takeCarried() []finalStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changed = false
+	l.carriedChanged = false
 	return slices.SortedFunc(maps.Values(l.carried), func(a, b finalStatus) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})
 }
 
-// differs tells whether the file lacks something that is known.
-func (l *ledger) differs() bool {
+// needsWrite reports whether the progress file lacks a change.
+func (l *ledger) needsWrite() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stored != nil && (l.changed || l.stored.Refused != l.refused())
+	return l.stored != nil && (l.carriedChanged || l.stored.Refused != l.refused())
 }
 
-// close stores what has changed since the last write, once nobody writes any more.
+// close writes what has changed since the last write. No other write may be under way.
 func (l *ledger) close() error {
 	if l.progress == nil {
 		return nil
 	}
 	if r := l.newest.Load(); r != nil && r.unsaved.Load() && r.storable() {
-		return l.store(r.progress(r.soFar))
+		return l.store(r.progress(r.reportNow))
 	}
-	if !l.differs() {
+	if !l.needsWrite() {
 		return nil
 	}
 	return l.store(*l.stored)
 }
 
-// writeTimes stores the kubelet's file.
-func (l *ledger) writeTimes(w writing, t times) *call.Future[struct{}] {
+// writeTimes queues a write of the kubelet's file.
+func (l *ledger) writeTimes(w writeRequest, t times) *call.Future[struct{}] {
 	return l.times.write(w, func() error { return writeTimes(l.write, l.dir, t) })
 }

@@ -13,154 +13,153 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// message is something the event loop has to do. It runs in the loop and must
-// not block.
+// message is a task for the event loop. It runs in the loop and must not block.
 type message func(*loop)
 
-// loop owns the state of the shutdown. It never waits for pods, for the host or
-// for reports, so that a cancellation is heard at any time.
+// loop is the event loop of a manager. It owns the state of the shutdown. It never waits for
+// pods, for the host or for the reporter, so that it hears a cancellation at any time.
 type loop struct {
 	m         *Manager
 	ctx       context.Context // of Run
-	keeper    *keeper         // nil: nothing is watched
+	keeper    *keeper         // nil: no host is watched
 	announcer *announcer
 	queue     *sharedQueue
-	calls     *call.Group    // of the embedder's code
-	drains    sync.WaitGroup // that have begun
+	calls     *call.Group    // the calls of the embedder's code
+	drains    sync.WaitGroup // the goroutines of the drains
 
-	current   *drain       // of the shutdown that is under way; nil: none is
-	earlier   []*drain     // cancelled or overtaken, the latest first
-	untold    []*drain     // the same, and those that are over, until all of their final statuses are acknowledged
-	published *publication // of the shutdown that is under way; nil: none yet
-	announced bool         // the host has said that it shuts down
-	triggered bool         // Trigger has
-	session   uint64       // in which the host was last heard
-	numbers   uint64       // of the shutdowns so far
+	current        *drain       // the drain of the shutdown that is under way; nil: none is
+	earlier        []*drain     // cancelled or overtaken drains whose pods may still end, the latest first
+	unacknowledged []*drain     // drains whose final statuses are not all acknowledged, the oldest first
+	published      *publication // the node state of the shutdown that is under way; nil: not yet published
+	announced      bool         // the host has announced the shutdown
+	triggered      bool         // Trigger has begun it
+	heardSession   uint64       // the session that has sent the last event
+	numbers        uint64       // the number of shutdowns so far
 
-	recalled bool     // what a former agent has left is known
-	late     []func() // what is done then, in order
+	stateRead bool     // readState has run
+	deferred  []func() // is run after readState, in order
 
-	unfinished *progress   // of a former agent; nil: none, or it was taken up
-	concluded  *progress   // of one that may not have let the host go; nil: none
-	expiry     *time.Timer // when the time of that is over
-	said       bool        // the node's state is what this agent says it is
-	trouble    []error     // with the state files, for the next report
+	unfinished    *progress   // the shutdown of a previous agent; nil: none, or it was resumed
+	concluded     *progress   // one that its agent finished, perhaps without the release of the lock; nil: none
+	expiry        *time.Timer // fires when the time of unfinished is over
+	nodeStateSent bool        // this agent has published a node state, or begun to
+	stateErrs     []error     // of the state files, for the next report
 }
 
-// putOff has something done when it is known what a former agent has left; false: it is. What
-// is said of a shutdown counts for admission at once; nil: nothing is.
-func (l *loop) putOff(said *Event, do func()) bool {
-	if l.recalled {
+// deferUntilStateRead postpones do until readState has run, and returns false if it has.
+// Admission follows a postponed event at once; a nil event changes nothing.
+func (l *loop) deferUntilStateRead(event *Event, do func()) bool {
+	if l.stateRead {
 		return false
 	}
-	if said != nil {
-		l.m.admission.shuttingDown.Store(!said.Cancelled)
+	if event != nil {
+		l.m.admission.shuttingDown.Store(!event.Cancelled)
 	}
-	l.late = append(l.late, do)
+	l.deferred = append(l.deferred, do)
 	return true
 }
 
-// hear is an event of the host, in one of its sessions.
-func (l *loop) hear(event Event, session uint64, received time.Time) {
-	if l.putOff(&event, func() { l.hear(event, session, received) }) {
+// hostEvent handles an event of the host. session is the number of the session that sent it.
+func (l *loop) hostEvent(event Event, session uint64, received time.Time) {
+	if l.deferUntilStateRead(&event, func() { l.hostEvent(event, session, received) }) {
 		return
 	}
-	l.session = session
+	l.heardSession = session
 	if event.Cancelled {
 		l.hostCancelled()
 		return
 	}
-	l.hostBegan(event, received)
+	l.hostShutsDown(event, received)
 }
 
-// found is what a new session says of the shutdown under way; nil: of none. It
-// counts only as long as that session has sent no event, which is newer. Not
-// known means that the host cannot tell, and then nothing is concluded.
-func (l *loop) found(pending *Event, known bool, session uint64, received time.Time) {
-	if l.putOff(pending, func() { l.found(pending, known, session, received) }) {
+// pendingFound handles the answer of Session.Pending; nil means that no shutdown is pending. If
+// the session has sent an event, the event is newer than the answer, which is dropped then. If
+// known is false, the host cannot tell.
+func (l *loop) pendingFound(pending *Event, known bool, session uint64, received time.Time) {
+	if l.deferUntilStateRead(pending, func() { l.pendingFound(pending, known, session, received) }) {
 		return
 	}
 	l.reopen(pending)
 	switch {
-	case l.session == session:
+	case l.heardSession == session:
 	case !known:
-		l.cannotTell(received)
+		l.hostCannotTell(received)
 	case pending != nil && !pending.Cancelled:
 		if p := l.unfinished; p != nil && !p.mayBe(pending.Kind) {
-			l.unfinished = nil // another shutdown than the one on record; nobody is admitted in between
-			l.close(p, false)
+			l.unfinished = nil // the record is of another shutdown; admission stays refused
+			l.closeReport(p, false)
 		}
-		l.hostBegan(*pending, received)
+		l.hostShutsDown(*pending, received)
 	default:
 		l.hostCancelled()
 	}
-	l.undo()
+	l.clearNodeState()
 }
 
-// hostBegan is a shutdown of the host, which waits as long as it was found to when
-// the event does not say. The longest duration is no limit.
-func (l *loop) hostBegan(event Event, received time.Time) {
+// hostShutsDown handles the shutdown of the host. If the event has no deadline, the host waits as
+// long as it granted; math.MaxInt64 stands for no limit.
+func (l *loop) hostShutsDown(event Event, received time.Time) {
 	l.announced = true
-	if limit, asked := l.m.lock.limit(); asked && limit < math.MaxInt64 && event.Deadline.IsZero() {
+	if limit, known := l.m.lock.grantedDelay(); known && limit < math.MaxInt64 && event.Deadline.IsZero() {
 		event.Deadline = received.Add(limit)
 	}
-	l.begin(event, received)
+	l.beginShutdown(event, received)
 }
 
-// hostCancelled ends the host's part in a shutdown; one that was triggered too
-// goes on.
+// hostCancelled handles the cancellation by the host. A shutdown that Trigger has begun too goes
+// on.
 func (l *loop) hostCancelled() {
-	l.m.admission.refusesUntil.Store(nil) // also where another agent has the record
-	l.forgo(true)
+	l.m.admission.refusedUntil.Store(nil) // also if another agent has the state folder
+	l.dropUnfinished(true)
 	l.announced = false
 	if !l.triggered {
 		l.cancel()
 	}
 }
 
-// trigger is an event of the embedder. It cancels the host's shutdown too.
+// trigger handles an event of Trigger. A cancellation also cancels the shutdown of the host.
 func (l *loop) trigger(event Event) {
 	received := time.Now()
 	if event.Cancelled {
-		l.m.admission.refusesUntil.Store(nil)
+		l.m.admission.refusedUntil.Store(nil)
 	}
-	if l.putOff(&event, func() { l.triggerAt(event, received) }) {
+	if l.deferUntilStateRead(&event, func() { l.triggerAt(event, received) }) {
 		return
 	}
 	l.triggerAt(event, received)
 }
 
-// triggerAt is an event of the embedder that was received at a time.
+// triggerAt handles an event that Trigger received at a time.
 func (l *loop) triggerAt(event Event, received time.Time) {
 	l.triggered = !event.Cancelled
 	if event.Cancelled {
-		l.forgo(true)
+		l.dropUnfinished(true)
 		l.announced = false
 		l.cancel()
 		return
 	}
-	l.begin(event, received)
+	l.beginShutdown(event, received)
 }
 
-// begin refuses admission and starts a drain. A shutdown that is under way
-// already goes on, unless the event leaves it less time: then a new drain
-// overtakes it, and the pods that still end join it.
-func (l *loop) begin(event Event, received time.Time) {
-	event = steady(event, received)
+// beginShutdown refuses admission and starts a drain. A shutdown that is under way goes on unless
+// the event leaves it less time. Then a new drain overtakes it, and kills that still run join the
+// new drain.
+func (l *loop) beginShutdown(event Event, received time.Time) {
+	event = withSteadyDeadline(event, received)
 	if l.current != nil && !l.current.outlasts(event, received) {
 		return
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
 	l.m.admission.shuttingDown.Store(true)
-	l.said = true
+	l.nodeStateSent = true
 	request := l.request(event, received)
 	if l.current == nil {
 		l.published = nil
-		l.announcer.detected()
+		l.announcer.recordDetected()
 		l.queue.DropRestores()
 	} else {
 		request.overtakes = true
-		l.retire(errOvertaken)
+		l.stopCurrent(errOvertaken)
 	}
 	for _, local := range l.earlier {
 		if local.local {
@@ -171,12 +170,12 @@ func (l *loop) begin(event Event, received time.Time) {
 	l.current = d
 	l.drains.Go(func() {
 		d.run()
-		l.m.inbox.post(func(l *loop) { l.forget(d) })
+		l.m.inbox.post(func(l *loop) { l.removeEnded(d) })
 	})
 }
 
-// publish has the state of a drain published, if it is the current one and no other drain
-// of the same shutdown has seen to that.
+// publish publishes the node state of a drain. It returns the publication of an earlier drain of
+// the same shutdown if there is one, and nil if the drain is not the current one any more.
 func (l *loop) publish(d *drain, state NodeState) *publication {
 	if l.current != d {
 		return nil
@@ -187,40 +186,42 @@ func (l *loop) publish(d *drain, state NodeState) *publication {
 	return l.published
 }
 
-// request is what the next drain is begun for: a new shutdown, or that of a former agent.
+// request describes the next drain: of a new shutdown, or of that of a previous agent.
 func (l *loop) request(event Event, received time.Time) drainRequest {
 	l.numbers++
 	request := drainRequest{
-		event: event, number: l.numbers, received: received, began: received, hosted: l.announced,
-		epoch: l.m.lock.suspend(), unlock: l.m.host.unlock(event, received),
+		event: event, number: l.numbers, received: received, started: received, announced: l.announced,
+		epoch: l.m.lock.suspend(), unlockAt: l.m.host.unlockAt(event, received),
 	}
 	if l.unfinished != nil {
 		request.resume(l.unfinished)
-		request.unlock = l.m.state.ledger.moment(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
+		request.unlockAt = l.m.state.ledger.timeOf(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
 		l.unfinished = nil
 	}
 	return request
 }
 
-// newDrain is the next drain. The lock is let go at the end of the host's time, also if
-// the drain does not come as far as its timetable.
+// newDrain makes the next drain. It schedules the release of the lock for the end of the host's
+// time, in case the drain does not get as far as its timetable.
 func (l *loop) newDrain(request drainRequest) *drain {
 	d := l.m.newDrain(l.ctx, request, l.calls)
 	d.statuses.queue = l.queue.Queue
 	d.killing.earlier = l.rosters()
-	for _, err := range l.trouble {
-		d.record.keep(err)
+	for _, err := range l.stateErrs {
+		d.record.addErr(err)
 	}
-	l.trouble = nil
-	l.dropTold()
-	d.record.untold = slices.Clone(l.untold)
-	l.untold = append(l.untold, d)
+	l.stateErrs = nil
+	l.dropAcknowledged()
+	for _, before := range l.unacknowledged {
+		d.record.recordsBefore = append(d.record.recordsBefore, before.record)
+	}
+	l.unacknowledged = append(l.unacknowledged, d)
 	d.record.ledger.newest.Store(d.record)
-	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlock)
+	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlockAt)
 	return d
 }
 
-// rosters are those of the drains whose pods may still end, the latest first.
+// rosters returns the rosters of the drains whose pods may still end, the latest first.
 func (l *loop) rosters() []*kills.Roster {
 	rosters := make([]*kills.Roster, len(l.earlier))
 	for i, d := range l.earlier {
@@ -229,37 +230,37 @@ func (l *loop) rosters() []*kills.Roster {
 	return rosters
 }
 
-// cancel opens admission again, stops the drain and has the lock taken anew.
+// cancel stops the drain, admits pods again and has a new lock taken.
 func (l *loop) cancel() {
 	if l.current == nil {
 		return
 	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	called := l.current
-	l.retire(errCancelled)
-	called.record.calledOff()
+	l.stopCurrent(errCancelled)
+	called.record.storeCancelled()
 	l.m.lock.renew()
 	l.m.admission.shuttingDown.Store(false)
-	l.announcer.cancelled()
+	l.announcer.announceCancelled()
 	if l.keeper != nil {
-		l.keeper.rouse()
+		l.keeper.wakeUp()
 	}
 }
 
-// retire stops the current drain: it signals no further pod. One that is over already has
-// been forgotten, and is not kept.
-func (l *loop) retire(cause error) {
+// stopCurrent stops the kills of the current drain. It keeps the drain in earlier if its pods may
+// still end.
+func (l *loop) stopCurrent(cause error) {
 	l.current.halt.stop(cause)
 	select {
-	case <-l.current.over.Done():
+	case <-l.current.done.Done():
 	default:
 		l.earlier = slices.Insert(l.earlier, 0, l.current)
 	}
 	l.current = nil
 }
 
-// forget drops a drain whose pods have all ended.
-func (l *loop) forget(ended *drain) {
+// removeEnded removes a drain whose pods have all ended.
+func (l *loop) removeEnded(ended *drain) {
 	l.earlier = slices.DeleteFunc(l.earlier, func(d *drain) bool { return d == ended })
-	l.dropTold()
+	l.dropAcknowledged()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A host that is lost as the agent ends, as the bus is that ends with its machine, is no
-// failure of Run: it need not be had again.
+// A host that is lost while the agent ends, as the bus is when the machine stops, is no failure
+// of Run.
 func TestHostIsLostAsRunEnds(t *testing.T) {
 	for range 200 { // which of the two comes first is chance
 		bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {

@@ -15,40 +15,39 @@ import (
 )
 
 var (
-	// ErrNotRunning is what [Manager.Trigger] gives before Run and after it.
+	// ErrNotRunning is the error of [Manager.Trigger] before Run and after it.
 	ErrNotRunning = errors.New("shutdown manager is not running")
-	// ErrAlreadyRun is what a second [Manager.Run] gives.
+	// ErrAlreadyRun is the error of a second [Manager.Run].
 	ErrAlreadyRun = errors.New("shutdown manager has been run already")
 )
 
-// Manager drains the pods of one node when its host shuts down. Make one with
-// [NewManager]. All methods may be called concurrently, and none but Run and
-// TerminateAll waits for pods or for the host.
+// Manager drains the pods of one node when its host shuts down. Make one with [NewManager]. All
+// methods may be called concurrently. Only Run and TerminateAll wait for pods or for the host.
 type Manager struct {
 	opts       Options
 	schedule   plan.Schedule // nil: the feature is off
 	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
 
-	inbox     inbox
-	ready     chan struct{} // closed once, see Ready
-	settle    func()        // closes ready
-	admission admissionState
-	shown     atomic.Uint64 // the number of the shutdown whose times are shown
-	local     localDrain
-	lock      inhibitor
-	host      hostTime
-	last      lastReport
-	state     stateFolder
-	first     []finalStatus // whose pods are refused until Run has read the files
+	inbox             inbox
+	ready             chan struct{} // what Ready returns
+	closeReady        func()        // closes ready, once
+	admission         admissionState
+	newestShown       atomic.Uint64 // the highest number of a shutdown whose times the metrics show
+	local             localDrain
+	lock              hostLock
+	host              hostTime
+	last              lastReport
+	state             stateFolder
+	refusedFromRecord []finalStatus // pods that refuseFromRecord refuses until Run has read the state files
 }
 
-// NewManager checks the options and gives a manager. Until Run it only decides on the
-// admission of pods: it refuses all if the state folder has a shutdown of this boot on
-// record that may still go on, and else those whose final status is on record. All that is
-// wrong with the options is in the error, joined.
+// NewManager checks the options and returns a manager. Its error joins all problems of the
+// options. Until Run the manager only decides on admission. If the state folder has a shutdown of
+// this boot that may still go on, it refuses every pod; otherwise it refuses the pods whose final
+// status is still in the folder.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, systemBoot) }
 
-// newManager is NewManager on another boot.
+// newManager is NewManager with another source of the boot ID and the time since the boot.
 func newManager(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
@@ -59,30 +58,30 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 		byPriority: byPriority,
 		inbox:      inbox{messages: make(chan message), stopped: make(chan struct{})},
 		ready:      make(chan struct{}),
-		lock:       inhibitor{metrics: opts.Metrics, epoch: 1},
+		lock:       hostLock{metrics: opts.Metrics, epoch: 1},
 	}
 	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
 		m.schedule = opts.Config.Schedule(byPriority)
 	}
 	m.host = hostTime{schedule: m.schedule, options: m.opts.Plan}
-	m.settle = sync.OnceFunc(func() { close(m.ready) })
-	if m.lock.shown.Off = m.off(); !m.watches() {
-		m.settle()
+	m.closeReady = sync.OnceFunc(func() { close(m.ready) })
+	if m.lock.info.Off = m.whyOff(); !m.watches() {
+		m.closeReady()
 	}
 	m.state = stateFolder{
-		dir:        m.opts.StateDir,
-		keepsTimes: byPriority && features.Enabled(opts.Gates, GracefulNodeShutdown),
-		byPriority: byPriority,
-		boot:       boot,
-		refused:    m.admission.refused.Load,
-		longest:    func(s plan.Schedule) time.Duration { return plan.NewBudget(s, m.opts.Plan).Total() },
+		dir:             m.opts.StateDir,
+		keepsTimes:      byPriority && features.Enabled(opts.Gates, GracefulNodeShutdown),
+		byPriority:      byPriority,
+		boot:            boot,
+		refused:         m.admission.refused.Load,
+		longestShutdown: func(s plan.Schedule) time.Duration { return plan.NewBudget(s, m.opts.Plan).Total() },
 	}
-	m.refuseFirst()
+	m.refuseFromRecord()
 	return m, nil
 }
 
-// off is why no host is watched; "": one is.
-func (m *Manager) off() string {
+// whyOff returns why no host is watched; "" if one is.
+func (m *Manager) whyOff() string {
 	switch {
 	case m.opts.Source == nil:
 		return "there is no source"
@@ -95,39 +94,40 @@ func (m *Manager) off() string {
 	}
 }
 
-// watches tells whether there is a host to watch, and a reason to.
-func (m *Manager) watches() bool { return m.lock.shown.Off == "" }
+// watches reports whether a host is watched.
+func (m *Manager) watches() bool { return m.lock.info.Off == "" }
 
-// showTimes shows when the last shutdown began and ended, by its number: an earlier one that
-// ends later shows nothing. The kubelet does so with the priority gate only.
-func (m *Manager) showTimes(number uint64, began, ended time.Time) {
-	newest := m.shown.Load()
-	for number > newest && !m.shown.CompareAndSwap(newest, number) {
-		newest = m.shown.Load()
+// showTimes sets the metrics of the start and the end of a shutdown. A lower number than the
+// newest one shown is ignored, as an overtaken drain may end last. Without the priority gate
+// nothing is shown, as in the kubelet.
+func (m *Manager) showTimes(number uint64, started, ended time.Time) {
+	newest := m.newestShown.Load()
+	for number > newest && !m.newestShown.CompareAndSwap(newest, number) {
+		newest = m.newestShown.Load()
 	}
 	if number >= newest && m.byPriority {
-		m.opts.Metrics.Times(began, ended)
+		m.opts.Metrics.Times(started, ended)
 	}
 }
 
-// Ready is closed once the manager is watching its host and the attempt to hold
-// it has been settled: the lock is held, or it is held for less than was asked
-// for, or a shutdown is already under way, or there is nothing to watch. A host
-// that refuses, cannot be reached or does not answer within two seconds (five where it is
-// asked for the delay) settles it too, as the attempts go on for ever and an agent must not
-// be stuck behind them: [Manager.Inhibitor] says which it was. The end of Run settles it
-// as well. Another agent that has the state folder is waited for too, for ten seconds, in
-// which the host is held already.
+// Ready returns a channel that is closed when the first attempt to hold the host is over: a lock
+// is held, perhaps with less delay than asked for, or a shutdown is under way, or no host is
+// watched. A failed attempt closes it too, since attempts go on for ever and an agent must not
+// wait that long; [Manager.Inhibitor] shows which it was. A host that does not answer within two
+// seconds (five for RequestDelay) counts as failed. If another agent uses the state folder, Ready
+// also waits for that agent, for ten seconds at most; the host is held meanwhile. The end of Run
+// closes the channel in any case.
 //
-// With it, a start that does not block is made of Run: see the package's documentation.
+// The package documentation shows a Start function that is made of Run and Ready.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
 
-// Run watches the host, holds it, and drains the pods when it shuts down, until
-// ctx ends; then it gives nil, or what could not be undone or stored. During a drain the
-// end of ctx stops the kills and the waiting. The lock is released and every
-// goroutine has ended when Run returns. Calls of the options that ignore their context are
-// waited for until ten seconds after the end of ctx and of the host's time; then the error
-// names those that still have not returned. A manager is run once.
+// Run watches the host, holds the inhibitor lock, and drains the pods when the host shuts down.
+// It returns when ctx ends, with nil or with the errors of releasing the lock, closing the
+// session and storing the state. If a drain is under way, the end of ctx stops its kills and its
+// waits. When Run returns, the lock is released and every goroutine has ended, except calls of
+// the embedder's code that ignore their context: Run waits for them until ten seconds after the
+// end of ctx and of the host's time, and then its error names them. A manager runs once; a second
+// call returns [ErrAlreadyRun].
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.inbox.phase.CompareAndSwap(phaseIdle, phaseRunning) {
 		return ErrAlreadyRun
@@ -135,9 +135,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.runLoop(ctx)
 }
 
-// Trigger begins a shutdown without a signal of the host, or cancels one; the
-// source need not know of it. When it returns, admission is refused, and open
-// again after a cancellation. It gives [ErrNotRunning] outside Run.
+// Trigger begins a shutdown without a signal of the host, or cancels one if event.Cancelled is
+// set. The source need not know of it. When Trigger returns, admission is refused, or open again
+// after a cancellation. Outside Run the error is [ErrNotRunning].
 func (m *Manager) Trigger(event Event) error {
 	if m.inbox.phase.Load() != phaseRunning {
 		return ErrNotRunning
@@ -150,20 +150,20 @@ func (m *Manager) Trigger(event Event) error {
 	return nil
 }
 
-// Inhibitor says whether the host is being held, and for how long it waits.
+// Inhibitor returns the state of the inhibitor lock and how long the host waits.
 func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
 
-// Plan is what a shutdown would do if it began now: the pods of now, and the
-// host's limit as it was found last. Where no schedule is configured it is what Trigger and
-// TerminateAll would do. It calls Options.Pods, and Options.Plan.PriorityOf, itself.
+// Plan returns what a shutdown would do if it began now, with the current pods and the limit that
+// the host granted last. Without a configured schedule it returns what Trigger and TerminateAll
+// would do. It calls Options.Pods and Options.Plan.PriorityOf in the caller's goroutine.
 func (m *Manager) Plan() plan.Plan {
 	opts := m.opts.Plan
-	if delay, asked := m.lock.limit(); asked && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
-		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would be no limit
+	if delay, known := m.lock.grantedDelay(); known && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
+		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would mean no limit
 	}
 	pods := m.opts.Pods()
 	if len(m.schedule) == 0 {
-		return plan.New(ownGrace(pods), pods, opts)
+		return plan.New(scheduleFromPods(pods), pods, opts)
 	}
 	return plan.New(m.schedule, pods, opts)
 }

@@ -13,8 +13,37 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// printing is a killer whose pods end at once.
-func printing(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// The program of the package documentation, on the host of package shutdowntest.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	host := &shutdowntest.Host{}
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+		Source: host,
+		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 15)} },
+		Killer: shutdown.PodKillerFunc(printKill),
+		OnReport: func(_ context.Context, report shutdown.Report) {
+			fmt.Println("a", report.Kind, "of", len(report.Pods), "pod")
+			stop()
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go func() {
+		<-manager.Ready()
+		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+	}()
+	fmt.Println(manager.Run(ctx))
+	// Output:
+	// web: 15 s
+	// a reboot of 1 pod
+	// <nil>
+}
+
+// printKill is a killer whose pods end at once.
+func printKill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	fmt.Printf("%s: %d s\n", pod.Name, req.GracePeriodSeconds)
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
@@ -28,11 +57,11 @@ func exampleOptions() shutdown.Options {
 		Pods: func() []*v1.Pod {
 			return []*v1.Pod{shutdowntest.Pod("etcd", 2_000_001_000, 5), shutdowntest.Pod("web", 0, 15)}
 		},
-		Killer: shutdown.PodKillerFunc(printing),
+		Killer: shutdown.PodKillerFunc(printKill),
 	}
 }
 
-// A shutdown that no host announces: of a UPS, of a test, of an operator.
+// Trigger begins a shutdown that no host announces: that of a UPS, for example.
 func ExampleManager_Trigger() {
 	released := make(chan struct{})
 	opts := exampleOptions()
@@ -47,7 +76,7 @@ func ExampleManager_Trigger() {
 	go func() { ended <- manager.Run(ctx) }()
 
 	for manager.Trigger(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "ups"}) != nil {
-		<-time.After(time.Millisecond) // Run has not begun
+		<-time.After(time.Millisecond) // until Run has begun
 	}
 	fmt.Println(manager.ShutdownStatus())
 	<-released
@@ -60,7 +89,7 @@ func ExampleManager_Trigger() {
 	// <nil>
 }
 
-// An agent that stops its pods when it is stopped itself.
+// An agent stops its pods when it is stopped itself.
 func ExampleManager_TerminateAll() {
 	manager, err := shutdown.NewManager(exampleOptions())
 	if err != nil {
@@ -80,7 +109,7 @@ func ExampleManager_TerminateAll() {
 	// <nil> Pod was rejected as the node is shutting down.
 }
 
-// What a shutdown would do if it began now.
+// Plan shows what a shutdown would do if it began now.
 func ExampleManager_Plan() {
 	manager, err := shutdown.NewManager(exampleOptions())
 	if err != nil {
@@ -97,7 +126,7 @@ func ExampleManager_Plan() {
 	// 2000000000 etcd 5
 }
 
-// All that is wrong with the options is said at once.
+// The error names all problems of the options.
 func ExampleNewManager() {
 	_, err := shutdown.NewManager(shutdown.Options{Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Millisecond}}})
 	fmt.Println(err)
@@ -105,4 +134,84 @@ func ExampleNewManager() {
 	// invalid shutdown options: Options.Pods is required
 	// Options.Killer is required
 	// invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec
+}
+
+// A shutdown refuses pods until it is cancelled.
+func ExampleManager_Admit() {
+	opts := exampleOptions()
+	opts.Killer = shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+		return shutdown.KillResult{}, nil
+	})
+	opts.Source = &shutdowntest.Host{}
+	manager, err := shutdown.NewManager(opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+
+	pod := shutdowntest.Pod("late", 0, 30)
+	for _, cancelled := range []bool{false, true} {
+		if err := manager.Trigger(shutdown.Event{Cancelled: cancelled}); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%+v\n", manager.Admit(pod))
+	}
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// {Admit:false Reason:NodeShutdown Message:Pod was rejected as the node is shutting down.}
+	// {Admit:true Reason: Message:}
+	// <nil>
+}
+
+// A Start method like the kubelet's: it returns when the host is held, or cannot be held.
+func ExampleManager_Ready() {
+	opts := exampleOptions()
+	opts.Source = &shutdowntest.Host{}
+	manager, err := shutdown.NewManager(opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error, 1)
+	start := func(ctx context.Context) error {
+		go func() { ended <- manager.Run(ctx) }()
+		<-manager.Ready()
+		return manager.Inhibitor().Err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	fmt.Println(start(ctx), manager.Inhibitor().State)
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// <nil> Held
+	// <nil>
+}
+
+// A host that waits for less than it is asked for is held all the same.
+func ExampleManager_Inhibitor() {
+	opts := exampleOptions()
+	opts.Source = &shutdowntest.Host{Limit: 5 * time.Second, Winner: "/etc/systemd/logind.conf"}
+	manager, err := shutdown.NewManager(opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+	inhibitor := manager.Inhibitor()
+	fmt.Println(inhibitor.State, inhibitor.Requested, inhibitor.Granted)
+	fmt.Println(inhibitor.Err)
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// Held 32.5s 5s
+	// the host delays its shutdown by 5s at most, 32.5s was asked for; the limit is set by /etc/systemd/logind.conf
+	// <nil>
 }

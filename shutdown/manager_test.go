@@ -18,7 +18,7 @@ import (
 
 func noPods() []*v1.Pod { return nil }
 
-// All that is wrong with the options is said at once, by the fields' names.
+// The error names all problems of the options by their fields.
 func TestNewManagerRefuses(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
 		Config: config(10*time.Second, 20*time.Second),
@@ -36,8 +36,7 @@ func TestNewManagerRefuses(t *testing.T) {
 	}
 }
 
-// What is not nil and would fail when it is used is refused by name, and so is a state
-// directory that is none.
+// Typed nils are refused by name, and so is a state directory that is no directory.
 func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -69,7 +68,7 @@ func TestGateOff(t *testing.T) {
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
 	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Gates = gate
-		n.opts.Config = config(0, 0, entry(0, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 10))
 		n.run()
 		require.Empty(t, n.host.Calls())
 		n.announce()
@@ -87,7 +86,7 @@ func TestGateByPriorityOff(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
 	opts := shutdown.Options{Pods: noPods, Killer: &shutdowntest.Killer{}, Gates: gate}
-	opts.Config = config(0, 0, entry(0, 10))
+	opts.Config = config(0, 0, queuedWrite(0, 10))
 	_, err := shutdown.NewManager(opts)
 	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	opts.Config = config(30*time.Second, 10*time.Second)

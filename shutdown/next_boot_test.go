@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// choosy is a cluster that does not take the final status of one pod.
+// choosy is a cluster that refuses the final status of one pod.
 type choosy struct {
 	cluster
 
@@ -29,9 +29,9 @@ func (c *choosy) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return c.cluster.FlushPod(ctx, pod)
 }
 
-// A shutdown of a former boot that had no end stays one of that boot, although the agents
-// of the next one store which of its final statuses are acknowledged: the second of them
-// resumes nothing, and tells what the first could not.
+// A shutdown of an earlier boot without an end stays one of that boot, although the agents of the
+// next boot store which final statuses are acknowledged. The second of these agents resumes
+// nothing, and sends what the first could not.
 func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
@@ -63,7 +63,7 @@ func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 	})
 }
 
-// What a former boot has left to tell is not lost in a shutdown of this one.
+// Final statuses of an earlier boot are not lost in a shutdown of this boot.
 func TestStatusesOfAFormerBootSurviveAShutdown(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {

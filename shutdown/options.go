@@ -15,77 +15,85 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Options says what a [Manager] drains, how, and for which host. Config, Pods
-// and Killer are required.
+// Options says what a [Manager] drains, how, and on which host. Config, Pods and Killer are
+// required.
 type Options struct {
-	// Config is the kubelet's configuration of the node shutdown. The zero value
-	// switches the watching off: only Trigger and TerminateAll drain then, in one
-	// bucket that lasts as long as the longest grace period of a pod.
+	// Config is the kubelet's configuration of the node shutdown. With the zero value no host is
+	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
+	// longest grace period of a pod.
 	Config plan.Config
-	// Pods gives the pods that run now, each once; terminated ones are left out. It
-	// is asked when a shutdown begins and again before each bucket, and must be safe
-	// to be called from any goroutine. The pods are never written to, and the list is
-	// not kept.
+	// Pods returns the pods that run now, each once and without terminated pods. It is called
+	// when a shutdown begins and again before each bucket, from any goroutine. The manager does
+	// not change the pods and does not keep the slice.
 	Pods func() []*v1.Pod
-	// Killer kills one pod; it is called for many at once.
+	// Killer kills one pod. It is called for many pods at once.
 	Killer PodKiller
 
-	// Source is the host that announces its shutdown. Nil: Trigger is the only way.
+	// Source is the host that announces its shutdown. Nil: shutdowns begin with Trigger only.
 	Source Source
-	// Volumes is waited for after the pods of a bucket have ended. Nil: no wait,
-	// and no time for it.
+	// Volumes waits for the volumes of a bucket's pods after their end. Nil: there is no wait,
+	// and the plan reserves no time for it.
 	Volumes VolumeWaiter
-	// Reporter publishes the node's state. One that is a [StatusFlusher] also flushes the
-	// pods' final statuses, and one that is a [ReadinessMarker] takes pods out of their
-	// services first. Nil: nothing is published, and no time is kept for it.
+	// Reporter publishes the node state. If it is a [StatusFlusher] it also sends the final
+	// statuses of pods, and if it is a [ReadinessMarker] it takes pods out of their services
+	// before they are killed. Nil: nothing is published, and the plan reserves no time for it.
 	Reporter Reporter
-	// Events takes the kubelet's events about the node. Nil: none is recorded.
+	// Events records the kubelet's events about the node. Nil: none is recorded.
 	Events EventRecorder
-	// Node is the object that Events speaks of; required with Events.
+	// Node is the object of the events. It is required with Events.
 	Node runtime.Object
-	// Metrics shows the shutdown; nil shows nothing.
+	// Metrics shows the shutdown. Nil: nothing is shown.
 	Metrics *metrics.Shutdown
-	// Gates switches features; nil and gates that lack ours mean the defaults.
+	// Gates switches features. Nil, and gates that lack those of this package, mean the defaults.
 	Gates FeatureGate
 
-	// Policy says what becomes of the pods' status for a kind of shutdown
-	// ([KindUnknown] is that of TerminateAll too). Nil: [PolicySetTerminal] for all, as
-	// the kubelet does, which also stands for a policy that is not known: the report
-	// says so.
+	// Policy returns what becomes of the status of killed pods in a kind of shutdown.
+	// [KindUnknown] also stands for TerminateAll. Nil: [PolicySetTerminal] for every kind, as the
+	// kubelet does. An unknown policy counts as PolicySetTerminal too and is reported as an
+	// error.
 	Policy func(Kind) PodPolicy
-	// Plan shapes the plan: time for what is done beside the kills, roll-over,
-	// priorities, and what the platform leaves at most. Its Hooks are set from these
-	// options: Hold, a Reporter, a [ReadinessMarker], Volumes, a [StatusFlusher].
+	// Plan sets the times beside the kills, roll-over, priorities, and a limit to the time of a
+	// drain. Its Hooks are overwritten: they follow from Hold, Reporter and Volumes.
 	Plan plan.Options
 
-	// LateStart tells whether the drain of an event begins as late as the schedule
-	// allows before the host's limit is over, not at once: a cloud's notice two minutes
-	// ahead need not cost the pods two minutes of work. Admission is refused and the
-	// node's state published at once all the same. Nil: always at once.
+	// LateStart decides whether the kills of a drain begin as late as the schedule allows before
+	// the host's end instead of at once. With it a cloud's notice two minutes ahead does not cost
+	// the pods two minutes of work. Admission is refused and the node state published at once in
+	// either case. Nil: kills begin at once.
 	LateStart func(Event) bool
-	// Hold is called before the first pod is killed, and the kills wait for it, for
-	// Plan.HoldTimeout at most: an external actor may move its work away. An error is
-	// reported and the drain goes on. A host that waits for less than it is asked to
-	// shortens the hold first. Nil: no hold.
+	// Hold is called before the first kill, which waits for it for at most Plan.HoldTimeout:
+	// another program can move its work away meanwhile. An error is reported and the drain goes
+	// on. If the host waits for less than asked, the hold is shortened first. Nil: no hold.
 	Hold func(context.Context) error
-	// OnPlan is called when a drain begins, with what it is about to do, and OnReport when
-	// it has ended or was cancelled and all of its pods have ended. Nobody waits for them.
-	// Nil: nothing is called.
+	// OnPlan is called when a drain begins, with its plan. OnReport is called with the report
+	// when the drain has ended or was cancelled and all of its pods have ended. The drain does
+	// not wait for either. Nil: nothing is called.
 	OnPlan   func(context.Context, plan.Plan)
 	OnReport func(context.Context, Report)
-	// OnRelease is called when the lock is about to be released, within the host's
-	// limit: the last moment to end a lease. Nil: nothing is called.
+	// OnRelease is called right before the lock is released, within the host's limit: the last
+	// moment to end a lease, for example. Nil: nothing is called.
 	OnRelease func(context.Context)
 
-	// StateDir is the directory of the state files; it must exist. "": nothing is
-	// stored and a restart forgets the shutdown. One that another agent uses is waited for,
-	// ten seconds from the beginning of Run, in which the host is held; then this agent
-	// goes on without, stores and resumes nothing, and says so. It refuses pods as long as
-	// that one's shutdown may go on.
+	// StateDir is the directory of the state files. It must exist. "": nothing is stored, and a
+	// restarted agent does not know of the shutdown. If another agent uses the directory, Run
+	// waits for it for ten seconds and holds the host meanwhile. After that it goes on, stores
+	// and resumes nothing, and reports this as an error; it refuses pods as long as the other
+	// agent's shutdown may go on.
 	StateDir string
 }
 
-// validate gives every reason why a manager cannot be made of o, joined.
+// VolumeWaiter waits until the volumes of pods are unmounted. The kubelet's volume manager is
+// one.
+type VolumeWaiter interface {
+	WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error
+}
+
+// EventRecorder records an event on an object. The recorder of client-go is one.
+type EventRecorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// validate returns all problems of o, joined.
 func (o *Options) validate() error {
 	var errs []error
 	if o.Pods == nil {
@@ -123,8 +131,8 @@ func (o *Options) validate() error {
 	return errors.Join(append(errs, o.validateConfig())...)
 }
 
-// isTypedNil tells whether an interface holds a nil pointer, function or map: it is not
-// nil itself and would fail when it is used.
+// isTypedNil reports whether an interface holds a nil pointer, function, map, channel or slice.
+// Such a value is not equal to nil, but fails when it is used.
 func isTypedNil(value any) bool {
 	v := reflect.ValueOf(value)
 	switch v.Kind() {
@@ -143,7 +151,7 @@ func (o *Options) validateConfig() error {
 	return o.Config.ValidateWithoutGate(byPriority)
 }
 
-// withDefaults is o with every default filled in.
+// withDefaults returns o with the defaults filled in.
 func (o Options) withDefaults() Options {
 	_, marks := o.Reporter.(ReadinessMarker)
 	_, flushes := o.Reporter.(StatusFlusher)

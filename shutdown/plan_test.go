@@ -54,8 +54,7 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// A host that waits for less than it was asked to is no trouble as long as every
-// bucket has its own time.
+// A host that waits for less than asked is no error as long as each bucket keeps its time.
 func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 	for _, c := range []struct {
 		limit   time.Duration
@@ -89,8 +88,7 @@ func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 	}
 }
 
-// What the plan says of the pods is what the drain grants them, whatever the host
-// waits for.
+// The drain grants each pod the seconds of the plan, whatever the limit of the host.
 func TestTheDrainDoesWhatThePlanSays(t *testing.T) {
 	for _, hooks := range []bool{false, true} {
 		for _, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 10 * time.Second, 29 * time.Second, 30 * time.Second, 34 * time.Second, 52500 * time.Millisecond} {
@@ -139,8 +137,8 @@ func TestPlanOfALimit(t *testing.T) {
 	})
 }
 
-// What a bucket that was done before the restart has left is not lost: without
-// roll-over a bucket that is begun again has its own time, with it all that is left.
+// The time that finished buckets left unused survives a restart. Without roll-over a bucket that
+// begins again has its own time; with roll-over it has all that is left.
 func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 	for _, c := range []struct {
 		noRollOver bool
@@ -245,8 +243,7 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 	}
 }
 
-// An event that says nothing of the host's end takes no time from the drain that is under
-// way: its pods are left in peace.
+// An event without a deadline takes no time from the drain that is under way.
 func TestNotOvertakenWithoutALimit(t *testing.T) {
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = nil

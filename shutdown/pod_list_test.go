@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// again is a pod that came back under the name of another one.
+// again is a new pod under the name of an earlier one.
 func again(pod *v1.Pod) *v1.Pod {
 	other := pod.DeepCopy()
 	other.UID += "-again"
@@ -58,8 +58,8 @@ func TestPodsChangeDuringTheDrain(t *testing.T) {
 	})
 }
 
-// A pod that came back under its name, and that the next agent has ended, does not take the
-// place of the one before it in the report.
+// A pod that came back under its name and was killed by the next agent does not replace the
+// earlier one in the report.
 func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
 	stale(t, func(t *testing.T, n *node, boot *boot) {
 		web := n.pods[0]

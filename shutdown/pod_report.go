@@ -11,18 +11,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// podReports gives the reports of a former agent, and then those of the pods that this one
-// has signalled. A pod that both have signalled is in it once, as this one knows it; one that came
-// back under its name is another.
-// flushes says that final statuses are told to somebody. settled says that the reports of
-// these pods will not change any more.
-func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []PodReport, settled bool) {
+// podReports returns the reports of a previous agent, followed by those of the pods that this one
+// has signalled. A pod that both have signalled appears once, with the report of this agent.
+// flushes says that final statuses are sent to the API server. complete says that none of these
+// reports will change.
+func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []PodReport, complete bool) {
 	again := map[types.UID]bool{}
-	pods, settled = make([]PodReport, 0, len(known)), true
+	pods, complete = make([]PodReport, 0, len(known)), true
 	for _, k := range known {
 		state := k.State()
 		if state.Ended.IsZero() || flushes && !state.Acknowledged {
-			settled = false
+			complete = false
 		}
 		if state.Signalled {
 			pods = append(pods, podReport(k, state, flushes))
@@ -31,16 +30,16 @@ func podReports(before []PodReport, known []*kills.Kill, flushes bool) (pods []P
 			}
 		}
 	}
-	former := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
+	previous := slices.DeleteFunc(slices.Clone(before), func(pod PodReport) bool {
 		return again[kills.Key(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}})]
 	})
-	if len(former) == 0 {
-		return slices.Clip(pods), settled // a copy of very many pods costs a drain its time
+	if len(previous) == 0 {
+		return slices.Clip(pods), complete // a copy of very many reports would slow the drain down
 	}
-	return append(former, pods...), settled
+	return append(previous, pods...), complete
 }
 
-// podReport is what became of one pod so far.
+// podReport returns the report of one pod as it is now.
 func podReport(k *kills.Kill, state kills.State, flushes bool) PodReport {
 	r := PodReport{
 		Namespace:      k.Pod.Namespace,
@@ -54,9 +53,9 @@ func podReport(k *kills.Kill, state kills.State, flushes bool) PodReport {
 		Unflushed:      flushes && !state.Acknowledged,
 	}
 	if state.Err != nil {
-		r.Error = fmt.Sprint(state.Err) // which survives an Error method that panics
+		r.Error = fmt.Sprint(state.Err) // fmt recovers from an Error method that panics
 		return r
 	}
-	r.Ended = state.Ended // a pod whose kill was given up may still run
+	r.Ended = state.Ended // stays zero after an error: the pod may still run
 	return r
 }

@@ -15,53 +15,52 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// restoreTime bounds the attempts to say that pods which a cancelled shutdown has spared
-// are ready again.
+// restoreTime bounds the attempts to mark pods ready again after a cancelled shutdown.
 const restoreTime = 30 * time.Second
 
-// podStatuses is what one drain tells the API server of its pods. The queue is shared by
-// all drains of a manager, so that a drain that overtakes another one waits for the
-// statuses of both.
+// podStatuses sends the readiness marks and the final statuses of one drain to the API server.
+// All drains of a manager share the queue, so that a drain also waits for the statuses of the
+// drain that it has overtaken.
 type podStatuses struct {
-	reporter Reporter // nil: nothing is told
-	finals   *finals
-	queue    *statuses.Queue
-	fail     func(error)
-	answers  uint64 // of the API server, before the node's state was to be published
-	policy   PodPolicy
-	// acknowledged has it stored that a final status is, and calls stored then.
-	acknowledged func(stored func())
-	// killed tells whether this drain or an earlier one has signalled a pod.
-	killed func(*v1.Pod) bool
-	// calledOff has something done unless another shutdown is under way by now, and none
-	// begins meanwhile: pods that it kills are not put back into service.
-	calledOff func(func())
+	reporter           Reporter // nil: nothing is sent
+	unacknowledgedPods *unacknowledgedPods
+	queue              *statuses.Queue
+	fail               func(error)
+	answersBefore      uint64 // of the API server before the node state was published
+	policy             PodPolicy
+	// storeAcknowledged stores that a final status is acknowledged, and calls stored after that.
+	storeAcknowledged func(stored func())
+	// hasSignalled reports whether this drain or an earlier one has signalled a pod.
+	hasSignalled func(*v1.Pod) bool
+	// unlessShutdown runs a function unless another shutdown is under way, and lets none begin
+	// meanwhile: the pods of that shutdown must not be marked ready again.
+	unlessShutdown func(func())
 
-	mu     sync.Mutex                     // guards all below
-	marked map[*kills.Kill]*statuses.Mark // of the bucket that is killed now
-	failed int                            // marks of it that nobody has acknowledged
-	cause  error                          // why, of the first
+	mu          sync.Mutex                     // guards all below
+	marked      map[*kills.Kill]*statuses.Mark // the pods of the current bucket
+	marksFailed int                            // marks of this bucket that were not acknowledged in time
+	markErr     error                          // the error of the first of them
 }
 
-// setPolicy is called once, before the first pod is killed.
+// setPolicy is called once, before the first kill.
 func (s *podStatuses) setPolicy(policy PodPolicy) { s.policy = policy }
 
-// marks tells whether pods are marked not ready in a window that begins now.
-func (s *podStatuses) marks(window plan.Window, now time.Time) bool {
+// marksReadiness reports whether pods are marked not ready in a window that begins now.
+func (s *podStatuses) marksReadiness(window plan.Window, now time.Time) bool {
 	_, ok := s.reporter.(ReadinessMarker)
 	return ok && now.Before(window.Ready)
 }
 
-// mark takes a pod out of its services before it is stopped, and waits until the API
-// server knows, until a time or the halt at most. It does not wait where nothing has been
-// acknowledged since the node's state was to be published. A pod that was deleted is out
+// markNotReady takes a pod out of its services before the pod is killed. It waits until the API
+// server has the mark, at most until a time. It does not wait if the API server has acknowledged
+// nothing since the publication of the node state began. A pod with a deletion timestamp is out
 // of its services already.
-func (s *podStatuses) mark(k *kills.Kill, h halt, until time.Time) {
-	marker := s.reporter.(ReadinessMarker) //nolint:forcetypeassert // marks has looked
+func (s *podStatuses) markNotReady(k *kills.Kill, h halt, until time.Time) {
+	marker := s.reporter.(ReadinessMarker) //nolint:forcetypeassert // marksReadiness has checked it
 	if k.Pod.DeletionTimestamp != nil {
 		return
 	}
-	waits := s.queue.Answers() > s.answers
+	waits := s.queue.Answers() > s.answersBefore
 	mark := s.queue.Mark(marker.MarkNotReady, k.Pod, until)
 	s.mu.Lock()
 	s.marked[k] = mark
@@ -69,35 +68,35 @@ func (s *podStatuses) mark(k *kills.Kill, h halt, until time.Time) {
 	if !waits {
 		return
 	}
-	if _, err := mark.Await(h.ctx, until); err != nil && !h.is() {
+	if _, err := mark.Await(h.ctx, until); err != nil && !h.halted() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.failed++; s.cause == nil {
-			s.cause = err
+		if s.marksFailed++; s.markErr == nil {
+			s.markErr = err
 		}
 	}
 }
 
-// settleMarks is called when the pods of a bucket are signalled. It reports the marks
-// that have failed; of a cancelled shutdown it takes back those of pods that were spared,
-// also what an earlier shutdown had said of pods that this one has not come to.
-func (s *podStatuses) settleMarks(pods []*kills.Kill, h halt) {
+// finishMarks is called when all pods of a bucket are signalled. It reports the marks that have
+// failed. After a cancellation it reverts the marks of pods that were not killed, and the reverts
+// that this shutdown had dropped when it began.
+func (s *podStatuses) finishMarks(pods []*kills.Kill, h halt) {
 	s.mu.Lock()
-	marked, failed, cause := s.marked, s.failed, s.cause
-	s.marked, s.failed, s.cause = map[*kills.Kill]*statuses.Mark{}, 0, nil
+	marked, failed, cause := s.marked, s.marksFailed, s.markErr
+	s.marked, s.marksFailed, s.markErr = map[*kills.Kill]*statuses.Mark{}, 0, nil
 	s.mu.Unlock()
 	if failed > 0 {
 		s.fail(fmt.Errorf("failed to mark %d pods not ready: %w", failed, cause))
 	}
 	if restorer, ok := s.reporter.(ReadinessRestorer); ok && h.cancelled() {
-		s.calledOff(func() {
+		s.unlessShutdown(func() {
 			s.restore(restorer, pods, marked)
-			s.queue.RestoreDropped(func(pod *v1.Pod) bool { return !s.killed(pod) }, time.Now().Add(restoreTime))
+			s.queue.RestoreDropped(func(pod *v1.Pod) bool { return !s.hasSignalled(pod) }, time.Now().Add(restoreTime))
 		})
 	}
 }
 
-// restore takes back the marks of pods that were spared.
+// restore marks pods ready again that were marked and not killed.
 func (s *podStatuses) restore(restorer ReadinessRestorer, pods []*kills.Kill, marked map[*kills.Kill]*statuses.Mark) {
 	s.queue.DropMarks()
 	expires := time.Now().Add(restoreTime)
@@ -110,10 +109,9 @@ func (s *podStatuses) restore(restorer ReadinessRestorer, pods []*kills.Kill, ma
 	}
 }
 
-// ended hands in the final status of a pod that has ended. One that may still run, because
-// its killer has failed or does not come to an end, has none: what is not known to have
-// ended is not said to have. One that is left as it is has none either.
-func (s *podStatuses) ended(k *kills.Kill) {
+// queueFinal sends the final status of a pod that has ended. A pod that may still run, because
+// its killer failed or hangs, gets none; neither does one with PolicyLeaveAsIs.
+func (s *podStatuses) queueFinal(k *kills.Kill) {
 	flusher, ok := s.reporter.(StatusFlusher)
 	if !ok || !k.HasEnded() {
 		return
@@ -123,18 +121,18 @@ func (s *podStatuses) ended(k *kills.Kill) {
 		k.Acknowledge()
 		return
 	}
-	s.finals.add(k.Pod, func() { s.queue.Withdraw(k.Pod) })
+	s.unacknowledgedPods.add(k.Pod, func() { s.queue.Withdraw(k.Pod) })
 	s.queue.Status(func(ctx context.Context, _ *v1.Pod) error {
-		return flusher.FlushPod(ctx, final(k, policy).DeepCopy()) // the reporter may write to it
+		return flusher.FlushPod(ctx, withFinalStatus(k, policy).DeepCopy()) // a copy, because the reporter may change it
 	}, k.Pod, func() {
 		k.Acknowledge()
-		s.acknowledged(func() { s.finals.remove(k.Pod) })
+		s.storeAcknowledged(func() { s.unacknowledgedPods.remove(k.Pod) })
 	})
 }
 
-// unacknowledged are the final statuses of pods that were signalled and that the API server
-// has not acknowledged, for the next agent. Those of pods that are not known to have ended
-// are true after the next boot.
+// unacknowledged returns the final statuses for the state file: those of signalled pods that the
+// API server has not acknowledged. A pod that is not known to have ended is included, because it
+// has ended when the next boot reads the file.
 func (s *podStatuses) unacknowledged(all []*kills.Kill) []finalStatus {
 	if _, ok := s.reporter.(StatusFlusher); !ok {
 		return nil
@@ -148,14 +146,14 @@ func (s *podStatuses) unacknowledged(all []*kills.Kill) []finalStatus {
 		if len(statuses) == mostUnacknowledged {
 			break
 		}
-		statuses = append(statuses, finalStatus{Pod: essentials(final(k, policy)), Ended: k.HasEnded()})
+		statuses = append(statuses, finalStatus{Pod: podToStore(withFinalStatus(k, policy)), Ended: k.HasEnded()})
 	}
 	return statuses
 }
 
-// essentials is what of a pod is stored with its final status: who it is, and which
-// containers it has.
-func essentials(pod *v1.Pod) *v1.Pod {
+// podToStore returns the part of a pod that is stored with its final status: its identity and the
+// names of its containers.
+func podToStore(pod *v1.Pod) *v1.Pod {
 	stored := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:                  pod.Namespace,
@@ -181,9 +179,9 @@ func essentials(pod *v1.Pod) *v1.Pod {
 	return stored
 }
 
-// final is a copy of the pod with its final status, and with a deletion timestamp
-// if it is to be removed.
-func final(k *kills.Kill, policy PodPolicy) *v1.Pod {
+// withFinalStatus returns a copy of the pod with its final status. It has a deletion timestamp if
+// the pod is to be deleted.
+func withFinalStatus(k *kills.Kill, policy PodPolicy) *v1.Pod {
 	pod, state := *k.Pod, k.State()
 	if state.Result.Status != nil {
 		pod.Status = *state.Result.Status
@@ -191,7 +189,7 @@ func final(k *kills.Kill, policy PodPolicy) *v1.Pod {
 	policy.setStatus()(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
 		since := metav1.NewTime(state.Ended)
-		if since.IsZero() { // it may still run, and is removed after the next boot
+		if since.IsZero() { // it may still run; it is deleted after the next boot
 			since = metav1.NewTime(state.Started)
 		}
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &state.Seconds
@@ -199,20 +197,20 @@ func final(k *kills.Kill, policy PodPolicy) *v1.Pod {
 	return &pod
 }
 
-// awaitBucket waits for the final statuses of those pods of a bucket that have ended, as
-// long as the server answers and the bucket lasts. Pods that use all of their grace end a
-// moment after it, and belong to their bucket all the same.
+// awaitBucket waits for the final statuses of the pods of a bucket that have ended, as long as
+// the API server answers and the bucket lasts. Before that it waits for half of the reserve for
+// pods that are just about to end, as those that use all of their grace period do.
 func (s *podStatuses) awaitBucket(ctx context.Context, batch *kills.Batch, pods []*kills.Kill, window plan.Window, reserve time.Duration) {
 	if _, ok := s.reporter.(StatusFlusher); !ok {
 		return
 	}
-	_, _ = batch.Done.Await(ctx, earlier(window.End, time.Now().Add(reserve/2))) // who has not ended is not waited for
+	_, _ = batch.Done.Await(ctx, minTime(window.End, time.Now().Add(reserve/2))) // the others are not waited for
 	s.queue.Await(ctx, anyUnacknowledged(pods), window.End, reserve)
 }
 
-// anyUnacknowledged gives a function that tells whether the final status of a pod that has
-// ended is not acknowledged. It is asked after each acknowledgement, so it looks again only
-// at pods that had not ended.
+// anyUnacknowledged returns a function that reports whether a pod has ended whose final status is
+// not acknowledged. The function is called after each acknowledgement, so it does not look again
+// at acknowledged pods.
 func anyUnacknowledged(pods []*kills.Kill) func() bool {
 	var running []*kills.Kill
 	return func() bool {
@@ -228,7 +226,7 @@ func anyUnacknowledged(pods []*kills.Kill) func() bool {
 	}
 }
 
-// awaitAll waits for all final statuses, also those of earlier drains, as long as the
+// awaitAll waits for all final statuses, those of earlier drains included, as long as the API
 // server answers and the host waits.
 func (s *podStatuses) awaitAll(ctx context.Context, table plan.Timetable) {
 	var reserve time.Duration

@@ -9,38 +9,37 @@ import (
 )
 
 const (
-	// TerminatedReason is the reason of a pod that a node shutdown has ended: the
+	// TerminatedReason is the status reason of a pod that a node shutdown has ended: the
 	// kubelet's nodeShutdownReason.
 	TerminatedReason = "Terminated"
-	// TerminatedMessage is the kubelet's nodeShutdownMessage, of the pod and of its
-	// DisruptionTarget condition.
+	// TerminatedMessage is the message of such a pod and of its DisruptionTarget condition: the
+	// kubelet's nodeShutdownMessage.
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
-// PodPolicy says what becomes of the status of pods that a shutdown has killed.
+// PodPolicy says what becomes of the status of the pods that a shutdown has killed.
 type PodPolicy string
 
 const (
-	// PolicySetTerminal makes them Failed unless they are Succeeded, with the
-	// kubelet's reason, message and DisruptionTarget condition. The default.
+	// PolicySetTerminal makes the pods Failed unless they are Succeeded, with the kubelet's
+	// reason, message and DisruptionTarget condition. It is the default.
 	PolicySetTerminal PodPolicy = "SetTerminal"
-	// PolicyLeaveAsIs leaves the status alone, for a node that comes back with the
-	// same pods. Pods that were deleted before do not, and get that of PolicySetTerminal.
+	// PolicyLeaveAsIs leaves the status unchanged, for a node that comes back with the same pods.
+	// A pod that was deleted before does not come back; PolicySetTerminal applies to it.
 	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
-	// PolicyDelete sets the status as PolicySetTerminal does and has the Reporter
-	// remove the pods then, as a drain would: static pods and those of a DaemonSet are
-	// left as they are.
+	// PolicyDelete sets the status as PolicySetTerminal does and then has the Reporter delete the
+	// pods, as a drain by kubectl would. Static pods and pods of a DaemonSet are left as they
+	// are.
 	PolicyDelete PodPolicy = "Delete"
 )
 
-// known tells whether it is one of the policies.
+// known reports whether p is one of the policies above.
 func (p PodPolicy) known() bool {
 	return p == PolicySetTerminal || p == PolicyLeaveAsIs || p == PolicyDelete
 }
 
-// of is the policy for one pod: a drain (kubectl's) deletes neither mirror pods
-// nor those of a DaemonSet, which would be made again for the same node. A pod that was
-// deleted before does not come back, so there is nothing to leave as it is.
+// of returns the policy for one pod. Like kubectl drain it spares mirror pods and pods of a
+// DaemonSet, which would be created again for the same node.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
 	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
 		p = PolicyLeaveAsIs
@@ -56,8 +55,7 @@ func ofDaemonSet(pod *v1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// setStatus gives the function that writes a policy into a pod's status. It is
-// never nil, so that a killer needs no case for it.
+// setStatus returns the function that applies a policy to a pod's status. It is never nil.
 func (p PodPolicy) setStatus() func(*v1.PodStatus) {
 	if p == PolicyLeaveAsIs {
 		return func(*v1.PodStatus) {}
@@ -65,7 +63,7 @@ func (p PodPolicy) setStatus() func(*v1.PodStatus) {
 	return setTerminated
 }
 
-// setTerminated is the status function of the kubelet's killPods.
+// setTerminated does what the status function of the kubelet's killPods does.
 func setTerminated(status *v1.PodStatus) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
@@ -73,7 +71,7 @@ func setTerminated(status *v1.PodStatus) {
 	setDisrupted(status, TerminatedReason, TerminatedMessage)
 }
 
-// setDisrupted says why the node has ended a pod.
+// setDisrupted sets the reason why the node has ended a pod.
 func setDisrupted(status *v1.PodStatus, reason, message string) {
 	status.Reason, status.Message = reason, message
 	podcondition.Set(status, v1.PodCondition{

@@ -42,8 +42,8 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 	})
 }
 
-// Marks and final statuses cost a bucket what is kept for each and no more, and its pods
-// nothing: with an API server that is dead they have all of their time.
+// Marks and final statuses cost a bucket no more than their reserves, and its pods nothing: if
+// the API server is down, the pods keep all of their time.
 func TestADeadServerTakesNothingFromThePods(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -59,8 +59,7 @@ func TestADeadServerTakesNothingFromThePods(t *testing.T) {
 	})
 }
 
-// A server that takes too long for a mark, and answers else, costs each bucket the time
-// that is kept for marks.
+// A server that is slow with marks only costs each bucket the reserve for marks.
 func TestMarksThatTakeTooLong(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
@@ -77,7 +76,7 @@ func TestMarksThatTakeTooLong(t *testing.T) {
 	})
 }
 
-// Each pod is killed when its own mark is acknowledged: nobody waits for the others'.
+// Each pod is killed when its own mark is acknowledged, without waiting for other marks.
 func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 	var pods []*v1.Pod
 	for i := range 30 {
@@ -104,7 +103,7 @@ func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60))
 	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, entry(0, 20), entry(1000, 10), entry(topPriority, 10))
+		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
 		n.run()
 		began := time.Now()
@@ -124,7 +123,7 @@ func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 	})
 }
 
-// What is refused in passing is tried again.
+// A mark that is refused for a moment is tried again.
 func TestAServerThatComesBack(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushErr: func(call int) error {
@@ -172,7 +171,7 @@ func TestStragglersAreFlushed(t *testing.T) {
 	})
 }
 
-// Without time for it nobody is marked, and the flush has what the pods leave.
+// Without time for marks no pod is marked, and the flush gets the time that the pods leave.
 func TestNoTimeForMarking(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushTakes: 5 * time.Second}
@@ -186,7 +185,7 @@ func TestNoTimeForMarking(t *testing.T) {
 	})
 }
 
-// A shutdown that is cancelled while its pods are marked takes that back.
+// A shutdown that is cancelled during its marks reverts them.
 func TestSparedPodsAreReadyAgain(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond, MarkErr: func(call int) error {
@@ -213,7 +212,7 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 	})
 }
 
-// What a cancelled shutdown takes back does not reach into the next one.
+// The reverts of a cancelled shutdown do not reach into the next shutdown.
 func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
@@ -234,8 +233,8 @@ func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 	})
 }
 
-// What the next one keeps from being taken back is taken back when that one is cancelled
-// too, wherever it was then.
+// The reverts that the next shutdown has dropped are made when that one is cancelled too, at
+// whatever step.
 func TestShutDownAgainAndCancelled(t *testing.T) {
 	for name, until := range map[string]time.Duration{"before the first bucket": 0, "within it": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +268,7 @@ func TestShutDownAgainAndCancelled(t *testing.T) {
 	}
 }
 
-// Nor does it where the next one is announced in the same moment.
+// This holds too if the next shutdown is announced at the same moment.
 func TestShutDownAgainAtOnce(t *testing.T) {
 	for range 50 {
 		bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
@@ -288,8 +287,7 @@ func TestShutDownAgainAtOnce(t *testing.T) {
 	}
 }
 
-// One that is cancelled while its pods are killed spares those that it has not
-// signalled: their turn had not come.
+// A shutdown that is cancelled during its kills spares the pods that it has not signalled.
 func TestSignalledPodsAreNotSpared(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
@@ -304,8 +302,8 @@ func TestSignalledPodsAreNotSpared(t *testing.T) {
 	})
 }
 
-// Of a bucket that a cancellation overtakes, each pod is either killed or spared; those
-// that were spared and may have been marked are ready again.
+// In a bucket that is cancelled each pod is either killed or spared. Spared pods that may have
+// been marked become ready again.
 func TestOvertakenKillsAreSpared(t *testing.T) {
 	var pods []*v1.Pod
 	for i := range 100 {

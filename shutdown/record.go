@@ -16,56 +16,57 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// podsStoredAtOnce is how many pods' reports are stored before the host is let go.
+// podsStoredAtOnce is the largest number of pods whose reports are stored while the drain goes
+// on.
 const podsStoredAtOnce = 1000
 
 const (
-	// storeTries is how long the report of a shutdown is written again whose writing fails: no
-	// later write makes up for it, and a disk that is full does not become empty.
+	// storeTries bounds the repeated attempts to write the final report, which no later write
+	// replaces. A full disk may be full for a moment only.
 	storeTries = time.Second
 	// storePause is the time between two attempts.
 	storePause = 100 * time.Millisecond
 )
 
-// record is what is stored of one drain, for an agent that is restarted within it, and
-// its report.
+// record is the state of one drain that is stored, for an agent that resumes it, and the report
+// of the drain.
 type record struct {
 	drainRequest
-	made    time.Time       // which is after that of the drain before, whenever the event was received
-	ctx     context.Context // of Run, or of TerminateAll
-	calls   *call.Group
-	ledger  *ledger // not used by a local drain
-	last    *lastReport
-	halt    halt
-	roster  *kills.Roster
-	flushes bool     // final statuses are told to somebody
-	untold  []*drain // of this agent, before this one; see leftUntold
-	times   func(number uint64, began, ended time.Time)
-	// unacknowledged gives the final statuses that the next agent has to tell.
+	createdAt     time.Time       // orders the reports of drains; the times of their events may not
+	ctx           context.Context // of Run, or of TerminateAll
+	calls         *call.Group
+	ledger        *ledger // unused in a local drain
+	last          *lastReport
+	halt          halt
+	roster        *kills.Roster
+	flushes       bool      // final statuses are sent to the API server
+	recordsBefore []*record // of earlier drains of this agent, the oldest first; see unacknowledgedBefore
+	showTimes     func(number uint64, started, ended time.Time)
+	// unacknowledged returns the final statuses that the next agent has to send.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
-	unsaved atomic.Bool                 // something is not stored, and mostly a write is due that has it
-	settled atomic.Pointer[settledPods] // nil: the reports of the pods may change
+	unsaved      atomic.Bool                        // something is not stored; mostly a queued write will store it
+	completePods atomic.Pointer[completePodReports] // nil: some report of a pod may still change
 
-	mu       sync.Mutex                // guards all below
-	header   progress                  // how far the drain has come, without its report
-	errs     []error                   // what went wrong beside the pods
-	writes   [2]*call.Future[struct{}] // the last of either file; nil: none
-	unstored bool                      // a write has failed
-	over     time.Time                 // when the host was let go; zero: not yet
+	mu             sync.Mutex                // guards all below
+	header         progress                  // the progress without its report
+	errs           []error                   // for the report
+	lastWrites     [2]*call.Future[struct{}] // of the progress file and of the kubelet's file; nil: none
+	writeHasFailed bool                      // a failed write was reported
+	releasedAt     time.Time                 // when the host was released; zero: not yet
 }
 
-// fail logs an error and keeps it for the report; nil is none.
+// fail logs an error and adds it to the report; it ignores nil.
 func (r *record) fail(err error) {
 	if err == nil {
 		return
 	}
 	klog.FromContext(r.ctx).Error(err, "Shutdown manager met a failure")
-	r.keep(err)
+	r.addErr(err)
 }
 
-// keep keeps an error for the report that was logged already.
-func (r *record) keep(err error) {
+// addErr adds an error to the report that is logged elsewhere; it ignores nil.
+func (r *record) addErr(err error) {
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -79,21 +80,22 @@ func (r *record) failures() []error {
 	return slices.Clone(r.errs)
 }
 
-// begun shows and stores that a shutdown of the node has begun.
-func (r *record) begun() { r.saveTimes(time.Time{}) }
+// storeBegin stores and shows the start of a shutdown of the node.
+func (r *record) storeBegin() { r.saveTimes(time.Time{}) }
 
-// planned stores the timetable, beside the drain: a slow disk costs the pods nothing.
-func (r *record) planned(table plan.Timetable) {
+// storeTimetable starts to store the timetable. It does not wait: a slow disk must not cost the
+// pods any time.
+func (r *record) storeTimetable(table plan.Timetable) {
 	r.mu.Lock()
 	r.header.Schedule, r.header.Late = table.Schedule(), !table.NotBefore().IsZero()
 	if !r.local {
 		r.header.Start, r.header.HostEnd = r.ledger.sinceBoot(table.First()), r.ledger.sinceBoot(table.Release())
 	}
 	r.mu.Unlock()
-	r.saveBeside(storeLag)
+	r.saveProgress(storeLag)
 }
 
-// bucketsDone is how many buckets a former agent has done.
+// bucketsDone returns how many buckets the previous agent has finished.
 func (r *record) bucketsDone() int {
 	if r.resumed == nil {
 		return 0
@@ -101,38 +103,39 @@ func (r *record) bucketsDone() int {
 	return r.resumed.Done
 }
 
-// bucketDone stores, beside the drain, that bucket i is done.
-func (r *record) bucketDone(i int) {
+// storeBucketDone starts to store that bucket i is finished.
+func (r *record) storeBucketDone(i int) {
 	r.mu.Lock()
 	r.header.Done = i + 1
 	r.mu.Unlock()
-	r.saveBeside(storeLag)
+	r.saveProgress(storeLag)
 }
 
-// calledOff stores, beside the drain, that the shutdown was cancelled: pods that it has
-// signalled may take their time, and nobody is to take it up meanwhile. Of one that is over
-// that counts where pods may run on that only a former agent has signalled.
-func (r *record) calledOff() {
-	if r.letGo().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
-		r.saveBeside(0)
+// storeCancelled starts to store that the shutdown was cancelled, so that no agent resumes it
+// while signalled pods use their grace period. If the drain has ended before, this matters only
+// for pods that a previous agent signalled and that may still run.
+func (r *record) storeCancelled() {
+	if r.hostReleased().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
+		r.saveProgress(0)
 	}
 }
 
-// interrupted is the end of Run within the shutdown: what is stored stays as it is.
-func (r *record) interrupted() { r.last.set(r.made, r.result(time.Time{})) }
+// keepUnfinished leaves the stored state as it is, so that the next agent resumes the drain.
+func (r *record) keepUnfinished() { r.last.set(r.createdAt, r.reportLater(time.Time{})) }
 
-// ended stores the report before the host is let go, and waits for that until a time. A disk
-// that fails is tried again for a second. Of very many pods only the outline is stored: theirs
-// is stored beside the release, for they would hold the host for longer than they took to end.
-func (r *record) ended(ended, until time.Time) {
+// storeEnd stores the report before the host is released, and waits for that at most until a
+// time. It tries again for a second if the disk fails. With very many pods it stores the outline
+// of the report only, and storePods the rest: writing all reports would hold the host longer than
+// the pods took to end.
+func (r *record) storeEnd(ended, until time.Time) {
 	r.mu.Lock()
-	r.over = ended
+	r.releasedAt = ended
 	r.mu.Unlock()
-	r.last.set(r.made, r.result(ended))
+	r.last.set(r.createdAt, r.reportLater(ended))
 	r.saveTimes(ended)
 	for tries := time.Now().Add(storeTries); ; {
-		report := r.result(ended)
-		if r.storesLater() {
+		report := r.reportLater(ended)
+		if r.hasManyPods() {
 			outline := r.outline(ended)
 			report = func() Report { return outline }
 		}
@@ -141,38 +144,38 @@ func (r *record) ended(ended, until time.Time) {
 			r.fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
 			return
 		}
-		if err == nil || !time.Now().Before(earlier(tries, until)) || !wait(r.ctx, storePause, nil) {
+		if err == nil || !time.Now().Before(minTime(tries, until)) || !wait(r.ctx, storePause, nil) {
 			return
 		}
 	}
 }
 
-// endedBeside stores what ended has left for later.
-func (r *record) endedBeside(ended time.Time) {
-	if r.storesLater() {
-		r.save(0, r.result(ended))
+// storePods starts to store the reports of the pods that storeEnd left out.
+func (r *record) storePods(ended time.Time) {
+	if r.hasManyPods() {
+		r.save(0, r.reportLater(ended))
 	}
 }
 
-// conclude makes the report of a drain whose pods have all ended, and stores it
-// if it says more than what is stored.
-func (r *record) conclude(ended time.Time, straggled bool) (Report, error) {
+// finish returns the final report, when all pods have ended. If some have ended after storeEnd,
+// it stores the report again.
+func (r *record) finish(ended time.Time, straggled bool) (Report, error) {
 	until := time.Now().Add(hangTime)
 	r.awaitWrites(until)
 	if straggled && !r.halt.interrupted() {
-		r.save(0, r.result(ended))
+		r.save(0, r.reportLater(ended))
 		r.awaitWrites(until)
 	}
-	report := r.result(ended)()
-	r.last.set(r.made, func() Report { return report })
+	report := r.reportLater(ended)()
+	r.last.set(r.createdAt, func() Report { return report })
 	return report, errors.Join(r.failures()...)
 }
 
-// awaitWrites waits for the last write of either file, until a time: a disk that hangs is
-// waited for as long as Run waits for others that do.
+// awaitWrites waits for the last write of each file until a time. A disk that hangs is waited for
+// as long as other calls that hang.
 func (r *record) awaitWrites(until time.Time) {
 	r.mu.Lock()
-	writes := r.writes
+	writes := r.lastWrites
 	r.mu.Unlock()
 	for _, write := range writes {
 		if write == nil {
@@ -184,55 +187,56 @@ func (r *record) awaitWrites(until time.Time) {
 	}
 }
 
-// notStored reports the first write that fails; all that follow fail for the same reason.
-func (r *record) notStored(err error) {
+// failWrite reports the first write that fails. Later ones fail for the same reason.
+func (r *record) failWrite(err error) {
 	r.mu.Lock()
-	again := r.unstored
-	r.unstored = true
+	again := r.writeHasFailed
+	r.writeHasFailed = true
 	r.mu.Unlock()
 	if !again {
 		r.fail(err)
 	}
 }
 
-// storesLater tells whether the pods' reports are stored beside the release.
-func (r *record) storesLater() bool { return len(r.roster.All()) > podsStoredAtOnce }
+// hasManyPods reports whether the reports of the pods are stored only after the release.
+func (r *record) hasManyPods() bool { return len(r.roster.All()) > podsStoredAtOnce }
 
-// saveBeside stores how far the drain has come while it goes on. Of very many pods it
-// stores the outline only: writing it must not cost those that follow.
-func (r *record) saveBeside(lag time.Duration) { r.save(lag, r.soFar) }
+// saveProgress starts to store the progress while the drain goes on. With very many pods it stores
+// the outline only, because the write would slow down the pods that follow.
+func (r *record) saveProgress(lag time.Duration) { r.save(lag, r.reportNow) }
 
-// soFar is the report as it is now.
-func (r *record) soFar() Report {
-	over := r.letGo()
-	if over.IsZero() && r.storesLater() {
+// reportNow returns the report as it is now.
+func (r *record) reportNow() Report {
+	over := r.hostReleased()
+	if over.IsZero() && r.hasManyPods() {
 		return r.outline(over)
 	}
-	return r.result(over)()
+	return r.reportLater(over)()
 }
 
-// letGo is when the host was let go; zero: it has not been yet.
-func (r *record) letGo() time.Time {
+// hostReleased returns when the host was released; zero if it was not yet.
+func (r *record) hostReleased() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.over
+	return r.releasedAt
 }
 
-// save stores how far the drain has come, with the report as it is when its turn comes.
+// save queues a write of the progress. It calls report when the turn of the write comes.
 func (r *record) save(lag time.Duration, report func() Report) *call.Future[struct{}] {
 	if r.local {
 		return noWrite()
 	}
 	r.unsaved.Store(true)
-	write := r.ledger.writeProgress(r.writing(lag), func() progress { return r.progress(report) })
-	r.wrote(0, write)
+	write := r.ledger.writeProgress(r.writeRequest(lag), func() progress { return r.progress(report) })
+	r.setLastWrite(0, write)
 	return write
 }
 
-// leftRunning are the final statuses of pods that a former agent has signalled, and of which
-// nobody knows whether they have ended: they have when the host is down. Those that this drain
-// has signalled too are its own, and of a cancelled shutdown they may run on.
-func (r *record) leftRunning() []finalStatus {
+// unacknowledgedOfPrevious returns the final statuses of pods that a previous agent has signalled
+// and that may still run: they have ended when the next boot reads the file. Pods that this drain
+// has signalled too are in its own list. After a cancellation nothing is returned, because such
+// pods may keep running.
+func (r *record) unacknowledgedOfPrevious() []finalStatus {
 	if r.resumed == nil || r.halt.cancelled() {
 		return nil
 	}
@@ -242,21 +246,21 @@ func (r *record) leftRunning() []finalStatus {
 	})
 }
 
-// saveTimes stores the start and the end of a shutdown of the node, and shows them.
+// saveTimes stores and shows the start and the end of a shutdown of the node.
 func (r *record) saveTimes(ended time.Time) {
 	if r.local {
 		return
 	}
-	r.times(r.number, r.began, ended)
-	r.wrote(1, r.ledger.writeTimes(r.writing(storeLag), times{StartTime: r.began, EndTime: ended}))
+	r.showTimes(r.number, r.started, ended)
+	r.setLastWrite(1, r.ledger.writeTimes(r.writeRequest(storeLag), times{StartTime: r.started, EndTime: ended}))
 }
 
-func (r *record) wrote(file int, write *call.Future[struct{}]) {
+func (r *record) setLastWrite(file int, write *call.Future[struct{}]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.writes[file] = write
+	r.lastWrites[file] = write
 }
 
-func (r *record) writing(lag time.Duration) writing {
-	return writing{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag, failed: r.notStored}
+func (r *record) writeRequest(lag time.Duration) writeRequest {
+	return writeRequest{ctx: r.ctx, calls: r.calls, shutdown: r.number, lag: lag, failed: r.failWrite}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// outline is the report without its pods. That it was overtaken counts when it has ended: until
-// then the shutdown goes on, and may be taken up.
+// outline returns the report without its pods. An overtaken drain counts as cancelled only after
+// its end: until then the shutdown goes on, and an agent may resume it.
 func (r *record) outline(ended time.Time) Report {
 	errs := texts(r.failures())
 	if r.resumed != nil {
@@ -17,17 +17,16 @@ func (r *record) outline(ended time.Time) Report {
 	return Report{
 		Kind:      r.event.Kind,
 		Origin:    r.event.Origin,
-		Started:   r.began,
+		Started:   r.started,
 		Ended:     ended,
-		Cancelled: r.halt.cancelled() || !ended.IsZero() && r.halt.retired(),
+		Cancelled: r.halt.cancelled() || !ended.IsZero() && r.halt.cancelledOrReplaced(),
 		Errors:    errs,
 	}
 }
 
-// result gives the report as it will stand when it is asked for: a pod that has
-// not ended by then has no end in it, and one that was never signalled is not in
-// it. It may be asked by another goroutine while the drain goes on.
-func (r *record) result(ended time.Time) func() Report {
+// reportLater returns a function that makes the report with the states of the pods at the time of
+// the call. A pod that runs then has no end in it. Any goroutine may call it.
+func (r *record) reportLater(ended time.Time) func() Report {
 	outline := r.outline(ended)
 	var before []PodReport
 	if r.resumed != nil {
@@ -40,33 +39,34 @@ func (r *record) result(ended time.Time) func() Report {
 	}
 }
 
-// pods gives the reports of the pods as they are now. Those that will not change are made
-// once: of very many pods they are a large part of what the drain keeps in memory.
+// pods returns the reports of the pods. Complete reports are made only once: of very many pods
+// they are a large part of the memory of a drain.
 func (r *record) pods(before []PodReport) []PodReport {
 	known := r.roster.All()
-	if kept := r.settled.Load(); kept != nil && kept.kills == len(known) {
+	if kept := r.completePods.Load(); kept != nil && kept.kills == len(known) {
 		return kept.pods
 	}
-	pods, settled := podReports(before, known, r.flushes)
-	if settled {
-		r.settled.Store(&settledPods{kills: len(known), pods: pods})
+	pods, complete := podReports(before, known, r.flushes)
+	if complete {
+		r.completePods.Store(&completePodReports{kills: len(known), pods: pods})
 	}
 	return pods
 }
 
-// settledPods are the reports of so many pods, all of which have ended.
-type settledPods struct {
+// completePodReports holds the reports of all pods of a drain after the end of the last one.
+type completePodReports struct {
 	kills int
 	pods  []PodReport
 }
 
-// resumedTable is the timetable of the former agent, on this one's clock.
+// resumedTable returns the timetable of the previous agent, converted to the clock of this
+// process.
 func (r *record) resumedTable(opts plan.Options) plan.Timetable {
 	p := r.resumed
 	return plan.ResumeTimetable(plan.Resumed{
 		Schedule: p.Schedule,
-		First:    r.ledger.moment(p.Start),
-		Release:  r.ledger.moment(p.HostEnd),
+		First:    r.ledger.timeOf(p.Start),
+		Release:  r.ledger.timeOf(p.HostEnd),
 		Late:     p.Late,
 	}, opts)
 }

@@ -29,7 +29,7 @@ func (n *node) stored() shutdown.Report {
 	return n.report()
 }
 
-// The report says of each pod what was asked and what came of it.
+// The report has the request and the result for each pod.
 func TestReport(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
 	bubble(t, pods, func(t *testing.T, n *node) {
@@ -95,8 +95,8 @@ func TestStragglerIsStored(t *testing.T) {
 	})
 }
 
-// What is stored of a shutdown that is over says so, whoever of its pods still ends, and
-// although it is called off afterwards.
+// The stored report of a shutdown that is over says so, even if pods still end or the shutdown is
+// cancelled later.
 func TestEndedShutdownStaysEnded(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
@@ -137,8 +137,7 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 	})
 }
 
-// A shutdown that was cancelled, and whose pods end late, writes nothing over its
-// successor.
+// A cancelled shutdown whose pods end late does not overwrite the file of the next shutdown.
 func TestSuccessorIsStored(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {

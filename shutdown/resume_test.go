@@ -47,8 +47,7 @@ func (n *node) runOn(b *boot) {
 	synctest.Wait()
 }
 
-// crash ends the agent as kill -9 does for all that is on the disk: what the files
-// were before the end is what the next one finds.
+// crash ends the agent like kill -9: the next agent finds the files as they were before the end.
 func (n *node) crash() {
 	n.t.Helper()
 	files := map[string][]byte{}
@@ -69,8 +68,8 @@ func twoPods() []*v1.Pod {
 	return list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
 }
 
-// An agent that is killed after the first bucket does the second only, until the
-// same end, and admits nobody.
+// An agent that is killed after the first bucket resumes with the second, keeps the same end, and
+// admits no pod.
 func TestResumeAfterTheFirstBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 	}
 }
 
-// An agent that is stopped properly within a drain leaves it to the next one too.
+// An agent that is stopped in order during a drain leaves it to the next one too.
 func TestResumeAfterAStop(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -150,7 +149,7 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 	})
 }
 
-// A host that cannot tell whether a shutdown is under way is no reason to stop.
+// A host that cannot say whether a shutdown is pending does not stop a resumed drain.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -167,8 +166,8 @@ func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	})
 }
 
-// stale is a node on whose record there is a shutdown that a former agent was killed in,
-// 22 s after it was announced; the time of the host is over 32 s after that.
+// stale is a node with the record of a shutdown in which an agent was killed, 22 s after the
+// announcement. The host's time is over at 32 s.
 func stale(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -186,9 +185,8 @@ func stale(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	})
 }
 
-// A shutdown on record kills nobody where it is not known to go on, and where it is known
-// to be over: a failed connection is no news, its time may be over, and it may have been
-// another one.
+// A shutdown on record kills no pod if it is not known to go on, or is known to be over: the
+// connection may have failed, its time may be over, or another shutdown may be pending.
 func TestStaleState(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(n *node)
@@ -252,7 +250,7 @@ func TestResumeDoesNotHoldAgain(t *testing.T) {
 	})
 }
 
-// Until the host has said whether the shutdown goes on, nobody is admitted.
+// No pod is admitted before the host has said whether the shutdown goes on.
 func TestUnknownWhetherToResume(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -276,8 +274,7 @@ func TestUnknownWhetherToResume(t *testing.T) {
 	})
 }
 
-// A host without a limit has an end that no clock can hold; it is stored all the
-// same.
+// A shutdown of a host without a limit is stored with an end that saturates.
 func TestResumeWithoutALimit(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -375,7 +372,7 @@ func TestUnfinishedInAnotherBoot(t *testing.T) {
 	})
 }
 
-// A torn, empty or foreign file is said and survived, and replaced by the next
+// A state file that is not usable is reported, does no harm, and is replaced by the next
 // shutdown.
 func TestUnusableState(t *testing.T) {
 	for name, content := range map[string]string{"torn": `{"version":1,"boo`, "empty": "", "foreign": `{"version":7}`} {
@@ -505,8 +502,8 @@ func TestRefusedPodsAreRemembered(t *testing.T) {
 	})
 }
 
-// What one before has said of the node is undone also when nothing is remembered
-// of it; but not before it is known that no shutdown goes on.
+// The node state of a previous agent is reverted even if nothing is on record, but not before it
+// is known that no shutdown goes on.
 func TestUndoneAtTheStart(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -15,66 +15,66 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// runLoop starts the keeper, reads the inbox until ctx ends, and waits for all that was
-// started. What hangs is waited for until ten seconds after the end of ctx and of the time
-// of the host, and is an error then.
+// runLoop starts the keeper, runs the event loop until ctx ends, and waits for everything that
+// was started. Calls that hang are waited for until ten seconds after the end of ctx and of the
+// host's time; the error names them then.
 func (m *Manager) runLoop(ctx context.Context) error {
-	defer m.settle() // whoever waits for Ready need not know that ctx has ended
+	defer m.closeReady() // Ready is closed even if ctx ends early
 	calls := &call.Group{}
 	queue := newSharedQueue(ctx)
 	l := &loop{m: m, ctx: ctx, calls: calls, queue: queue, announcer: m.newAnnouncer(ctx, calls, queue.Queue)}
-	var keeping error
-	var kept sync.WaitGroup
-	var settled atomic.Int32 // of the two that Ready waits for: the folder and the host
-	settle := func() {
-		if settled.Add(1) == 2 {
-			m.settle()
+	var keeperErr error
+	var keeperDone sync.WaitGroup
+	var attemptsDone atomic.Int32 // of the two that Ready waits for: the folder and the host
+	attemptDone := func() {
+		if attemptsDone.Add(1) == 2 {
+			m.closeReady()
 		}
 	}
 	if m.watches() {
-		l.keeper = m.newKeeper(calls, sync.OnceFunc(settle))
-		m.host.log(ctx)
+		l.keeper = m.newKeeper(calls, sync.OnceFunc(attemptDone))
+		m.host.logRequest(ctx)
 	} else {
 		logger := klog.FromContext(ctx)
-		if m.opts.Source == nil { // as it was wished
+		if m.opts.Source == nil { // the embedder wants it so
 			logger = logger.V(1)
 		}
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.lock.status().Off)
 	}
 	if l.keeper != nil {
-		kept.Go(func() { keeping = l.keeper.run(ctx) })
+		keeperDone.Go(func() { keeperErr = l.keeper.run(ctx) })
 	}
-	unlock, err := l.awaitFolder()
+	unlock, err := l.lockFolder()
 	if err != nil {
-		l.trouble = append(l.trouble, err)
+		l.stateErrs = append(l.stateErrs, err)
 	}
 	if m.state.ledger.err != nil {
-		l.trouble = append(l.trouble, m.state.ledger.err)
+		l.stateErrs = append(l.stateErrs, m.state.ledger.err)
 	}
-	l.recall()
-	l.catchUp()
-	settle()
+	l.readState()
+	l.runDeferred()
+	attemptDone()
 	l.serve()
 	m.inbox.phase.Store(phaseOver)
 	close(m.inbox.stopped)
 	queueCalls := queue.leave()
-	err = m.lock.shut(ctx) // at once: the host does not wait for a killer that hangs
+	err = m.lock.releaseForGood(ctx) // before any wait: the host must not wait for calls that hang
 	until := time.Now()
 	if l.current != nil {
-		until = later(until, l.current.unlock)
+		until = maxTime(until, l.current.unlockAt)
 	}
-	kept.Wait()
+	keeperDone.Wait()
 	l.drains.Wait()
-	hanging := hangingError(calls, until.Add(hangTime))
-	telling := hangingError(queueCalls, until.Add(hangTime))
-	locking := hangingError(&m.lock.calls, time.Now().Add(closeTime))
-	return errors.Join(err, keeping, hanging, telling, locking, m.state.ledger.close(), unlock.Close())
+	hangingErr := hangingError(calls, until.Add(hangTime))
+	queueErr := hangingError(queueCalls, until.Add(hangTime))
+	lockErr := hangingError(&m.lock.closing, time.Now().Add(closeTime))
+	return errors.Join(err, keeperErr, hangingErr, queueErr, lockErr, m.state.ledger.close(), unlock.Close())
 }
 
 func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *statuses.Queue) *announcer {
 	attempt := publishAttempt
-	if publish := plan.NewBudget(nil, m.opts.Plan).Publish; publish > 2*hearing {
-		attempt = publish - hearing
+	if publish := plan.NewBudget(nil, m.opts.Plan).Publish; publish > 2*publishLead {
+		attempt = publish - publishLead
 	}
 	return &announcer{
 		ctx: ctx, calls: calls, queue: queue, attempt: attempt,
@@ -82,22 +82,22 @@ func (m *Manager) newAnnouncer(ctx context.Context, calls *call.Group, queue *st
 	}
 }
 
-func (m *Manager) newKeeper(calls *call.Group, settle func()) *keeper {
+func (m *Manager) newKeeper(calls *call.Group, attemptDone func()) *keeper {
 	return &keeper{
-		source: m.opts.Source,
-		wish:   m.host.wish(),
-		short:  m.host.cuts,
-		lock:   &m.lock,
-		calls:  calls,
-		post:   m.inbox.post,
-		settle: settle,
-		wake:   make(chan struct{}, 1),
+		source:         m.opts.Source,
+		requestedDelay: m.host.requestedDelay(),
+		shortensBucket: m.host.shortensBucket,
+		lock:           &m.lock,
+		calls:          calls,
+		post:           m.inbox.post,
+		attempted:      attemptDone,
+		wake:           make(chan struct{}, 1),
 	}
 }
 
-// awaitFolder locks the state folder. The host is held, and what it says is heard, while
-// another agent is waited for that has the folder.
-func (l *loop) awaitFolder() (unlock io.Closer, err error) {
+// lockFolder locks the state folder. While it waits for another agent, it handles messages, so
+// that the host is held and its events are heard.
+func (l *loop) lockFolder() (unlock io.Closer, err error) {
 	locked := make(chan struct{})
 	go func() {
 		defer close(locked)
@@ -113,30 +113,31 @@ func (l *loop) awaitFolder() (unlock io.Closer, err error) {
 	}
 }
 
-// catchUp does what was put off until it was known what a former agent has left.
-func (l *loop) catchUp() {
-	for _, do := range l.late {
+// runDeferred runs the tasks that deferUntilStateRead has postponed.
+func (l *loop) runDeferred() {
+	for _, do := range l.deferred {
 		do()
 	}
-	l.late = nil
+	l.deferred = nil
 }
 
-// serve does what it is told until ctx ends, and drops what a former agent has left when
-// the time of that is over.
+// serve handles messages until ctx ends. It also ends the unfinished shutdown of a previous agent
+// when the time of that is over.
 func (l *loop) serve() {
 	for {
 		select {
 		case msg := <-l.m.inbox.messages:
 			msg(l)
 		case <-l.expired():
-			l.forgo(false)
+			l.dropUnfinished(false)
 		case <-l.ctx.Done():
 			return
 		}
 	}
 }
 
-// expired is when the time of a former agent's shutdown is over; nil: none is left.
+// expired returns a channel that fires when the time of the unfinished shutdown is over; nil if
+// there is none.
 func (l *loop) expired() <-chan time.Time {
 	if l.expiry == nil || l.unfinished == nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-// sharedQueue is the queue of Run and of each TerminateAll that has begun within it. It
-// ends with the last of them: a TerminateAll that outlives Run keeps its way to the API
-// server.
+// sharedQueue is the queue of statuses that Run shares with each TerminateAll that begins during
+// it. It ends with the last of them, so that a TerminateAll that outlives Run can still send
+// statuses.
 type sharedQueue struct {
 	*statuses.Queue
 
@@ -36,8 +36,8 @@ func (s *sharedQueue) join() {
 	s.users++
 }
 
-// leave takes a user away and ends the queue with the last one, who gets the calls that may
-// still run; nil: there are other users.
+// leave removes a user. The last user ends the queue and gets the group of its calls, some of
+// which may still run; nil for the others.
 func (s *sharedQueue) leave() *call.Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	// timesFile is the kubelet's own file, under its name and with its two fields.
+	// timesFile is the kubelet's file, with the kubelet's name and fields.
 	timesFile = "graceful_node_shutdown_state"
-	// progressFile is ours, beside it.
+	// progressFile is the file of this package, in the same folder.
 	progressFile = "graceful_node_shutdown_progress"
-	// progressVersion is the form of progress; another one is not read.
+	// progressVersion is the version of the format of progress. No other is read.
 	progressVersion = 2
 )
 
-// times is when the last shutdown began and ended by the wall clock, as the
-// kubelet stores it for its metrics; a zero time means not yet.
+// times holds the start and the end of the last shutdown by the wall clock, as the kubelet stores
+// them for its metrics. The zero time means not yet.
 type times struct {
 	StartTime time.Time `json:"startTime"`
 	EndTime   time.Time `json:"endTime"`
 }
 
-// readTimes reads the kubelet's file. Without one the times are zero. A file that
-// cannot be read, is torn or is something else gives zero times and an error that
-// names it; the next write replaces it.
+// readTimes reads the kubelet's file. Without a file it returns zero times. If the file is not
+// usable it returns zero times and an error that names the file; the next write replaces it.
 func readTimes(dir string) (times, error) {
 	var stored struct{ StartTime, EndTime *time.Time }
 	found, err := readState(filepath.Join(dir, timesFile), &stored, func() error {
@@ -62,57 +61,57 @@ func writeTimes(write writeFile, dir string, t times) error {
 	})
 }
 
-// progress is how far a shutdown has come, for an agent that is restarted within
-// it, and what became of it, for one that starts after it.
+// progress is the content of progressFile: how far a shutdown has come, and its report after its
+// end.
 type progress struct {
-	// Version is filled in by writeProgress.
+	// Version is set by writeProgress.
 	Version int `json:"version"`
-	// BootID is that of the boot that the shutdown ends; the two spans below mean
-	// nothing in another one. Never empty.
+	// BootID identifies the boot that the shutdown ends. Start and HostEnd mean nothing in
+	// another boot. It is never empty.
 	BootID string `json:"bootID"`
-	// Start and HostEnd are when the first bucket was to start at the latest, and
-	// when the host is let go, on CLOCK_MONOTONIC, in nanoseconds since the boot.
+	// Start is when the first bucket starts at the latest, HostEnd when the wait for pods ends.
+	// Both are CLOCK_MONOTONIC, in nanoseconds since the boot.
 	Start   time.Duration `json:"startMonotonicNanoseconds"`
 	HostEnd time.Duration `json:"hostEndMonotonicNanoseconds"`
-	// Late tells whether the first bucket was to start no earlier than Start.
+	// Late means that the first bucket does not start before Start.
 	Late bool `json:"late,omitempty"`
-	// Schedule is the schedule as fitted, ascending by priority.
+	// Schedule is the fitted schedule, ascending by priority.
 	Schedule plan.Schedule `json:"schedule"`
-	// Done is how many buckets, from the first, need not be gone through again.
+	// Done is the number of finished buckets, from the lowest.
 	Done int `json:"done"`
-	// Refused is how many admissions were refused so far, over all shutdowns.
+	// Refused is the number of refused admissions of all agents so far.
 	Refused uint64 `json:"refused,omitempty"`
-	// Report has the kind and, by the wall clock, the start from the first write
-	// on; the rest when the shutdown has ended.
+	// Report has the kind and the start from the first write on, and the rest after the end of
+	// the shutdown.
 	Report Report `json:"report"`
-	// Unacknowledged are the final statuses that the API server has not acknowledged.
+	// Unacknowledged lists the final statuses that the API server has not acknowledged.
 	Unacknowledged []finalStatus `json:"unacknowledged,omitempty"`
 }
 
 // finalStatus is a final status that the API server has not acknowledged.
 type finalStatus struct {
-	// Pod has what [StatusFlusher] needs of it, and is never nil.
+	// Pod has what [StatusFlusher] needs. It is never nil.
 	Pod *v1.Pod `json:"pod"`
-	// Ended tells whether the pod is known to have ended. Else it has with its boot.
+	// Ended means that the pod is known to have ended. Otherwise it has ended with its boot.
 	Ended bool `json:"ended"`
 }
 
-// mostUnacknowledged is how many of them are stored.
+// mostUnacknowledged is the largest number of final statuses that are stored.
 const mostUnacknowledged = 1000
 
-// ended tells whether the shutdown is over, so that there is nothing to resume.
+// ended reports whether the shutdown has ended, so that nothing is left to resume.
 func (p *progress) ended() bool { return !p.Report.Ended.IsZero() }
 
-// goesOn tells whether it has neither ended nor been called off; of one that was called off
-// pods may still end.
+// goesOn reports whether the shutdown has neither ended nor been cancelled. Pods of a cancelled
+// one may still be ending.
 func (p *progress) goesOn() bool { return !p.ended() && !p.Report.Cancelled }
 
-// mayBe tells whether it may be a shutdown of a kind.
+// mayBe reports whether this may be a shutdown of a kind.
 func (p *progress) mayBe(kind Kind) bool {
 	return p.Report.Kind == KindUnknown || kind == KindUnknown || p.Report.Kind == kind
 }
 
-// check finds what a file of progress cannot be resumed with.
+// check returns the reason why p cannot be resumed, or nil.
 func (p *progress) check() error {
 	byPriority := func(a, b plan.Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
 	switch {
@@ -135,9 +134,8 @@ func (p *progress) check() error {
 	}
 }
 
-// readProgress reads our file; nil means that there is none. A file that cannot
-// be read, is torn or is something else gives nil and an error that names it; the
-// next write replaces it.
+// readProgress reads the progress file. Without a file it returns nil. If the file is not usable
+// it returns nil and an error that names the file; the next write replaces it.
 func readProgress(dir string) (*progress, error) {
 	p := &progress{}
 	found, err := readState(filepath.Join(dir, progressFile), p, p.check)
@@ -147,13 +145,13 @@ func readProgress(dir string) (*progress, error) {
 	return p, nil
 }
 
-// writeProgress replaces our file.
+// writeProgress replaces the progress file.
 func writeProgress(write writeFile, dir string, p progress) error {
 	p.Version = progressVersion
 	return writeState(write, filepath.Join(dir, progressFile), p.encode)
 }
 
-// removeProgress removes our file, if there is one.
+// removeProgress removes the progress file, if there is one.
 func removeProgress(dir string) error {
 	err := os.Remove(filepath.Join(dir, progressFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +160,7 @@ func removeProgress(dir string) error {
 	return nil
 }
 
-// readState decodes a file into state and has it checked; false: there is none.
+// readState decodes a file into state and calls check. It returns false if there is no file.
 func readState(path string, state any, check func() error) (found bool, err error) {
 	data, err := statefile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,11 +178,11 @@ func readState(path string, state any, check func() error) (found bool, err erro
 	return true, nil
 }
 
-// writeFile makes what encode writes the content of a file: atomicfile.WriteFrom, unless a test
-// has another disk.
+// writeFile replaces a file by what encode writes. It is atomicfile.WriteFrom, or a failing disk
+// of a test.
 type writeFile func(path string, encode func(io.Writer) error) error
 
-// writeState stores what encode writes under path.
+// writeState replaces the file at path by what encode writes.
 func writeState(write writeFile, path string, encode func(io.Writer) error) error {
 	if err := write(path, encode); err != nil {
 		return fmt.Errorf("failed to store the shutdown state: %w", err)

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// encode writes progress as JSON, one pod after the other. json.Marshal would build the text
-// of all pods in memory, which is more than all that a drain knows of them: of 50,000 pods
-// it took 48 MB.
+// encode writes p as JSON, one pod after the other. json.Marshal would build the text of all pods
+// in memory: 48 MB for 50,000 pods, more than the rest of a drain.
 func (p *progress) encode(w io.Writer) error {
 	outline := *p
 	outline.Report.Pods = nil
@@ -18,10 +17,10 @@ func (p *progress) encode(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	const report = `"report":{` // is in no string: there the quotes would be escaped
+	const report = `"report":{` // no string contains it, because JSON escapes quotes in strings
 	before, after, _ := bytes.Cut(text, []byte(report))
 	out := bufio.NewWriter(w)
-	_, _ = out.Write(before) // Flush gives the error of this and of all that follow
+	_, _ = out.Write(before) // Flush returns the first error of out
 	_, _ = out.WriteString(report)
 	if err := encodePods(out, p.Report.Pods); err != nil {
 		return err
@@ -30,7 +29,7 @@ func (p *progress) encode(w io.Writer) error {
 	return out.Flush()
 }
 
-// encodePods writes the pods of a report as its first field; nothing if there are none.
+// encodePods writes the pods as the first field of a report. It writes nothing for no pods.
 func encodePods(out *bufio.Writer, pods []PodReport) error {
 	if len(pods) == 0 {
 		return nil
@@ -38,7 +37,7 @@ func encodePods(out *bufio.Writer, pods []PodReport) error {
 	var pod struct {
 		*PodReport
 
-		Started storedTime `json:"started"` // instead of those of PodReport
+		Started storedTime `json:"started"` // hides the field of PodReport
 		Ended   storedTime `json:"ended"`
 	}
 	encoder := json.NewEncoder(out)
@@ -55,15 +54,15 @@ func encodePods(out *bufio.Writer, pods []PodReport) error {
 	return err
 }
 
-// storedTime is a time that is encoded into the same memory again and again: time.Time
-// takes new memory each time, which adds up over the pods.
+// storedTime is a time that is encoded into the same memory each time. The time.Time type
+// allocates for each call, which adds up over the pods.
 type storedTime struct {
 	time.Time
 
 	text []byte
 }
 
-// MarshalJSON gives what that of time.Time gives. It is good until the next call.
+// MarshalJSON returns the encoding of time.Time. The text is valid until the next call.
 func (t *storedTime) MarshalJSON() (text []byte, err error) {
 	if t.text, err = t.AppendText(append(t.text[:0], '"')); err != nil {
 		return nil, err

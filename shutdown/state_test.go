@@ -72,8 +72,8 @@ func TestProgressIsStored(t *testing.T) {
 	require.True(t, got.ended())
 }
 
-// What cannot be used is an error that names the file, gives nothing, and does
-// not stand in the way of the next write.
+// A file that is not usable gives an error that names it and no state. The next write replaces
+// it.
 func TestUnusableStateIsSurvived(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty":        "",

@@ -68,7 +68,7 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 		for _, marks := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, marks %t", name, marks), func(t *testing.T) {
 				bubble(t, nil, func(t *testing.T, n *node) {
-					n.opts.Config = config(0, 0, entry(0, 10), entry(1, 20), entry(2, 30))
+					n.opts.Config = config(0, 0, queuedWrite(0, 10), queuedWrite(1, 20), queuedWrite(2, 30))
 					for i := range 100 {
 						n.pods = append(n.pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%3), 60))
 					}

@@ -289,8 +289,8 @@ func TestFirstStatusIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// Statuses that nobody has acknowledged when the host leaves less time, or calls it off, are
-// told on: by the drain that overtakes, which waits for them, and beside a node that goes on.
+// If the host leaves less time or cancels, unacknowledged statuses are still sent: by the drain
+// that overtakes, which waits for them, or while the node goes on.
 func TestStatusesAreCarriedOver(t *testing.T) {
 	for name, next := range map[string]func(n *node){
 		"overtaken": func(n *node) { n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)}) },
@@ -325,7 +325,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 	}
 }
 
-// A pod that is signalled by two drains has its final status told once.
+// The final status of a pod that two drains have signalled is sent once.
 func TestStatusOfAPodThatJoinsIsToldOnce(t *testing.T) {
 	bubble(t, list(shutdowntest.Pod("joins", 0, 5), shutdowntest.Pod("shortened", 0, 20)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}

@@ -128,8 +128,8 @@ func (s *stress) options() shutdown.Options {
 		Pods: s.list, Killer: s.world, Source: s.host, Events: s.world, Node: &v1.Node{},
 		Config: []plan.Config{
 			config(30*time.Second, 10*time.Second),
-			config(0, 0, entry(0, 5), entry(1000, 0), entry(topPriority, 20)),
-			config(0, 0, entry(1000, 7)),
+			config(0, 0, queuedWrite(0, 5), queuedWrite(1000, 0), queuedWrite(topPriority, 20)),
+			config(0, 0, queuedWrite(1000, 7)),
 			config(time.Second, 0),
 		}[rng.IntN(4)],
 		Reporter: []shutdown.Reporter{

@@ -13,24 +13,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-// TerminateAll is the drain without a shutdown of the node: for an agent that
-// stops its pods when it is stopped itself. It goes through the same buckets with
-// the same time beside the kills, kills with the same policy (that of [KindUnknown]), and gives
-// the report, with what went wrong beside the pods as its error. No pod is
-// admitted from its call on, for good.
+// TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
+// stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
+// It returns the report; the error joins the failures that are not those of single kills. From
+// its call on no pod is admitted any more.
 //
-// It may be called before Run, during it and after it. The host is neither held
-// for it nor let go, nothing is stored, and the node's state is not published. A
-// shutdown that is under way is waited for instead, and one that begins meanwhile takes
-// the pods over: then that is waited for. If that is cancelled, or ends with Run, the drain
-// goes on, and the report is of what it has done since. The end of ctx stops the kills and
-// the waiting; calls that ignore their context are waited for ten seconds more, and are
-// named in the error. What was waited for instead has no report then. A second
-// call waits for the first.
+// It may be called before, during and after Run. It neither holds nor releases the host, stores
+// nothing, and does not publish the node state. If a shutdown is under way, TerminateAll waits
+// for it instead. If one begins meanwhile, it takes over the pods and TerminateAll waits for it.
+// If that shutdown is cancelled or ends with Run, TerminateAll drains the rest, and its report is
+// of this part.
+//
+// The end of ctx stops the kills and the waits. Calls that ignore their context are waited for
+// ten seconds more; then the error names them. If ctx ends while TerminateAll waits for a
+// shutdown, the report is empty. A second call waits for the first and returns the same.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	m.admission.terminating.Store(true)
 	for {
-		other, end := m.local.begin()
+		other, end := m.local.claim()
 		if other == nil {
 			report, err := m.terminateAll(ctx)
 			end(report, err)
@@ -43,27 +43,27 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	}
 }
 
-// terminateAll is the one TerminateAll that goes on.
+// terminateAll drains until no pods are left by a cancelled or interrupted shutdown.
 func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
 	for {
 		report, err := m.terminate(ctx)
-		left := report.Cancelled || report.Ended.IsZero() // of the shutdown, or by the end of Run
+		left := report.Cancelled || report.Ended.IsZero() // by a cancelled shutdown, or one that ended with Run
 		if !left || ctx.Err() != nil {
 			return report, err
 		}
 	}
 }
 
-// terminate is one drain without a shutdown of the node, or the waiting for the shutdown
-// that is under way. Its report is cancelled, or has no end, if pods were left.
+// terminate does one drain, or waits for the shutdown that is under way. A report that is
+// cancelled or has no end means that pods are left.
 func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	calls := &call.Group{}
 	request := drainRequest{event: Event{Origin: "TerminateAll"}, received: time.Now(), local: true}
-	request.began = request.received
+	request.started = request.received
 	d := m.newDrain(ctx, request, calls)
-	current, shared := m.enlist(d)
+	current, shared := m.registerLocal(d)
 	if current != nil {
 		return current.wait(ctx)
 	}
@@ -72,53 +72,53 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 	}
 	d.run()
 	report, err := d.wait(ctx)
-	var telling *call.Group
+	var queueCalls *call.Group
 	if shared != nil {
-		telling = shared.leave()
+		queueCalls = shared.leave()
 	}
 	var next *drain
-	m.inbox.ask(func(l *loop) {
-		l.forget(d)
+	m.inbox.postAndWait(func(l *loop) {
+		l.removeEnded(d)
 		next = l.current
 	})
 	if next != nil && errors.Is(context.Cause(d.halt.ctx), errTakenOver) {
 		return next.wait(ctx)
 	}
 	cause := context.Cause(ctx)
-	cancel(nil) // of calls that were left behind, and have heard it already
+	cancel(nil) // ends what was left running; it has heard of the end before
 	until := time.Now().Add(hangTime)
-	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(telling, until))
+	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(queueCalls, until))
 }
 
-// localDrain is the one TerminateAll that goes on.
+// localDrain holds the call of TerminateAll that is under way.
 type localDrain struct {
-	mu    sync.Mutex           // guards under
-	under *call.Future[Report] // nil: none does
+	mu      sync.Mutex           // guards current
+	current *call.Future[Report] // nil: none is under way
 }
 
-// begin gives the one that goes on; nil: there is none, and the caller is it until it calls
-// end.
-func (l *localDrain) begin() (other *call.Future[Report], end func(Report, error)) {
+// claim returns the call that is under way. If there is none, other is nil and the caller's own
+// call is under way until it calls end.
+func (l *localDrain) claim() (other *call.Future[Report], end func(Report, error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.under != nil {
-		return l.under, nil
+	if l.current != nil {
+		return l.current, nil
 	}
 	future, complete := call.NewFuture[Report]()
-	l.under = future
+	l.current = future
 	return nil, func(report Report, err error) {
 		l.mu.Lock()
-		l.under = nil
+		l.current = nil
 		l.mu.Unlock()
 		complete(report, err)
 	}
 }
 
-// enlist lets the loop, if it runs, know of a drain, so that shutdowns take it over and
-// it joins pods that still end. It gives the shutdown that is under way; nil: there is
-// none, and then the queue of the loop, which the drain has to leave; nil: no loop runs.
-func (m *Manager) enlist(d *drain) (current *drain, shared *sharedQueue) {
-	m.inbox.ask(func(l *loop) {
+// registerLocal tells the loop of a local drain. If a shutdown is under way it is returned, and
+// the drain must not run. Otherwise shutdowns can take over the drain's pods, and shared is the
+// queue of the loop, which the drain has to leave at its end. Both are nil if no loop runs.
+func (m *Manager) registerLocal(d *drain) (current *drain, shared *sharedQueue) {
+	m.inbox.postAndWait(func(l *loop) {
 		if current = l.current; current == nil {
 			d.killing.earlier = l.rosters()
 			shared = l.queue
@@ -130,11 +130,12 @@ func (m *Manager) enlist(d *drain) (current *drain, shared *sharedQueue) {
 	return current, shared
 }
 
-// wait waits for the end of a drain and gives its report; none if ctx ends before.
-func (d *drain) wait(ctx context.Context) (Report, error) { return d.over.Wait(ctx) }
+// wait waits for the end of a drain and returns its report. If ctx ends first the report is
+// empty.
+func (d *drain) wait(ctx context.Context) (Report, error) { return d.done.Wait(ctx) }
 
-// hangingError waits until a time for what still runs, and gives an error that names what
-// does then. A nil group has nothing that runs.
+// hangingError waits for the calls of a group until a time. It returns an error that names the
+// calls that still run, or nil. A nil group has no calls.
 func hangingError(calls *call.Group, until time.Time) error {
 	if calls == nil {
 		return nil

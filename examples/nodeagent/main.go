@@ -1,31 +1,32 @@
-// Command nodeagent runs the pods of a folder and stops them in order, with their
-// hooks and grace periods, when its machine shuts down: a node agent in small,
-// made of kubegrace's packages.
+// Command nodeagent is a small node agent made of kubegrace's packages. It runs the pods
+// of a folder, and stops them in order, with their hooks and grace periods, when the
+// machine shuts down.
 //
-// To see it work on any machine, without containers and without a shutdown:
+// To try it on any machine, without containers and without a shutdown:
 //
 //	cd examples
 //	go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source=manual --shutdown-after=2s
 //
-// The manifests in demo/pods say in annotations how the played containers behave.
-// With real ones, and as a service that holds back the shutdown of its machine
-// until they have stopped (nodeagent.service is a unit for it):
+// Annotations of the manifests in demo/pods script how the containers behave. To run real
+// containers, as a service that delays the shutdown of its machine until they have
+// stopped (nodeagent.service is a unit for it):
 //
 //	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods \
 //		--runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
 //
-// With --kubeconfig FILE it also tells an API server, as a kubelet would: the pods
-// are shown as mirror pods, the node is not ready while it shuts down, and each pod
-// has a final status before the machine is let go. --pod-policy says what becomes of
-// pods for each kind of shutdown.
+// With --kubeconfig FILE it also reports to an API server, as a kubelet does: it creates
+// mirror pods for the pods, the node is not ready while it shuts down, and each pod has a
+// final status before the shutdown goes on. --pod-policy chooses what happens to the
+// pods' statuses for each kind of shutdown.
 //
-// It outlives its terminal, and whatever reads its output. nodeagent plan is its dry run;
-// drain and stop tell a running one what to do, report says what became of the pods, and
-// uninstall removes from a host what was written there.
+// The program keeps running when its terminal is closed or nothing reads its output any
+// more. nodeagent plan is a dry run; drain and stop control a running agent, report
+// prints what a shutdown did to the pods, and uninstall removes the files that the agent
+// has written on the host.
 //
-// The configuration is a kubelet's own. Bad input ends the program with one line
-// and status 1 before any pod is started; status 1 also tells of pods that could
-// not be stopped. --help lists all flags.
+// The configuration is that of a kubelet. Invalid input ends the program with one line
+// and status 1 before any pod is started; status 1 is also that of pods that could not be
+// stopped. --help lists all flags.
 package main
 
 import (
@@ -46,10 +47,10 @@ func main() {
 }
 
 func run() error {
-	// A reader of the output that has ended (| tee), a closed terminal and an ended ssh
-	// session are no reason to leave pods behind in the middle of a shutdown.
+	// If the reader of the output ends (| tee), or the terminal or the ssh session is
+	// closed, the agent must still finish a shutdown.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
-	signals := make(chan os.Signal, 8) // more than one of each can wait for the agent
+	signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 	c, err := command.New(signals, os.Stdout, os.Stderr)

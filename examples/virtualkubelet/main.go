@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run is a node until ctx ends; then its pods are ended.
+// run runs a node until ctx ends, and then terminates its pods.
 func run(ctx context.Context, kubeconfig, name string) error {
 	client, err := nodeutil.ClientsetFromEnv(kubeconfig)
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errNoCommand is of a container whose image would have to say what to run.
+// errNoCommand is the error for a container without a command: a process has no image
+// with a default command.
 var errNoCommand = errors.New("a process needs a command")
 
-// processes runs containers as processes, each in a process group of its own.
-type processes struct{ byID sync.Map } // *process
+// processes runs each container as a process with its own process group.
+type processes struct{ byID sync.Map } // the values are of type *process
 
 type process struct {
 	*exec.Cmd
@@ -40,7 +41,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.Wait() // what it says is in the ProcessState
+		_ = p.Wait() // ProcessState has the exit code
 	}()
 	id := string(pod.UID) + "/" + c.Name
 	ps.byID.Store(id, p)
@@ -53,7 +54,7 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 		return lifecycle.ErrContainerNotFound
 	}
 	if timeoutSeconds > 0 {
-		_ = syscall.Kill(-p.Process.Pid, syscall.SIGTERM) // one that has exited needs none
+		_ = syscall.Kill(-p.Process.Pid, syscall.SIGTERM) // fails if the process has exited
 	}
 	select {
 	case <-p.exited:
@@ -77,7 +78,7 @@ func (ps *processes) Exited(id string) <-chan struct{} {
 func (ps *processes) ExitCode(id string) int32 {
 	p, _ := ps.find(id)
 	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int32(status.Signal()) // as container runtimes have it
+		return 128 + int32(status.Signal()) // as container runtimes report it
 	}
 	return int32(p.ProcessState.ExitCode())
 }

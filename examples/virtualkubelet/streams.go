@@ -14,12 +14,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// errNotServed is of what this node does not have.
+// errNotServed is the error of everything that this node does not serve.
 var errNotServed = errors.New("not served by this node")
 
-// withoutStreams adds to a provider what virtual-kubelet's nodes have beside pods: logs,
-// exec, attach, port-forward, stats and metrics. Nobody asks before NewNode is given a
-// handler of HTTP.
+// withoutStreams adds to a provider what nodeutil requires besides pods: logs, exec,
+// attach, port-forward, stats and metrics. Nothing calls these methods unless NewNode is
+// given an HTTP handler.
 type withoutStreams struct{ *virtualkubelet.Provider }
 
 func (withoutStreams) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {

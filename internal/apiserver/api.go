@@ -21,8 +21,8 @@ import (
 	restclient "k8s.io/client-go/rest"
 )
 
-// newAPI makes the API server, which is not yet running. Clients find it under url;
-// address is its host and port.
+// newAPI returns the API server, which does not serve yet. url is the URL for clients,
+// address its host and port, and etcd the URL of etcd.
 func newAPI(url, address, etcd string) (*genericapiserver.GenericAPIServer, error) {
 	all := resources()
 	scheme, err := newScheme(all)
@@ -31,13 +31,13 @@ func newAPI(url, address, etcd string) (*genericapiserver.GenericAPIServer, erro
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	config := genericapiserver.NewConfig(codecs)
-	config.ExternalAddress = address // without a port klog.Fatal ends the program
+	config.ExternalAddress = address // must have a port, or klog.Fatal ends the program
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	config.LoopbackClientConfig = &restclient.Config{Host: url, QPS: -1}
 	config.Authentication.Authenticator = genericapiserver.InsecureSuperuser{}
 	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	config.SkipOpenAPIInstallation = true  // the definitions are in k8s.io/kubernetes
-	config.StorageObjectCountTracker = nil // that is for priority and fairness
+	config.StorageObjectCountTracker = nil // only needed for priority and fairness
 	config.EnableProfiling = false
 	server, err := config.Complete(nil).New("kubegrace", genericapiserver.NewEmptyDelegate())
 	if err != nil {
@@ -50,9 +50,9 @@ func newAPI(url, address, etcd string) (*genericapiserver.GenericAPIServer, erro
 	return server, nil
 }
 
-// installer gives an API server its groups. InstallAPIGroup of the server's own wants
-// OpenAPI definitions for server-side apply; client-go has a schema of the same types
-// that does as well.
+// installer adds the API groups to a server. The server's own InstallAPIGroup needs
+// OpenAPI definitions for server-side apply, which are in k8s.io/kubernetes; the
+// installer uses client-go's schema of the same types.
 type installer struct {
 	server *genericapiserver.GenericAPIServer
 	scheme *runtime.Scheme
@@ -82,7 +82,7 @@ func (i *installer) install(all []resource, in storage) error {
 	return nil
 }
 
-// group serves the resources of a group and tells discovery of them.
+// group serves the resources of a group version and adds them to discovery.
 func (i *installer) group(group schema.GroupVersion, stores map[string]rest.Storage) error {
 	root, manager := "/apis", i.server.AggregatedDiscoveryGroupManager
 	if group.Group == "" {
@@ -92,7 +92,7 @@ func (i *installer) group(group schema.GroupVersion, stores map[string]rest.Stor
 	if err != nil {
 		return err
 	}
-	// client-go asks for aggregated discovery first, and believes an empty one.
+	// client-go requests aggregated discovery first and does not fall back from an empty one.
 	manager.AddGroupVersion(group.Group, apidiscoveryv2.APIVersionDiscovery{
 		Version: group.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: found,
 	})
@@ -129,7 +129,7 @@ func (i *installer) version(root string, group schema.GroupVersion, stores map[s
 	}
 }
 
-// legacyDiscovery serves /api.
+// legacyDiscovery serves the discovery of /api.
 func (i *installer) legacyDiscovery() {
 	addresses := discovery.DefaultAddresses{DefaultAddress: i.server.ExternalAddress}
 	handler := discovery.NewLegacyRootAPIHandler(addresses, i.codecs, "/api")
@@ -137,7 +137,7 @@ func (i *installer) legacyDiscovery() {
 	i.server.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService("/api", metav1.APIVersions{}))
 }
 
-// groupDiscovery serves /apis/GROUP.
+// groupDiscovery serves the discovery of /apis/GROUP.
 func (i *installer) groupDiscovery(group schema.GroupVersion) {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
 	described := metav1.APIGroup{Name: group.Group, PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// startEtcd runs an etcd of one member in this process, on loopback ports of the
-// kernel's choice, and returns when it is ready. Nothing is fsynced, as the data of
-// a test need not outlive the machine.
+// startEtcd starts an etcd with one member in this process, on free loopback ports, and
+// returns when it is ready. It does not fsync, because the data of a test need not
+// survive a crash of the machine.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()
@@ -22,8 +22,8 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = anyPort, anyPort
 	config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	// One member elects itself: there is no reason to wait for the second that etcd
-	// waits by default.
+	// A single member elects itself, so etcd's default election timeout of 1 s would only
+	// delay the start.
 	config.TickMs, config.ElectionMs = 10, 100
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	etcd, err := embed.StartEtcd(config)

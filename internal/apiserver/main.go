@@ -18,7 +18,7 @@ func main() {
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "the address of the API; port 0 is one of the kernel's choice")
 	untilEOF := flag.Bool("exit-on-stdin-eof", false, "end when the standard input ends, as it does when the parent dies")
 	flag.Parse()
-	// etcd's client warns of each connection that it gives up when it balances.
+	// Without this etcd's client logs a warning for each connection that its balancer drops.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -29,6 +29,6 @@ func main() {
 		}()
 	}
 	if err := run(ctx, o, os.Stdout); err != nil {
-		log.Fatal(err) //nolint:gocritic // nothing is left for the deferred stop
+		log.Fatal(err) //nolint:gocritic // the deferred stop is not needed any more
 	}
 }

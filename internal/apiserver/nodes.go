@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// nodes keep the status that they are created with: a kubelet registers with one.
+// nodes keep the status with which they are created, because a kubelet registers its node
+// together with a status.
 func nodes() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Node", plural: "nodes", singular: "node",

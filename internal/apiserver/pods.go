@@ -37,9 +37,9 @@ func updatePod(pod, old *v1.Pod) {
 	}
 }
 
-// updatePodStatus leaves everything as it was but for the status, the labels, the
-// annotations and the finalizers, as podStatusStrategy of the API server does. The
-// store puts the deletion timestamp back.
+// updatePodStatus keeps everything but the status, the labels, the annotations and the
+// finalizers, as podStatusStrategy of the API server does. The store restores the
+// deletion timestamp.
 func updatePodStatus(pod, old *v1.Pod) {
 	pod.Spec = old.Spec
 	pod.DeletionTimestamp = nil
@@ -60,7 +60,7 @@ func podFields(pod *v1.Pod) fields.Set {
 	}
 }
 
-// orDefault writes a default where there is no value.
+// orDefault sets a field that is zero to a default.
 func orDefault[T comparable](field *T, value T) {
 	var none T
 	if *field == none {
@@ -102,8 +102,9 @@ func defaultContainer(container *v1.Container) {
 	}
 }
 
-// qosClass is the class of a pod by the cpu and memory of its containers. A request
-// without a limit is burstable, as is a limit of one of the two only.
+// qosClass returns the QoS class of a pod from the CPU and memory of its containers. A
+// request without a limit makes the pod Burstable, and so does a limit for only one of
+// the two.
 func qosClass(spec *v1.PodSpec) v1.PodQOSClass {
 	none, guaranteed := true, true
 	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitReady waits until the server says that it is ready, and until the watch caches
-// do: a list of resourceVersion 0 is answered by the cache alone.
+// waitReady waits until the server and its watch caches are ready. A list with
+// resourceVersion 0 is answered by the watch cache only.
 func waitReady(ctx context.Context, url string) error {
 	all := resources()
 	paths := make([]string, 0, len(all)+1)

@@ -7,36 +7,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resource is what the server has to know of one kind of object. The files that are
-// called after kinds have one each.
+// resource describes a resource that the server serves. The file of each special resource
+// has its name.
 type resource struct {
 	schema.GroupVersion
 
 	plural, singular, kind string
 	newItem, newList       func() runtime.Object
 
-	// global objects have no namespace.
+	// global is true for objects without a namespace.
 	global bool
-	// createOnUpdate lets a PUT make the object that it does not find.
+	// createOnUpdate makes a PUT create an object that does not exist.
 	createOnUpdate bool
-	// versioned refuses a PUT that names no resourceVersion.
+	// versioned makes a PUT without a resourceVersion fail.
 	versioned bool
-	// lifetime in seconds, after which etcd drops an object; 0: none.
+	// lifetime is how many seconds after its last write etcd removes an object; 0: never.
 	lifetime uint64
-	// graceful deletes as graceperiod says of pods.
+	// graceful makes a DELETE follow the rules of graceperiod for pods.
 	graceful bool
-	// returned is answered to a DELETE when the object has gone, not a metav1.Status.
+	// returned makes the answer of a DELETE the removed object instead of a metav1.Status.
 	returned bool
 
-	// create changes an object that is new, update one that replaces old; nil: nothing.
+	// create modifies a new object, and update one that replaces old; nil: no change.
 	create func(obj runtime.Object)
 	update func(obj, old runtime.Object)
-	// status is update for the /status of an object; nil: there is no such path.
+	// status is update for the path /status; nil: there is no such path.
 	status func(obj, old runtime.Object)
-	// fields are those of an object that field selectors know, beside its name and
-	// its namespace; nil: there are none.
+	// fields returns the fields for field selectors, except name and namespace; nil: none.
 	fields func(obj runtime.Object) fields.Set
-	// defaults are written into an object that is decoded; nil: there are none.
+	// defaults sets the defaults of a decoded object; nil: none.
 	defaults func(obj runtime.Object)
 }
 
@@ -49,7 +48,8 @@ func resources() []resource {
 	}
 }
 
-// plain is a resource of v1 without rules of its own. virtual-kubelet watches such.
+// plain returns a resource of v1 without rules of its own. virtual-kubelet watches such
+// resources.
 func plain(kind, plural string, item, list runtime.Object) resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: kind, plural: plural, singular: plural[:len(plural)-1],
@@ -57,7 +57,7 @@ func plain(kind, plural string, item, list runtime.Object) resource {
 	}
 }
 
-// path is that of a list of all namespaces.
+// path returns the path of a list across all namespaces.
 func (r resource) path() string {
 	if r.Group == "" {
 		return "/api/" + r.Version + "/" + r.plural
@@ -67,7 +67,8 @@ func (r resource) path() string {
 
 func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }
 
-// selectable are the fields of an object that selectors know, but for the metadata.
+// selectable returns the fields of an object for field selectors, without those of the
+// metadata.
 func (r resource) selectable(obj runtime.Object) fields.Set {
 	if r.fields == nil {
 		return fields.Set{}

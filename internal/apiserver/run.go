@@ -13,11 +13,11 @@ import (
 
 // options are the flags of the program.
 type options struct {
-	data   string // folder of etcd; "": a temporary one
+	data   string // the folder of etcd; "": a temporary folder
 	listen string // host and port
 }
 
-// run serves until ctx ends. It prints the URL on out when the server is ready.
+// run serves until ctx ends. It writes the URL to out when the server is ready.
 func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if o.data == "" {
 		if o.data, err = os.MkdirTemp("", "apiserver-"); err != nil {
@@ -40,7 +40,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer api.Destroy()
-	// RunWithContext would never return: without TLS it waits for nil channels.
+	// RunWithContext cannot be used: without TLS it waits for nil channels and never returns.
 	hooks, endHooks := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHooks()
 	if _, _, err := api.PrepareRun().NonBlockingRunWithContext(hooks, 0); err != nil {
@@ -55,8 +55,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	})
 }
 
-// serve serves on a listener until ctx ends or onServing fails, which is called once
-// requests are answered. Open watches are cut off.
+// serve serves on a listener until ctx ends or onServing fails. It calls onServing when
+// requests are answered. Open watches are closed at the end.
 func serve(ctx context.Context, server *http.Server, listener net.Listener, onServing func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// newScheme knows the resources. Each type is its own internal version, so that what
-// is decoded is what is stored, and nothing is converted.
+// newScheme returns a scheme with the resources. Each type is its own internal version,
+// so objects are stored as they are decoded, without conversion.
 func newScheme(all []resource) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	groups := map[schema.GroupVersion]bool{}
@@ -35,7 +35,8 @@ func newScheme(all []resource) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// fieldLabel refuses a field selector with a field that the resource does not have.
+// fieldLabel returns an error for a field selector with a field that the resource does
+// not have.
 func (r resource) fieldLabel(label, value string) (string, string, error) {
 	known := fields.Set{"metadata.name": "", "metadata.namespace": ""}
 	if !known.Has(label) && !r.selectable(r.newItem()).Has(label) {
@@ -44,7 +45,7 @@ func (r resource) fieldLabel(label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-// addDefaults has the defaults of an object written into those of a list too.
+// addDefaults registers the defaults of an object and of the items of a list.
 func (r resource) addDefaults(scheme *runtime.Scheme) {
 	if r.defaults == nil {
 		return
@@ -52,7 +53,7 @@ func (r resource) addDefaults(scheme *runtime.Scheme) {
 	set := func(obj any) { r.defaults(obj.(runtime.Object)) }
 	scheme.AddTypeDefaultingFunc(r.newItem(), set)
 	scheme.AddTypeDefaultingFunc(r.newList(), func(list any) {
-		_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { // a list has items
+		_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { // fails only for a type without items
 			r.defaults(obj)
 			return nil
 		})

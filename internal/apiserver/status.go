@@ -15,8 +15,8 @@ var (
 	_ rest.ResetFieldsStrategy = statusREST{}
 )
 
-// statusREST serves the /status of a resource: GET, PUT and PATCH. Its store is that
-// of the resource with another strategy for updates.
+// statusREST serves the path /status of a resource: GET, PUT and PATCH. Its store is that
+// of the resource with another update strategy.
 type statusREST struct {
 	rest.TableConvertor
 
@@ -25,14 +25,14 @@ type statusREST struct {
 
 func (r statusREST) New() runtime.Object { return r.store.New() }
 
-// Destroy has nothing to do: what the stores share ends with the resource's.
+// Destroy does nothing: the store of the resource destroys what both share.
 func (statusREST) Destroy() {}
 
 func (r statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, options)
 }
 
-// Update never creates what it does not find.
+// Update never creates an object.
 func (r statusREST) Update(ctx context.Context, name string, object rest.UpdatedObjectInfo,
 	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {

@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// storage makes the stores of resources, all in one etcd.
+// storage makes the stores of the resources, all in one etcd.
 type storage struct {
-	etcd   string // the URL
+	etcd   string // the URL of etcd
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 }
 
-// stores are those of a resource and of its status, by their paths.
+// stores returns the stores of a resource and of its /status by their paths.
 func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 	store, err := s.store(r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s storage) store(r resource) (*genericregistry.Store, error) {
 	return store, store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: r.attributes})
 }
 
-// options keep a resource in etcd, behind a watch cache.
+// options returns the options to store a resource in etcd behind a watch cache.
 func (s storage) options(r resource) generic.RESTOptions {
 	config := storagebackend.NewDefaultConfig("/registry", s.codecs.LegacyCodec(r.GroupVersion))
 	config.EncodeVersioner = r.GroupVersion
@@ -73,7 +73,7 @@ func (s storage) options(r resource) generic.RESTOptions {
 	}
 }
 
-// attributes are the labels and fields that selectors see.
+// attributes returns the labels and fields of an object for selectors.
 func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -87,8 +87,8 @@ func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 	return object.GetLabels(), set, nil
 }
 
-// resetFields is a field that a client of server-side apply does not come to own
-// through a path that does not write it.
+// resetFields is a field that a path does not write, so that server-side apply through
+// that path does not give the client ownership of it.
 type resetFields struct{ version, field string }
 
 func (r resetFields) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {

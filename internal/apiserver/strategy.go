@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// storeStrategy is what a store asks before it creates, updates or deletes.
+// storeStrategy has the methods that a store calls before it creates, updates or deletes.
 type storeStrategy interface {
 	rest.RESTCreateStrategy
 	rest.RESTUpdateStrategy
@@ -24,17 +24,17 @@ var (
 	_ rest.RESTGracefulDeleteStrategy = podStrategy{}
 )
 
-// strategy carries out the rules of a resource. The API server's validation of specs
-// is in k8s.io/kubernetes and cannot be imported: the metadata alone are validated.
+// strategy implements the rules of a resource. It validates only metadata: the validation
+// of specs is in k8s.io/kubernetes and cannot be imported.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 
 	resource resource
-	update   func(obj, old runtime.Object) // of the resource, or of its status
+	update   func(obj, old runtime.Object) // the update of the resource or of its /status
 }
 
-// podStrategy deletes pods as graceperiod says.
+// podStrategy deletes pods by the rules of graceperiod.
 type podStrategy struct {
 	strategy
 	graceperiod.PodDeleteStrategy
@@ -78,7 +78,7 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 	return apivalidation.ValidateObjectMetaAccessor(object, s.NamespaceScoped(), apivalidation.NameIsDNSSubdomain, path)
 }
 
-// ValidateUpdate has nothing to add: the store itself validates the metadata.
+// ValidateUpdate returns no errors: the store itself validates the metadata.
 func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
 	return nil
 }

@@ -14,28 +14,27 @@ import (
 	"time"
 )
 
-// patience is how long a build runs in silence.
-const patience = 3 * time.Second
+// noticeAfter is how long a build runs before a notice is printed.
+const noticeAfter = 3 * time.Second
 
-// program is built once in the life of a test binary, whatever number of tests
-// starts it.
+// program is the API server's program. A test binary builds it at most once.
 type program struct {
 	mu   sync.Mutex // held while it is built
 	path string     // "": not built yet
 }
 
-// prebuilt names the variable of the environment that holds the path of a program that
-// somebody else has built.
-const prebuilt = "KUBEGRACE_APISERVER"
+// prebuiltVariable is the environment variable with the path of a program that was built
+// before.
+const prebuiltVariable = "KUBEGRACE_APISERVER"
 
-// build gives the path of the program. A build that failed is tried again.
+// build returns the path of the program. A failed build is repeated by the next call.
 func (p *program) build(ctx context.Context) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.path != "" {
 		return p.path, nil
 	}
-	if p.path = os.Getenv(prebuilt); p.path != "" {
+	if p.path = os.Getenv(prebuiltVariable); p.path != "" {
 		return p.path, nil
 	}
 	root, err := repository()
@@ -46,7 +45,7 @@ func (p *program) build(ctx context.Context) (string, error) {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	if err := alone(ctx, func() error {
+	if err := withBuildLock(ctx, func() error {
 		_, err := goCommand(ctx, "build", "-C", filepath.Join(root, "internal", "apiserver"), "-buildvcs=false", "-mod=readonly", "-o", path, ".")
 		return err
 	}); err != nil {
@@ -56,14 +55,14 @@ func (p *program) build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// alone calls build while no other process on the machine does, and says what it is
-// doing when that takes long. The lock is where the result of a build is: in the
-// build cache, which all checkouts share.
-func alone(ctx context.Context, build func() error) (err error) {
-	said := time.AfterFunc(patience, func() {
+// withBuildLock calls build while no other process on the machine does, and prints a
+// notice if that takes long. The lock file is in the build cache, because all checkouts
+// share that cache.
+func withBuildLock(ctx context.Context, build func() error) (err error) {
+	notice := time.AfterFunc(noticeAfter, func() {
 		fmt.Fprintln(os.Stderr, "Building the API server of the tests (internal/apiserver), or waiting for another test that does; the first time this takes some minutes.")
 	})
-	defer said.Stop()
+	defer notice.Stop()
 	cache, err := goCommand(ctx, "env", "GOCACHE")
 	if err != nil {
 		return err
@@ -72,14 +71,14 @@ func alone(ctx context.Context, build func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }() // which unlocks it
+	defer func() { err = errors.Join(err, file.Close()) }() // closing the file releases the lock
 	if err := lock(file); err != nil {
 		return fmt.Errorf("failed to lock %s: %w", file.Name(), err)
 	}
 	return build()
 }
 
-// goCommand runs the go command in no workspace and gives what it prints.
+// goCommand runs the go command outside of any workspace and returns its standard output.
 func goCommand(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")

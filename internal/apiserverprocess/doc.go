@@ -1,33 +1,33 @@
-// Package apiserverprocess starts a real API server for a test, as a process of its
-// own:
+// Package apiserverprocess starts a real API server for a test, as a process of its own:
 //
 //	url := apiserverprocess.Start(t)
 //	client, err := kubernetes.NewForConfig(&rest.Config{Host: url})
 //
-// The server is the program of internal/apiserver, whose documentation says what it
-// serves and what it leaves out. It is empty, belongs to the test alone and ends with
-// it. For faults put [github.com/kubegrace/kubegrace/internal/apiserverproxy] before
+// The server is the program of internal/apiserver, whose documentation lists what it
+// serves and what it leaves out. It starts empty, serves one test and ends with it. To
+// cause faults, put [github.com/kubegrace/kubegrace/internal/apiserverproxy] in front of
 // it.
 //
-// # What it takes
+// # Requirements
 //
-// The go command. The program is a module of its own that go.mod of the test does not
-// require; it is built into .cache of the repository when the first test of a binary
-// starts it, which takes seconds, but minutes where the build cache has nothing of it.
-// After some seconds the standard error says so. One build runs at a time on a machine:
-// the others wait for a lock in the build cache. Where the variable KUBEGRACE_APISERVER
-// has the path of a program, that one is started instead: with other versions of the
-// Kubernetes libraries in go.mod, as make compat has them, the module does not build.
+// The go command. The program is a module of its own that the test's go.mod does not
+// require. The first test of a binary that calls [Start] builds it into .cache of the
+// repository, which takes seconds, or minutes if the build cache is empty; a notice on
+// the standard error says so. Only one build runs on a machine at a time: others wait for
+// a lock in the build cache. If the environment variable KUBEGRACE_APISERVER has the path
+// of a program, that program is started instead. This is needed where go.mod has other
+// versions of the Kubernetes libraries, as in make compat, because the module does not
+// build with them.
 //
 // # Concurrency properties
 //
-// [Start] may be called by parallel tests. The server is reached over TCP: keep it out
-// of bubbles of testing/synctest.
+// Parallel tests may call [Start]. Do not use the server in testing/synctest bubbles,
+// because it is reached over TCP.
 //
 // # Failure modes
 //
-// A build that fails, a server that does not become ready in a minute and one that dies
-// before the end of its test fail the test; whenever a test fails its server's log is
-// among the test's. Without the go command the test is skipped. A server whose test
-// binary is killed sees the end of its standard input and ends too.
+// The test fails if the build fails, if the server is not ready within a minute, or if
+// the server dies before the test ends. The log of a failed test has the server's log.
+// Without the go command the test is skipped. If the test binary is killed, the server's
+// standard input ends, and with it the server.
 package apiserverprocess

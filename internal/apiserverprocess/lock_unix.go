@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock waits until no other process has the lock of a file. It is let go when the
-// file is closed, or its process dies.
+// lock waits for the exclusive lock of a file. The lock is released when the file is
+// closed or the process dies.
 func lock(file *os.File) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)

@@ -21,10 +21,10 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-var server program //nolint:gochecknoglobals // the tests of a binary have nothing else in common
+var server program //nolint:gochecknoglobals // shared by all tests of a binary
 
-// Start runs an API server until the end of the test and gives its URL, as rest.Config
-// has it in its Host. The server is ready. Errors fail the test.
+// Start runs an API server until the end of the test and returns its URL for the Host of
+// a rest.Config. The server is ready. Errors fail the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
 	need.Program(t, "go", "golang-go")
@@ -51,15 +51,15 @@ func Start(t testing.TB) (url string) {
 type process struct {
 	cmd   *exec.Cmd
 	url   string
-	stdin io.Closer    // whose end is the server's
-	log   bytes.Buffer // to be read when the server has ended
+	stdin io.Closer    // the server ends when it is closed
+	log   bytes.Buffer // may be read when the server has ended
 }
 
-// start returns when the server is ready. It stores in the folder data.
+// start starts a server with its data in the given folder and returns when it is ready.
 func start(path, data string) (*process, error) {
 	p := &process{cmd: exec.Command(path, "--exit-on-stdin-eof", "--data", data)}
 	p.cmd.Stderr = &p.log
-	// The server would tell the service manager of the test that the test is ready.
+	// With NOTIFY_SOCKET the server would notify the service manager of the test.
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "NOTIFY_SOCKET=")
 	})
@@ -75,7 +75,7 @@ func start(path, data string) (*process, error) {
 		return nil, fmt.Errorf("failed to start the API server: %w", err)
 	}
 	p.stdin = stdin
-	late := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() }) // Wait tells
+	late := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() }) // p.stop returns the error
 	defer late.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
@@ -85,10 +85,10 @@ func start(path, data string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the server and waits for it. An error is that of a server that had ended
-// before, or had to be killed.
+// stop ends the server and waits for it. It returns an error if the server has ended
+// before or had to be killed.
 func (p *process) stop() error {
-	_ = p.stdin.Close() // fails if the server has gone, of which Wait tells more
+	_ = p.stdin.Close() // fails if the server has ended, which Wait reports
 	late := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	return p.cmd.Wait()

@@ -92,14 +92,14 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 }
 
 func TestABuildThatFails(t *testing.T) {
-	t.Setenv(prebuilt, "")
+	t.Setenv(prebuiltVariable, "")
 	t.Setenv("PATH", t.TempDir())
 	_, err := new(program).build(t.Context())
 	require.ErrorContains(t, err, "failed to build the API server of the tests")
 }
 
 func TestAProgramThatSomebodyHasBuilt(t *testing.T) {
-	t.Setenv(prebuilt, "/somewhere/apiserver")
+	t.Setenv(prebuiltVariable, "/somewhere/apiserver")
 	t.Setenv("PATH", t.TempDir())
 	path, err := new(program).build(t.Context())
 	require.NoError(t, err, "nothing is built")
@@ -110,10 +110,10 @@ func TestTheRepositoryIsFound(t *testing.T) {
 	root, err := repository()
 	require.NoError(t, err)
 	for _, below := range []string{"", "examples", filepath.Join("internal", "apiserver"), filepath.Join("shutdown", "apistatus")} {
-		found, ok := above(filepath.Join(root, below))
+		found, ok := moduleAbove(filepath.Join(root, below))
 		require.True(t, ok)
 		require.Equal(t, root, found)
 	}
-	_, ok := above(t.TempDir())
+	_, ok := moduleAbove(t.TempDir())
 	require.False(t, ok)
 }

@@ -1,5 +1,5 @@
-// Package apiserverproxy stands between a client and an API server and does the harm
-// that a test asks for:
+// Package apiserverproxy puts a proxy between a client and an API server that causes the
+// faults that a test asks for:
 //
 //	proxy := apiserverproxy.Start(t, apiserverprocess.Start(t))
 //	client, err := apistatus.NewClient(&rest.Config{Host: proxy.URL()})
@@ -8,27 +8,27 @@
 //		apiserverproxy.Rule{Verb: "get", Times: 1, Fault: apiserverproxy.Fault{Drop: true}},
 //	))
 //	... // report a status with client
-//	asked := proxy.Requests() // what the client wanted, in order, and what it got
+//	requests := proxy.Requests() // the client's requests, in order, with their answers
 //
-// A [Fault] delays, refuses with any status, drops, hangs, or loses the answer of a
-// request that is carried out. A [Script] chooses one for each request; [Rules] is a
-// table of them, [Limit] a server that has too much to do. [Proxy.Die] and
-// [Proxy.Revive] are a server that is not there for a while. A [Transport] does all
-// this, but dying, without a proxy and without sockets, before any [http.RoundTripper].
+// A [Fault] delays, refuses with any status, drops or hangs a request, or carries it out
+// and loses the answer. A [Script] chooses the fault of each request: [Rules] by a table,
+// [Limit] by a rate limit. [Proxy.Die] and [Proxy.Revive] make the server unreachable for
+// a while. A [Transport] does the same, except dying, without a proxy and without
+// sockets, in front of any [http.RoundTripper].
 //
-// The proxy is [net/http/httputil.ReverseProxy], so that what passes is the server's
-// own answer, watches included.
+// The proxy is a [net/http/httputil.ReverseProxy], so without a fault the client receives
+// the server's own answer, also for watches.
 //
 // # Concurrency properties
 //
-// Everything may be used by several goroutines. Scripts are called by the goroutines of
-// requests, many at once; no lock is held meanwhile, so that a script may wait or call
-// the proxy. When the test ends the proxy has no goroutine left, those of requests that
-// hang included. A proxy is reached over TCP: keep it out of bubbles of
-// testing/synctest, where a [Transport] is at home.
+// All functions and methods may be called concurrently. Scripts are called by the
+// goroutines of the requests, concurrently and without a lock, so a script may wait or
+// call methods of the proxy. When the test ends, no goroutine of the proxy is left, not
+// even that of a request that hangs. Do not use a proxy in testing/synctest bubbles,
+// because it is reached over TCP; use a [Transport] there.
 //
 // # Failure modes
 //
-// Where the server behind the proxy does not answer, the client's connection is closed
-// without an answer. A listener that fails by itself fails the test.
+// If the server does not answer, the proxy closes the client's connection without an
+// answer. A failure of the listener fails the test.
 package apiserverproxy

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with a request. The zero value: nothing. Delay goes with all
-// of the others; of these Drop comes before Lost, Lost before Hang, and Hang before
-// Status.
+// Fault is what goes wrong with a request. The zero value is no fault. Delay can be
+// combined with all other fields. Of these, Drop takes precedence over Lost, Lost over
+// Hang, and Hang over Status.
 type Fault struct {
-	// Delay passes before the request is carried out. A client that gives up in the
-	// meantime leaves it undone. 0 or less: none.
+	// Delay passes before the request is carried out. If the client gives up before, the
+	// request is not carried out. 0 or less means none.
 	Delay time.Duration
 	// Drop closes the connection without an answer; the request is not carried out.
-	// net/http asks again by itself for a GET on a connection that was used before.
+	// net/http itself repeats a GET on a connection that was used before.
 	Drop bool
-	// Hang never answers and, without Lost, never carries out. It ends when the client
-	// gives up, or the proxy dies.
+	// Hang never answers. Without Lost the request is not carried out. It ends when the
+	// client gives up or the proxy dies.
 	Hang bool
 	// Status refuses the request with a metav1.Status of this code, 400 or more, and its
-	// usual reason. A 409 is an AlreadyExists for a POST, for all else a Conflict. 0: the
-	// request is carried out.
+	// usual reason. The reason of a 409 is AlreadyExists for a POST and Conflict
+	// otherwise. 0 means that the request is carried out.
 	Status int
-	// RetryAfter goes with Status, in whole seconds, rounded up: after a 429 or a 5xx
-	// client-go waits that long and tries again by itself, up to ten times, unless
-	// rest.Request.MaxRetries says otherwise. 0 or less: nothing is said, and client-go
-	// gives the error to its caller.
+	// RetryAfter is the Retry-After header that goes with Status, rounded up to whole
+	// seconds. After a 429 or a 5xx with it client-go waits that long and repeats the
+	// request by itself, up to ten times, unless rest.Request.MaxRetries says otherwise.
+	// With 0 or less there is no header, and client-go returns the error to its caller.
 	RetryAfter time.Duration
-	// Lost carries the request out and closes the connection without an answer; with
-	// Hang it is left open.
+	// Lost carries the request out and closes the connection without an answer. With Hang
+	// the connection stays open.
 	Lost bool
 }
 
@@ -38,7 +38,7 @@ var (
 	errLost    = errors.New("the answer was lost, as the script wants")
 )
 
-// wait lets the delay pass. An error is that of ctx.
+// wait waits for Delay. It returns the error of ctx if that ends first.
 func (f Fault) wait(ctx context.Context) error {
 	if f.Delay <= 0 {
 		return ctx.Err()

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// journal notes requests.
+// journal records requests.
 type journal struct {
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	requests []Request
 }
 
-// arrived notes a request and gives its number.
+// arrived records a request and returns its number.
 func (j *journal) arrived(r Request) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -20,7 +20,8 @@ func (j *journal) arrived(r Request) int {
 	return len(j.requests) - 1
 }
 
-// answered notes the answer of a request, before the client can have it.
+// answered records the answer of a request. It is called before the client receives the
+// answer.
 func (j *journal) answered(number, status int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

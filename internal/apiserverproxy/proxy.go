@@ -11,30 +11,30 @@ import (
 	"testing"
 )
 
-// Proxy listens on a port of 127.0.0.1, from [Start] to the end of the test. All
+// Proxy listens on a port of 127.0.0.1 from [Start] until the end of the test. All
 // methods may be called concurrently.
 type Proxy struct {
 	faults  *Transport
 	server  *http.Transport // the connections to the server
 	handler http.Handler
-	address string         // of the listener, in all lives
+	address string         // of the listener; the same after each Revive
 	running sync.WaitGroup // listeners and connections
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	life   *life      // nil: dead
 	closed bool
-	errs   []error // of listeners that ended by themselves
+	errs   []error // errors of listeners that failed
 }
 
-// life is a proxy from its start or revival to its death.
+// life is the server of a proxy from Start or Revive until Die.
 type life struct {
 	listener net.Listener
 	http     *http.Server
-	over     chan struct{} // closed at its end
+	over     chan struct{} // closed by end
 }
 
-// Start puts a proxy before the server of a URL until the end of the test. Errors fail
-// the test.
+// Start puts a proxy in front of the server with the given URL, until the end of the
+// test. Errors fail the test.
 func Start(t testing.TB, server string) *Proxy {
 	t.Helper()
 	p, err := start(server)
@@ -54,15 +54,15 @@ func start(server string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the server's URL: %w", err)
 	}
-	// The bodies pass as they are, and as many connections as there are requests stay.
+	// Bodies pass unchanged, and idle connections stay open.
 	base := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1000}
 	p := &Proxy{faults: NewTransport(base), server: base}
 	p.handler = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     p.faults,
-		FlushInterval: -1, // a watch's event at once
+		FlushInterval: -1, // flush each event of a watch at once
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // closes the connection, and logs nothing
+			panic(http.ErrAbortHandler) // closes the connection without logging
 		},
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,25 +70,25 @@ func start(server string) (*Proxy, error) {
 		return nil, fmt.Errorf("failed to listen: %w", err)
 	}
 	p.address = listener.Addr().String()
-	p.begin(listener)
+	p.serve(listener)
 	return p, nil
 }
 
-// URL is where the proxy listens, as rest.Config has it in its Host; the same for all
-// its lives.
+// URL returns the URL of the proxy, for the Host of a rest.Config. It stays the same
+// after [Proxy.Revive].
 func (p *Proxy) URL() string { return "http://" + p.address }
 
-// Script sets what is asked for each request from now on; nil: no faults, as in the
-// beginning.
+// Script sets the script for all requests from now on. Nil, which is the initial script,
+// causes no faults.
 func (p *Proxy) Script(script Script) { p.faults.Script(script) }
 
-// Requests are those that have arrived, with their bodies, in order. A client that has
-// an answer finds it here.
+// Requests returns the requests that have arrived, with their bodies, in order. A request
+// is listed with its answer before the client receives the answer.
 func (p *Proxy) Requests() []Request { return p.faults.Requests() }
 
-// Die closes the listener and all connections: from now on connections are refused.
-// Requests that are under way end without an answer, though the server behind may still
-// carry them out. Die does not wait for them, so that a script may call it.
+// Die closes the listener and all connections, so that new connections are refused.
+// Requests under way end without an answer, although the server may still carry them out.
+// Die does not wait for them, so a script may call it.
 func (p *Proxy) Die() {
 	p.mu.Lock()
 	l := p.life
@@ -99,9 +99,9 @@ func (p *Proxy) Die() {
 	}
 }
 
-// Revive lets a proxy that has died listen on its address again. An error is that of
-// the listener; a proxy that lives is left as it is, one whose test is over gives
-// [http.ErrServerClosed].
+// Revive makes a proxy listen again on its address after [Proxy.Die]. It does nothing if
+// the proxy has not died. After the end of the test it returns [http.ErrServerClosed];
+// other errors are those of the listener.
 func (p *Proxy) Revive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +115,7 @@ func (p *Proxy) Revive() error {
 	if err != nil {
 		return fmt.Errorf("failed to revive the proxy: %w", err)
 	}
-	p.begin(listener)
+	p.serve(listener)
 	return nil
 }
 
@@ -132,10 +132,10 @@ func (p *Proxy) close() error {
 	return errors.Join(p.errs...)
 }
 
-// begin serves on a listener. The mutex is held, or nobody else knows the proxy yet.
-func (p *Proxy) begin(listener net.Listener) {
+// serve starts to serve on a listener. The caller holds the mutex, or is start.
+func (p *Proxy) serve(listener net.Listener) {
 	l := &life{listener: listener, http: &http.Server{Handler: p.handler}, over: make(chan struct{})}
-	l.http.ConnState = func(conn net.Conn, state http.ConnState) { p.count(l, conn, state) }
+	l.http.ConnState = func(conn net.Conn, state http.ConnState) { p.trackConn(l, conn, state) }
 	p.life = l
 	p.running.Go(func() {
 		if err := l.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -146,15 +146,15 @@ func (p *Proxy) begin(listener net.Listener) {
 	})
 }
 
-// count keeps account of connections, so that close can wait for them. One that is
-// accepted when the others have been closed is closed here.
-func (p *Proxy) count(l *life, conn net.Conn, state http.ConnState) {
+// trackConn counts the connections, so that close can wait for them. It closes a
+// connection that was accepted after the others were closed.
+func (p *Proxy) trackConn(l *life, conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		p.running.Add(1)
 		select {
 		case <-l.over:
-			_ = conn.Close() // its goroutine sees it
+			_ = conn.Close() // its goroutine ends with a read error
 		default:
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -163,8 +163,8 @@ func (p *Proxy) count(l *life, conn net.Conn, state http.ConnState) {
 	}
 }
 
-// end closes the listener too, which the server closes only if it has begun to use
-// it. What these calls give is of no more use.
+// end closes the server. It closes the listener too, because the server closes it only if
+// Serve was called. The errors do not matter.
 func (l *life) end() {
 	close(l.over)
 	_ = l.http.Close()

@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// Request is one request that has arrived.
+// Request is a request that has arrived.
 type Request struct {
-	// Verb is the API's: get, list, watch, create, update, patch, delete or
-	// deletecollection. The method in lower case where the path is of no resource.
+	// Verb is the verb of the API: get, list, watch, create, update, patch, delete or
+	// deletecollection. If the path has no resource, it is the method in lower case.
 	Verb string
-	// Resource has its subresource with it, as in "pods/status"; "": the path is of none.
+	// Resource includes the subresource, as in "pods/status". It is empty if the path has
+	// no resource.
 	Resource string
-	// Namespace and Name of the object; "": the path has none.
+	// Namespace and Name are those of the object; empty if the path has none.
 	Namespace, Name string
 
 	Method, Path string     // the path without the query
-	Query        url.Values // not to be changed
-	ContentType  string     // the header of that name; "": none
-	UserAgent    string     // likewise
-	Body         []byte     // shared by all that ask for it: not to be changed
-	Status       int        // the code of the answer; 0: not answered, or not yet
+	Query        url.Values // must not be modified
+	ContentType  string     // the Content-Type header
+	UserAgent    string     // the User-Agent header
+	Body         []byte     // must not be modified
+	Status       int        // the code of the answer; 0: no answer yet
 	At           time.Time
-	Answered     time.Time // when the answer was handed on; zero: not answered
+	Answered     time.Time // when the answer was passed on; zero: no answer yet
 }
 
-// String is as in "patch pods/status default/web".
+// String returns verb, resource and object, as in "patch pods/status default/web".
 func (r Request) String() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -37,7 +38,7 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 
-// describe reads a request as the API server does (request.RequestInfoFactory).
+// describe parses a request as the API server does (request.RequestInfoFactory).
 func describe(r *http.Request, body []byte) Request {
 	described := Request{
 		Verb: strings.ToLower(r.Method), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(),
@@ -50,9 +51,9 @@ func describe(r *http.Request, body []byte) Request {
 	return described
 }
 
-// locate finds resource, namespace and name in the parts of a path, which begins with
-// api/VERSION or apis/GROUP/VERSION. The path of a namespace itself looks like the
-// beginning of those in it.
+// locate sets resource, namespace and name from the parts of a path, which begins with
+// api/VERSION or apis/GROUP/VERSION. The path of a Namespace object begins like the paths
+// of the objects in that namespace.
 func (r *Request) locate(parts []string) {
 	root := map[string]int{"api": 2, "apis": 3}[parts[0]]
 	if root == 0 || len(parts) <= root {
@@ -72,7 +73,7 @@ func (r *Request) locate(parts []string) {
 }
 
 func (r *Request) verb() string {
-	watches, _ := strconv.ParseBool(r.Query.Get("watch")) // what does not parse is false
+	watches, _ := strconv.ParseBool(r.Query.Get("watch")) // an invalid value counts as false
 	one := r.Name != ""
 	switch {
 	case r.Method == http.MethodGet && watches:

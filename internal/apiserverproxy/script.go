@@ -8,23 +8,24 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Script says what goes wrong with a request, before it is carried out; nil: nothing
-// does. It is called from many goroutines at once.
+// Script chooses the fault of a request before the request is carried out. Nil chooses
+// none. It is called concurrently.
 type Script func(Request) Fault
 
-// Rule is a line of [Rules].
+// Rule is a rule of [Rules].
 type Rule struct {
-	// Verb, Resource and Name choose requests, as [Request] has them: a resource may be
-	// "pods" or "pods/status". Each that is empty stands for all.
+	// Verb, Resource and Name select requests by the fields of [Request]; a resource may
+	// be "pods" or "pods/status". An empty field selects all.
 	Verb, Resource, Name string
-	// Times is how often the rule holds for each verb, resource and object; 0: always.
+	// Times is how often the rule applies to each combination of verb, resource and
+	// object. 0 means always.
 	Times int
-	// Fault is what goes wrong.
+	// Fault is the fault of the selected requests.
 	Fault Fault
 }
 
-// Rules gives a request the fault of the first rule that holds for it, and none if
-// none does.
+// Rules returns a script that applies the first matching rule to a request, and no fault
+// if none matches.
 func Rules(rules ...Rule) Script {
 	type key struct {
 		rule                            int
@@ -39,9 +40,9 @@ func Rules(rules ...Rule) Script {
 			if !rule.chooses(r) {
 				continue
 			}
-			of := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
-			times[of]++
-			if rule.Times == 0 || times[of] <= rule.Times {
+			k := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
+			times[k]++
+			if rule.Times == 0 || times[k] <= rule.Times {
 				return rule.Fault
 			}
 		}
@@ -55,11 +56,11 @@ func (r Rule) chooses(request Request) bool {
 		(r.Name == "" || r.Name == request.Name)
 }
 
-// Always gives every request the same fault.
+// Always returns a script that applies the same fault to every request.
 func Always(fault Fault) Script { return func(Request) Fault { return fault } }
 
-// Limit answers 429 to what is more than a number of requests in a second, of which
-// all may come at once. retryAfter is as in [Fault].
+// Limit returns a script that allows perSecond requests a second, all of which may come
+// at once, and answers the others with 429. retryAfter is as in [Fault].
 func Limit(perSecond int, retryAfter time.Duration) Script {
 	limiter := rate.NewLimiter(rate.Limit(perSecond), perSecond)
 	return func(Request) Fault {

@@ -17,32 +17,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Transport is an [http.RoundTripper] with faults. All methods may be called
+// Transport is an [http.RoundTripper] that causes faults. All methods may be called
 // concurrently.
 type Transport struct {
 	base    http.RoundTripper
 	journal journal
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the field below
 	script Script
 }
 
-// NewTransport gives requests to base, without faults so far.
+// NewTransport returns a Transport that carries out requests with base and causes no
+// faults until [Transport.Script] is called.
 func NewTransport(base http.RoundTripper) *Transport { return &Transport{base: base} }
 
-// Script sets what is asked for each request from now on; nil: no faults, as in the
-// beginning.
+// Script sets the script for all requests from now on. Nil, which is the initial script,
+// causes no faults.
 func (t *Transport) Script(script Script) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.script = script
 }
 
-// Requests are those that have arrived, with their bodies, in order. A client that has
-// an answer finds it here.
+// Requests returns the requests that have arrived, with their bodies, in order. A request
+// is listed with its answer before the client receives the answer.
 func (t *Transport) Requests() []Request { return t.journal.all() }
 
-// RoundTrip notes a request and carries it out, as far as the script lets it.
+// RoundTrip records a request and carries it out with the fault that the script chooses.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readAll(r.Body)
 	if err != nil {
@@ -50,7 +51,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	request := describe(r, body)
 	number := t.journal.arrived(request)
-	response, err := t.suffer(r, request, t.fault(request))
+	response, err := t.applyFault(r, request, t.fault(request))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// fault is what the script says of a request.
+// fault returns the fault that the script chooses.
 func (t *Transport) fault(r Request) Fault {
 	t.mu.Lock()
 	script := t.script
@@ -69,8 +70,8 @@ func (t *Transport) fault(r Request) Fault {
 	return script(r)
 }
 
-// suffer carries a request out with a fault.
-func (t *Transport) suffer(r *http.Request, request Request, fault Fault) (*http.Response, error) {
+// applyFault carries out a request with a fault.
+func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {
 		return nil, err
@@ -79,9 +80,9 @@ func (t *Transport) suffer(r *http.Request, request Request, fault Fault) (*http
 	case fault.Drop:
 		return nil, errDropped
 	case fault.Lost:
-		return nil, t.lose(r, request, fault)
+		return nil, t.loseAnswer(r, request, fault)
 	case fault.Hang:
-		return nil, forever(ctx)
+		return nil, hang(ctx)
 	case fault.Status != 0:
 		return refuse(r, fault)
 	default:
@@ -89,8 +90,8 @@ func (t *Transport) suffer(r *http.Request, request Request, fault Fault) (*http
 	}
 }
 
-// lose carries a request out and keeps the answer.
-func (t *Transport) lose(r *http.Request, request Request, fault Fault) error {
+// loseAnswer carries out a request and drops the answer.
+func (t *Transport) loseAnswer(r *http.Request, request Request, fault Fault) error {
 	response, err := t.carryOut(r, request)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (t *Transport) lose(r *http.Request, request Request, fault Fault) error {
 		return err
 	}
 	if fault.Hang {
-		return forever(r.Context())
+		return hang(r.Context())
 	}
 	return errLost
 }
@@ -113,13 +114,13 @@ func (t *Transport) carryOut(r *http.Request, request Request) (*http.Response, 
 	return t.base.RoundTrip(r)
 }
 
-// forever waits until ctx ends.
-func forever(ctx context.Context) error {
+// hang waits until ctx ends.
+func hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// refuse answers as the API server does that refuses.
+// refuse returns the answer of an API server that refuses the request.
 func refuse(r *http.Request, fault Fault) (*http.Response, error) {
 	seconds := max(0, int(math.Ceil(fault.RetryAfter.Seconds())))
 	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "as the script wants", seconds, false).Status()
@@ -139,7 +140,7 @@ func refuse(r *http.Request, fault Fault) (*http.Response, error) {
 	}, nil
 }
 
-// readAll reads a body and closes it; nil: an empty one.
+// readAll reads and closes a body. A nil body is empty.
 func readAll(body io.ReadCloser) ([]byte, error) {
 	if body == nil {
 		return nil, nil

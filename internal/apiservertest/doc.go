@@ -1,4 +1,4 @@
-// Package apiservertest proves that graceperiod answers deletes of pods as the API
-// server does, by running the API server's own code beside it. It is a module of
-// its own, so that no importer of kubegrace inherits k8s.io/apiserver.
+// Package apiservertest tests graceperiod against the API server's own code: both must
+// answer deletes of pods in the same way. It is a module of its own, so that users of
+// kubegrace do not inherit k8s.io/apiserver.
 package apiservertest

@@ -1,7 +1,8 @@
-// Package fork is the page for maintainers of a kubelet fork: it has the signatures of the
-// kubelet's own termination code with kubegrace behind them. It is compiled and tested with
-// the rest of the repository, and nobody imports it: a fork copies a file over the one that
-// it replaces and takes the types from where they are in Kubernetes.
+// Package fork shows the maintainers of a kubelet fork how to use kubegrace: it has the
+// functions of the kubelet's termination code with the kubelet's signatures, implemented
+// with kubegrace. It is compiled and tested with the rest of the repository, and nobody
+// imports it. A fork copies each file over the one that it replaces, and takes the types
+// from Kubernetes.
 //
 //	file              replaces, in k8s.io/kubernetes
 //	nodeshutdown.go   pkg/kubelet/nodeshutdown: all but its interface and its Config
@@ -15,28 +16,29 @@
 //	strategy.go       pkg/registry/core/pod/strategy.go: CheckGracefulDelete
 //	kubelet.go        nothing: the kubelet's types, as far as the files need them
 //
-// The signatures are those of Kubernetes v1.32 to v1.37; a comment says where releases
-// differ, and where a parameter has gone because there is nothing left for it to do.
+// The signatures are those of Kubernetes v1.32 to v1.37. Comments say where releases
+// differ, and where a parameter is left out because it has no use here.
 //
-// # What is different
+// # Differences from the kubelet
 //
-// The README of kubegrace has a table of all that differs from the kubelet on purpose. A
-// maintainer meets these first: Start of the shutdown manager gives its error and goes on
-// trying, where the kubelet gives up; the delay that is asked of logind has room for what is
-// done beside the kills; a container that its pod's spec does not have is stopped, where
-// the kubelet refuses.
+// The README of kubegrace has a table of all intended differences. These three matter
+// most to a maintainer. Start of the shutdown manager returns its error and goes on
+// trying, where the kubelet gives up. The delay that is requested from logind includes
+// time for what is done besides the kills. A container that is not in its pod's spec is
+// stopped, where the kubelet refuses.
 //
 // # Metrics
 //
-// The series go into the registry of Kubernetes (legacyregistry). Four of them are the
-// kubelet's own, and are shared with it if they are there already. They are registered when
-// the manager and the runner are made, which is before the kubelet calls its
-// metrics.Register, and that panics where a series is there: the fork takes
-// GracefulShutdownStartTime, GracefulShutdownEndTime, LifecycleHandlerHTTPFallbacks and
-// LifecycleHandlerSleepTerminated out of it.
+// The metrics are registered in the registry of Kubernetes (legacyregistry). Four of them
+// are the kubelet's own; they are shared with the kubelet if it has registered them
+// before. But the manager and the runner, which register them, are made before the
+// kubelet calls its metrics.Register, and that panics if a metric is registered already.
+// The fork must therefore remove GracefulShutdownStartTime, GracefulShutdownEndTime,
+// LifecycleHandlerHTTPFallbacks and LifecycleHandlerSleepTerminated from
+// metrics.Register.
 //
 // # Feature gates
 //
-// They are read from DefaultFeatureGate, in which the kubelet has its own of the same
-// names. One that a later kubelet has removed counts with its last default.
+// Feature gates are read from DefaultFeatureGate, where the kubelet has gates of the same
+// names. A gate that a later kubelet has removed counts with its last default.
 package fork

@@ -11,15 +11,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// managerImpl has, of the eviction manager's fields, those that evict.
+// managerImpl has those fields of the eviction manager that are needed to evict.
 type managerImpl struct {
-	maxPodGracePeriodSeconds int64 // of its config
+	maxPodGracePeriodSeconds int64 // Config.MaxPodGracePeriodSeconds
 	killPodFunc              KillPodFunc
 	recorder                 record.EventRecorder
 }
 
-// request is what synchronize asks for when a threshold was crossed. Evictions for the limits
-// of local storage ask for a [podkiller.LocalStorageEviction].
+// request returns the kill request of synchronize for a crossed threshold. Evictions for
+// exceeded limits of local storage use [podkiller.LocalStorageEviction] instead.
 func (m *managerImpl) request(pod *v1.Pod, isHardThreshold bool, message string) shutdown.KillRequest {
 	if isHardThreshold {
 		return podkiller.HardEviction(message)
@@ -27,8 +27,9 @@ func (m *managerImpl) request(pod *v1.Pod, isHardThreshold bool, message string)
 	return podkiller.SoftEviction(pod, m.maxPodGracePeriodSeconds, message)
 }
 
-// evictPod evicts a pod, unless it is critical. The request has what the kubelet's evictPod
-// has as three parameters: the grace, the message and the condition.
+// evictPod evicts a pod unless it is critical. The request replaces three parameters of
+// the kubelet's evictPod: the grace period override, the message of the status, and the
+// condition.
 func (m *managerImpl) evictPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest, message string, annotations map[string]string) bool {
 	logger := klog.FromContext(ctx)
 	if !podkiller.Evictable(pod) {

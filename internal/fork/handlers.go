@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// NewHandlerRunner makes the runner of the kubelet's hooks. The user agent of httpGet hooks
-// names the version of the fork, and not that of the kubelet which kubegrace follows.
+// NewHandlerRunner returns the runner of the kubelet's hooks. The User-Agent of httpGet
+// hooks has the version of the fork.
 func NewHandlerRunner(httpDoer HTTPDoer, commandRunner CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) HandlerRunner {
 	info := version.Get()
 	return handlerRunner{lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
@@ -27,14 +27,14 @@ func NewHandlerRunner(httpDoer HTTPDoer, commandRunner CommandRunner, containerM
 		PodIP:     podIP(containerManager),
 		UserAgent: fmt.Sprintf("kube-lifecycle/%s.%s", info.Major, info.Minor),
 		Events:    eventRecorder,
-		Metrics:   series(),
+		Metrics:   lifecycleMetrics(),
 		Gates:     utilfeature.DefaultFeatureGate,
 	})}
 }
 
-// series are in the registry of Kubernetes. Whoever asks again gets the same ones. Without
-// them nothing is counted.
-func series() *metrics.Lifecycle {
+// lifecycleMetrics returns the lifecycle metrics in the registry of Kubernetes. Each call
+// returns the same metrics. If they cannot be registered, nothing is counted.
+func lifecycleMetrics() *metrics.Lifecycle {
 	registered, err := metrics.NewLifecycle(legacyregistry.Registerer(), metrics.Options{})
 	if err != nil {
 		klog.Background().Error(err, "Lifecycle hooks are not counted")
@@ -42,14 +42,15 @@ func series() *metrics.Lifecycle {
 	return registered
 }
 
-// handlerRunner is a [HandlerRunner]: kubegrace's, for which an ID is a string.
+// handlerRunner implements the kubelet's [HandlerRunner] with kubegrace's, which takes
+// the ID as a string.
 type handlerRunner struct{ hooks lifecycle.HandlerRunner }
 
 func (r handlerRunner) Run(ctx context.Context, containerID ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	return r.hooks.Run(ctx, containerID.String(), pod, container, handler)
 }
 
-// commands is a [lifecycle.CommandRunner] of the kubelet's.
+// commands implements [lifecycle.CommandRunner] with the kubelet's CommandRunner.
 type commands struct{ CommandRunner }
 
 func (c commands) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
@@ -57,7 +58,8 @@ func (c commands) RunInContainer(ctx context.Context, containerID string, cmd []
 	return c.CommandRunner.RunInContainer(ctx, ContainerID{Type: owner, ID: id}, cmd, timeout)
 }
 
-// podIP asks the runtime for the address of a pod. "" fails the hook.
+// podIP returns a function that asks the runtime for the IP of a pod. An empty result
+// fails the hook.
 func podIP(runtime podStatusProvider) func(context.Context, *v1.Pod) (string, error) {
 	return func(ctx context.Context, pod *v1.Pod) (string, error) {
 		status, err := runtime.GetPodStatus(ctx, pod.UID, pod.Name, pod.Namespace)

@@ -16,22 +16,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Of pkg/kubelet/container.
+// Types of pkg/kubelet/container.
 type (
-	// ContainerID is the ID of a container or a sandbox, and whose it is.
+	// ContainerID is the ID of a container or a sandbox with the name of its runtime.
 	ContainerID struct{ Type, ID string }
 	// Container is a container, or a sandbox, as the runtime lists it.
 	Container struct {
 		ID   ContainerID
 		Name string
 	}
-	// Pod is what runs of a pod.
+	// Pod has the running containers and sandboxes of a pod.
 	Pod struct {
 		ID                    types.UID
 		Name, Namespace       string
 		Containers, Sandboxes []*Container
 	}
-	// PodStatus is what the runtime says of a pod.
+	// PodStatus is the status of a pod in the runtime.
 	PodStatus struct{ IPs []string }
 	// CommandRunner runs a command in a container.
 	CommandRunner interface {
@@ -41,39 +41,39 @@ type (
 	HandlerRunner interface {
 		Run(ctx context.Context, containerID ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error)
 	}
-	// SyncResult is what became of one action of a sync.
+	// SyncResult is the result of one action of a sync.
 	SyncResult struct {
 		Action  string
 		Target  any
 		Error   error
 		Message string
 	}
-	// PodSyncResult is what became of all.
+	// PodSyncResult has the results of all actions of a sync.
 	PodSyncResult struct{ SyncResults []*SyncResult }
 )
 
-// The actions, and the errors of their failures.
+// The actions of a kill.
 const (
 	KillContainer  = "KillContainer"
 	KillPodSandbox = "KillPodSandbox"
 )
 
 var (
-	// ErrKillContainer is that of KillContainer.
+	// ErrKillContainer is the error of a failed KillContainer.
 	ErrKillContainer = errors.New("KillContainerError")
-	// ErrKillPodSandbox is that of KillPodSandbox.
+	// ErrKillPodSandbox is the error of a failed KillPodSandbox.
 	ErrKillPodSandbox = errors.New("KillPodSandboxError")
 )
 
-// String is the ID as it stands in a status.
+// String returns the ID as statuses have it.
 func (c ContainerID) String() string { return c.Type + "://" + c.ID }
 
-// NewSyncResult is the result of an action that has not failed.
+// NewSyncResult returns the result of a successful action.
 func NewSyncResult(action string, target any) *SyncResult {
 	return &SyncResult{Action: action, Target: target}
 }
 
-// Fail makes it the result of one that has.
+// Fail makes it the result of a failed action.
 func (r *SyncResult) Fail(err error, message string) { r.Error, r.Message = err, message }
 
 // AddSyncResult adds results.
@@ -81,7 +81,7 @@ func (p *PodSyncResult) AddSyncResult(results ...*SyncResult) {
 	p.SyncResults = append(p.SyncResults, results...)
 }
 
-// Error joins those that have failed.
+// Error aggregates the errors of the failed actions.
 func (p *PodSyncResult) Error() error {
 	var errs []error
 	for _, r := range p.SyncResults {
@@ -92,41 +92,41 @@ func (p *PodSyncResult) Error() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// Of pkg/kubelet/lifecycle and pkg/kubelet/types.
+// Types of pkg/kubelet/lifecycle and pkg/kubelet/types.
 type (
 	// HTTPDoer sends a request.
 	HTTPDoer interface {
 		Do(req *http.Request) (*http.Response, error)
 	}
-	// podStatusProvider is the runtime, for the addresses of pods.
+	// podStatusProvider returns the IPs of pods; the runtime implements it.
 	podStatusProvider interface {
 		GetPodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error)
 	}
-	// PodAdmitAttributes is a pod that wants to start.
+	// PodAdmitAttributes is a pod that asks for admission.
 	PodAdmitAttributes struct {
 		Pod       *v1.Pod
 		OtherPods []*v1.Pod
 	}
-	// PodAdmitResult says whether it may.
+	// PodAdmitResult is the decision about its admission.
 	PodAdmitResult struct {
 		Admit           bool
 		Reason, Message string
 	}
-	// PodAdmitHandler decides that.
+	// PodAdmitHandler decides about admission.
 	PodAdmitHandler interface {
 		Admit(attrs *PodAdmitAttributes) PodAdmitResult
 	}
 )
 
-// Of pkg/kubelet/eviction.
+// Types of pkg/kubelet/eviction.
 type (
 	// KillPodFunc kills a pod and returns when it has ended.
 	KillPodFunc func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn func(*v1.PodStatus)) error
-	// ActivePodsFunc gives the pods that run.
+	// ActivePodsFunc returns the running pods.
 	ActivePodsFunc func() []*v1.Pod
 )
 
-// Of pkg/kubelet/nodeshutdown, pkg/kubelet/volumemanager and pkg/kubelet/apis/config.
+// Types of pkg/kubelet/nodeshutdown, pkg/kubelet/volumemanager and pkg/kubelet/apis/config.
 type (
 	// Manager is the node shutdown manager. In older releases Start has no context.
 	Manager interface {
@@ -134,7 +134,7 @@ type (
 		Start(ctx context.Context) error
 		ShutdownStatus() error
 	}
-	// Config says what the manager works with.
+	// Config configures the manager.
 	Config struct {
 		Logger                           klog.Logger
 		VolumeManager                    VolumeManager
@@ -148,45 +148,45 @@ type (
 		ShutdownGracePeriodByPodPriority []ShutdownGracePeriodByPodPriority
 		StateDirectory                   string
 	}
-	// VolumeManager is the part of it that the manager needs.
+	// VolumeManager is the part of the kubelet's volume manager that the shutdown manager uses.
 	VolumeManager interface {
 		WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error
 	}
-	// ShutdownGracePeriodByPodPriority is the time of the pods from a priority on.
+	// ShutdownGracePeriodByPodPriority is the grace period of the pods from a priority upwards.
 	ShutdownGracePeriodByPodPriority struct {
 		Priority                   int32
 		ShutdownGracePeriodSeconds int64
 	}
 )
 
-// Of pkg/kubelet.
+// Types of pkg/kubelet.
 type (
-	// KillPodOptions says how a pod is to be killed.
+	// KillPodOptions are the options of a kill.
 	KillPodOptions struct {
 		CompletedCh                              chan<- struct{}
 		Evict                                    bool
 		PodStatusFunc                            func(*v1.PodStatus)
 		PodTerminationGracePeriodSecondsOverride *int64
 	}
-	// UpdatePodOptions tells the workers what is new about a pod; UpdateType is always
-	// SyncPodKill here.
+	// UpdatePodOptions is an update for the pod workers; UpdateType is always SyncPodKill
+	// here.
 	UpdatePodOptions struct {
 		Pod            *v1.Pod
 		UpdateType     string
 		KillPodOptions *KillPodOptions
 	}
-	// PodWorkers is the part of it that kills.
+	// PodWorkers is the part of the pod workers that kills pods.
 	PodWorkers interface {
 		UpdatePod(options UpdatePodOptions)
 	}
-	// podSyncStatus is what the workers know of a pod.
+	// podSyncStatus is the state of a pod in the pod workers.
 	podSyncStatus struct{ gracePeriod int64 }
 )
 
-// SyncPodKill is the update of a pod that is to be killed.
+// SyncPodKill is the update type of a kill.
 const SyncPodKill = "kill"
 
-// Of pkg/apis/core: the API server's internal pod, which is not that of k8s.io/api.
+// Types of pkg/apis/core: the API server's internal pod, which differs from that of k8s.io/api.
 type (
 	apiPod struct {
 		metav1.TypeMeta
@@ -201,7 +201,7 @@ type (
 	apiPodStatus struct{ Phase string }
 )
 
-// The phases of a pod that has ended.
+// The terminal phases of a pod.
 const (
 	apiPodSucceeded = "Succeeded"
 	apiPodFailed    = "Failed"
@@ -212,8 +212,8 @@ func (p *apiPod) DeepCopyObject() runtime.Object {
 	c, meta := *p, &p.ObjectMeta
 	meta.DeepCopyInto(&c.ObjectMeta)
 	if seconds := p.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		own := *seconds
-		c.Spec.TerminationGracePeriodSeconds = &own
+		copied := *seconds
+		c.Spec.TerminationGracePeriodSeconds = &copied
 	}
 	return &c
 }

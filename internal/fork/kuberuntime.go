@@ -14,25 +14,26 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// runtimeService is the part of the RuntimeService of k8s.io/cri-api that ends things.
+// runtimeService has the methods of k8s.io/cri-api's RuntimeService that stop containers
+// and sandboxes.
 type runtimeService interface {
 	StopContainer(ctx context.Context, containerID string, timeout int64) error
 	StopPodSandbox(ctx context.Context, podSandboxID string) error
 }
 
-// kubeGenericRuntimeManager has, of the kubelet's fields, those that end things, and the
-// terminator.
+// kubeGenericRuntimeManager has the fields of the kubelet's type that are needed to kill
+// pods, and the terminator.
 type kubeGenericRuntimeManager struct {
 	runtimeService runtimeService
 	terminator     *lifecycle.Terminator
-	// restoreSpecs is restoreSpecsFromContainerLabels: of a pod that the kubelet does not
-	// know any more, what the labels of a container have.
+	// restoreSpecs is the kubelet's restoreSpecsFromContainerLabels: it restores a pod
+	// and a container from the container's labels if the kubelet no longer knows the pod.
 	restoreSpecs func(ctx context.Context, id ContainerID) (*v1.Pod, *v1.Container, error)
 }
 
-// newTerminator is called by NewKubeGenericRuntimeManager once its runner is made. An
-// ExitWatcher of the kubelet's, over PLEG, would end the sleep hooks of containers that have
-// exited; without one they sleep on, as they do in the kubelet.
+// newTerminator is for NewKubeGenericRuntimeManager, which calls it after it has made its
+// runner. It sets no ExitWatcher, so a sleep hook goes on when its container has exited,
+// as in the kubelet. An ExitWatcher over PLEG would end such hooks.
 func newTerminator(service runtimeService, runtimeName string, runner HandlerRunner, recorder record.EventRecorder) (*lifecycle.Terminator, error) {
 	return lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: lifecycle.RuntimeFunc(func(ctx context.Context, id string, timeout int64) error {
@@ -44,16 +45,16 @@ func newTerminator(service runtimeService, runtimeName string, runner HandlerRun
 		}),
 		Hooks:   hooks{runner, runtimeName},
 		Events:  recorder,
-		Metrics: series(),
+		Metrics: lifecycleMetrics(),
 		Gates:   utilfeature.DefaultFeatureGate,
 	})
 }
 
-// isNotFound is that of k8s.io/cri-api/pkg/errors.
+// isNotFound is the IsNotFound of k8s.io/cri-api/pkg/errors.
 func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// hooks is a [lifecycle.HandlerRunner] of the kubelet's. The terminator knows a container by
-// its ID alone.
+// hooks implements [lifecycle.HandlerRunner] with the kubelet's HandlerRunner. The
+// terminator has only the ID of a container, so hooks adds the name of the runtime.
 type hooks struct {
 	runner      HandlerRunner
 	runtimeName string
@@ -63,14 +64,14 @@ func (h hooks) Run(ctx context.Context, id string, pod *v1.Pod, container *v1.Co
 	return h.runner.Run(ctx, ContainerID{Type: h.runtimeName, ID: id}, pod, container, handler)
 }
 
-// setTerminationGracePeriod is the grace of a container.
+// setTerminationGracePeriod returns the grace period of a container in seconds.
 func setTerminationGracePeriod(pod *v1.Pod, container *v1.Container, reason graceperiod.KillReason) int64 {
 	return graceperiod.ForContainer(pod, container, reason)
 }
 
-// killContainer ends one container of a pod that goes on. The kubelet's last parameter, the
-// ordering of a pod that ends, has nothing to do here: only [lifecycle.Terminator.KillPod]
-// orders.
+// killContainer kills one container of a pod that goes on. The kubelet's last parameter,
+// the termination order, is left out because only [lifecycle.Terminator.KillPod] orders
+// containers.
 func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID ContainerID, containerName, message string, reason graceperiod.KillReason, gracePeriodOverride *int64) error {
 	if pod == nil {
 		var err error
@@ -83,8 +84,8 @@ func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.P
 	return err
 }
 
-// restore makes a pod of what the labels of a container have, and of the containers that were
-// restored before.
+// restore returns a pod made from a container's labels, together with the containers that
+// were restored before.
 func (m *kubeGenericRuntimeManager) restore(ctx context.Context, before *v1.Pod, id ContainerID) (*v1.Pod, error) {
 	pod, spec, err := m.restoreSpecs(ctx, id)
 	if err != nil {
@@ -94,7 +95,7 @@ func (m *kubeGenericRuntimeManager) restore(ctx context.Context, before *v1.Pod,
 	return pod, nil
 }
 
-// killContainersWithSyncResult ends all containers of a pod that run, sidecars last.
+// killContainersWithSyncResult kills all running containers of a pod, sidecars last.
 func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod Pod, gracePeriodOverride *int64) (syncResults []*SyncResult) {
 	if len(runningPod.Containers) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	var running []lifecycle.Container
 	restored := &v1.Pod{}
 	for _, c := range runningPod.Containers {
-		if pod == nil { // one that cannot be restored keeps no other from being killed
+		if pod == nil { // a container that cannot be restored does not prevent the kill of the others
 			with, err := m.restore(ctx, restored, c.ID)
 			if err != nil {
 				failed := NewSyncResult(KillContainer, c.Name)
@@ -124,19 +125,20 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	for _, c := range result.Containers {
 		killed := NewSyncResult(KillContainer, c.Name)
 		switch c.Outcome {
-		case "": // ctx has ended before the container
+		case "": // ctx ended before the container did
 			killed.Fail(ErrKillContainer, err.Error())
 		case lifecycle.RuntimeStuck, lifecycle.LeftRunning:
 			killed.Fail(ErrKillContainer, c.Err.Error())
-		default: // it has ended
+		default: // the container has ended
 		}
 		syncResults = append(syncResults, killed)
 	}
 	return syncResults
 }
 
-// killPodWithSyncResult ends the containers of a pod, and then its sandboxes, whatever
-// became of the containers. A pod of which nothing is left is forgotten.
+// killPodWithSyncResult kills the containers of a pod and then its sandboxes, even if
+// containers could not be killed. If everything was killed, the terminator forgets the
+// pod.
 func (m *kubeGenericRuntimeManager) killPodWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod Pod, gracePeriodOverride *int64) (result PodSyncResult) {
 	result.AddSyncResult(m.killContainersWithSyncResult(ctx, pod, runningPod, gracePeriodOverride)...)
 	sandboxes := NewSyncResult(KillPodSandbox, runningPod.ID)

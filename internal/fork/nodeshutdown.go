@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// NewManager makes the shutdown manager of a kubelet. What is wrong with the Config, or with
-// the host, is the error of Start, as NewManager has none.
+// NewManager returns the shutdown manager of a kubelet. It returns no error, so Start
+// returns what is wrong with the Config or the host.
 func NewManager(conf *Config) Manager {
 	host, err := logind.New(logind.Options{Who: "kubelet", Why: "Kubelet needs time to handle node shutdown"})
 	if err != nil {
@@ -25,10 +25,10 @@ func NewManager(conf *Config) Manager {
 	return newManager(conf, host)
 }
 
-// newManager is NewManager on another host.
+// newManager is NewManager with another source.
 func newManager(conf *Config, host shutdown.Source) Manager {
 	series, err := metrics.NewShutdown(legacyregistry.Registerer(), metrics.Options{})
-	if err != nil { // nil series show nothing
+	if err != nil { // nil metrics record nothing
 		conf.Logger.Error(err, "Node shutdowns are not counted")
 	}
 	m, err := shutdown.NewManager(shutdown.Options{
@@ -51,14 +51,14 @@ func newManager(conf *Config, host shutdown.Source) Manager {
 }
 
 func (c *Config) plan() plan.Config {
-	own := plan.Config{
+	config := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: c.ShutdownGracePeriodRequested},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: c.ShutdownGracePeriodCriticalPods},
 	}
 	for _, p := range c.ShutdownGracePeriodByPodPriority {
-		own.ShutdownGracePeriodByPodPriority = append(own.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(p))
+		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(p))
 	}
-	return own
+	return config
 }
 
 func (c *Config) killPod(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -70,7 +70,7 @@ func (c *Config) publish(context.Context, shutdown.NodeState) error {
 	return nil
 }
 
-// manager is a [Manager]; its ShutdownStatus is kubegrace's.
+// manager implements [Manager]. ShutdownStatus is the embedded manager's.
 type manager struct {
 	*shutdown.Manager
 	logger klog.Logger
@@ -84,9 +84,10 @@ func (m *manager) Admit(attrs *PodAdmitAttributes) PodAdmitResult {
 	return PodAdmitResult(m.Manager.Admit(pod))
 }
 
-// Start returns when the host is held, or when it is known why not: within two seconds of a
-// logind that does not answer. Its error is for the log, as in the kubelet; the manager goes
-// on trying until ctx ends.
+// Start runs the manager in the background and returns when the inhibitor is held, or
+// when it is known why it is not; that takes two seconds at most if logind does not
+// answer. The error is meant for the log, as in the kubelet. The manager goes on trying
+// until ctx ends.
 func (m *manager) Start(ctx context.Context) error {
 	go func() {
 		if err := m.Run(klog.NewContext(ctx, m.logger)); err != nil {
@@ -97,7 +98,7 @@ func (m *manager) Start(ctx context.Context) error {
 	return m.Inhibitor().Err
 }
 
-// noManager is the manager of a node that cannot have one. It admits every pod.
+// noManager replaces a manager that could not be made. It admits every pod.
 type noManager struct{ err error }
 
 func (noManager) Admit(*PodAdmitAttributes) PodAdmitResult { return PodAdmitResult{Admit: true} }

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// calculateEffectiveGracePeriod is the grace of a pod that ends, and whether it is less than
-// the pod had before.
+// calculateEffectiveGracePeriod returns the grace period of a pod that is being killed,
+// and whether it is shorter than the pod's previous one.
 func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (gracePeriod int64, gracePeriodShortened bool) {
 	var override *int64
 	if options != nil {
@@ -23,19 +23,19 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 	return graceperiod.ForPod(pod, status.gracePeriod, override)
 }
 
-// shortenGracePeriod is for UpdatePod, where calculateEffectiveGracePeriod says that the grace
-// was shortened: the hook, the wait and the stop that are under way heed it at once. Without
-// it the next sync does, as in the kubelet.
+// shortenGracePeriod is for UpdatePod, when calculateEffectiveGracePeriod returns that
+// the grace period was shortened. It shortens the hook, the wait and the stop that are
+// under way at once. Without it they are shortened by the next sync, as in the kubelet.
 func shortenGracePeriod(terminator *lifecycle.Terminator, uid types.UID, gracePeriod int64) {
 	if termination, found := terminator.Termination(uid); found {
 		termination.Shorten(gracePeriod)
 	}
 }
 
-// killPodNow makes the function with which evictions and the shutdown manager kill. It waits
-// for one and a half times the grace, and 10 s at least; then the kill goes on, and its error
-// is one that the shutdown manager awaits. The kubelet's has no context: ctx is that of the
-// process.
+// killPodNow returns the function with which evictions and the shutdown manager kill
+// pods. It waits for one and a half times the grace period, at least 10 s. After that the
+// kill goes on, and the error lets the shutdown manager wait for it. The kubelet's
+// killPodNow has no context; pass that of the process.
 func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) KillPodFunc {
 	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn func(*v1.PodStatus)) error {
 		kill := func(ctx context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -9,10 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// podStrategy is that of the API server's pods.
+// podStrategy is the API server's strategy for pods.
 type podStrategy struct{}
 
-// CheckGracefulDelete writes the grace of a delete into its options.
+// CheckGracefulDelete writes the grace period of a delete into its options and reports
+// whether the delete is graceful.
 func (podStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options == nil {
 		return false

@@ -22,7 +22,7 @@ import (
 func TestDocProgramsCompile(t *testing.T) {
 	programs := docPrograms(t)
 	for _, name := range []string{
-		"graceperiod", "metrics", "lifecycle", "lifecycle/stopsignal", "shutdown/plan", "validation", "validation/featuregates",
+		"graceperiod", "metrics", "lifecycle", "lifecycle/stopsignal", "shutdown", "shutdown/plan", "validation", "validation/featuregates",
 	} {
 		require.NotNil(t, programs[name], "the documentation of %s has a program", name)
 	}

@@ -9,54 +9,56 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Adopted is a pod that an earlier life of the agent has left running.
+// Adopted is a pod that an earlier process of the agent has left running.
 type Adopted struct {
-	// Pod is the pod, as the API server or the agent's own notes have it. It must not
+	// Pod is the pod, as the API server or the agent's own records have it. It must not
 	// be nil.
 	Pod *v1.Pod
-	// Containers are those that run now, and whether their preStop hook is known to
-	// have run; nil means [lifecycle.ContainersOf] the pod. The others of the pod have
-	// the end that its status has for them, or an unknown one.
+	// Containers are the containers that run now, with whether their preStop hooks are
+	// known to have run. Nil means [lifecycle.ContainersOf] the pod. The pod's other
+	// containers count as terminated: as their status says, or with an unknown exit code.
 	Containers []lifecycle.Container
-	// Alive says that the API server was asked in this life of the agent, and that
-	// nobody has deleted the pod: a deletion that comes is a new one and has all of
-	// its grace, whatever the clocks say. False: a deletion has what its
-	// deletionTimestamp leaves, until CreatePod or UpdatePod has shown the pod alive.
+	// Alive is true if this process has asked the API server and nobody has deleted the
+	// pod. A later deletion is then new and has its full grace period. If it is false, a
+	// deletion may be older than this process and has what its deletionTimestamp leaves,
+	// until CreatePod or UpdatePod has shown that the pod is not deleted.
 	Alive bool
 }
 
-// Adopt takes over a pod that runs, before virtual-kubelet's PodController begins.
-// One that is known is left as it is. If it is being deleted, nothing happens before
-// DeletePod is called, which the controller does when it begins; if it has ended
-// meanwhile, virtual-kubelet is told. After [Provider.Close] the error is of the kind
-// errdefs.ErrInvalidInput and wraps [lifecycle.AgentStopping].
+// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts.
+// A pod that the provider knows already is not changed.
+//
+// A deleted pod is terminated when DeletePod is called, which the controller does when it
+// starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
+// [Provider.Close] the error is an errdefs.ErrInvalidInput that wraps
+// [lifecycle.AgentStopping].
 func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if p.agent.workers.isClosed() {
-		return refused(adopted.Pod, lifecycle.AgentStopping)
+		return newRefusedError(adopted.Pod, lifecycle.AgentStopping)
 	}
 	if adopted.Containers == nil {
 		adopted.Containers = lifecycle.ContainersOf(adopted.Pod)
 	}
 	r := newRecord(ctx, p.agent, adopted.Pod)
-	r.orders.adopted = !adopted.Alive
+	r.desired.adopted = !adopted.Alive
 	r.containers.adopt(adopted)
-	if known, _ := p.agent.pods.enter(r); known != nil {
+	if known, _ := p.agent.pods.add(r); known != nil {
 		return nil
 	}
-	r.teller.wake()
-	p.agent.workers.spawn(r.name, r.teller.run)
+	r.notifier.wake()
+	p.agent.workers.spawn(r.name, r.notifier.run)
 	for _, c := range r.containers.all {
 		if id := c.id; id != "" {
-			p.agent.workers.spawn(r.name, func() { r.watch(c, id) })
+			p.agent.workers.spawn(r.name, func() { r.watchExit(c, id) })
 		}
 	}
-	if r.overByItself() {
-		r.ender.endItself()
+	if r.completed() {
+		r.ender.endCompleted()
 	}
 	return nil
 }
 
-// adopt fills in what runs and what has ended.
+// adopt sets the state of each container.
 func (cs *containers) adopt(adopted Adopted) {
 	statuses := slices.Concat(adopted.Pod.Status.InitContainerStatuses, adopted.Pod.Status.ContainerStatuses)
 	for _, c := range cs.all {
@@ -71,5 +73,5 @@ func (cs *containers) adopt(adopted Adopted) {
 			c.adopt(&adopted.Containers[i].ID, adopted.Containers[i].PreStopDone, last)
 		}
 	}
-	cs.refresh()
+	cs.refreshReady()
 }

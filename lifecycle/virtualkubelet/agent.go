@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// agent is what all pods of a provider share.
+// agent is shared by all pods of a provider.
 type agent struct {
 	opts       Options
 	terminator *lifecycle.Terminator
@@ -17,17 +17,17 @@ type agent struct {
 	pods       *podTable
 }
 
-// listener is who is told of statuses: virtual-kubelet, once it has registered.
+// listener holds virtual-kubelet's callback for pods whose status has changed.
 type listener struct {
 	registered chan struct{} // closed by the first register
 
 	mu     sync.Mutex
-	notify func(*v1.Pod) // nil: nobody listens yet
+	notify func(*v1.Pod) // nil: not registered yet
 }
 
 func newListener() *listener { return &listener{registered: make(chan struct{})} }
 
-// register replaces who is told.
+// register sets or replaces the callback. Nil changes nothing.
 func (l *listener) register(notify func(*v1.Pod)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +39,8 @@ func (l *listener) register(notify func(*v1.Pod)) {
 	}
 }
 
-// tell calls who is registered with a pod. It blocks as long as the call does.
-func (l *listener) tell(pod *v1.Pod) {
+// notifyPod calls the callback, which must be registered, and blocks as long as it does.
+func (l *listener) notifyPod(pod *v1.Pod) {
 	l.mu.Lock()
 	notify := l.notify
 	l.mu.Unlock()

@@ -30,8 +30,8 @@ const (
 	tick = 5 * time.Millisecond
 )
 
-// obedient is a runtime whose containers end once they are given as little time as
-// they ask for, so that nothing here lasts as long as a grace.
+// obedient is a runtime whose containers exit as soon as their timeout is short enough,
+// so that no test takes a whole grace period.
 type obedient struct {
 	*played
 
@@ -45,8 +45,8 @@ func (o obedient) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return o.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// cluster is virtual-kubelet's own PodController, in real time, between a real API
-// server and a provider.
+// cluster is virtual-kubelet's own PodController, in real time, between a real API server
+// and a provider.
 type cluster struct {
 	*testing.T
 	corev1.PodInterface
@@ -58,7 +58,7 @@ type cluster struct {
 	clients  kubernetes.Interface
 }
 
-// newCluster is one whose containers end as [obedient] has it.
+// newCluster returns a cluster with an [obedient] runtime.
 func newCluster(t *testing.T, enough int64) *cluster {
 	t.Helper()
 	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = obedient{o.Runtime.(*played), enough} })
@@ -66,7 +66,7 @@ func newCluster(t *testing.T, enough int64) *cluster {
 	return c
 }
 
-// prepareCluster is one without its controller.
+// prepareCluster returns a cluster whose controller has not started.
 func prepareCluster(t *testing.T, change ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
@@ -135,7 +135,7 @@ func (c *cluster) kubectlDelete(seconds int64) {
 	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
 }
 
-// until waits until the API server's pod is as it should be.
+// until waits until the pod on the API server meets a condition.
 func (c *cluster) until(so func(*v1.Pod) bool) {
 	c.Helper()
 	require.Eventually(c, func() bool {
@@ -144,8 +144,8 @@ func (c *cluster) until(so func(*v1.Pod) bool) {
 	}, soon, tick)
 }
 
-// stopped waits until a container of a name has been asked to stop with a timeout, less
-// the seconds that this machine may have needed.
+// stopped waits until a named container was asked to stop with a timeout, minus the
+// seconds that a busy machine may have taken.
 func (c *cluster) stopped(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {
@@ -155,7 +155,7 @@ func (c *cluster) stopped(name string, timeout int64) {
 	}, soon, tick)
 }
 
-// gone waits until nobody knows the pod any more.
+// gone waits until neither the API server nor the provider knows the pod.
 func (c *cluster) gone() {
 	c.Helper()
 	require.Eventually(c, func() bool {

@@ -5,33 +5,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// container is one container of a pod. The mutex of the record guards what changes.
+// container is one container of a pod. The record's mutex guards the fields that change.
 type container struct {
-	spec        *v1.Container
-	init        bool // it is of spec.initContainers
-	id          string
-	preStopDone bool
-	state       v1.ContainerState // empty: it has not started
-	lost        bool              // its start was cancelled, and has not said whether it runs
-	exited      chan struct{}     // closed once the state is terminated
+	spec         *v1.Container
+	init         bool // it is in spec.initContainers
+	id           string
+	preStopDone  bool
+	state        v1.ContainerState // empty: not started
+	maybeStarted bool              // its start was cancelled and did not tell whether it runs
+	exited       chan struct{}     // closed once the state is terminated
 }
 
-// sidecar tells whether it is a restartable init container (KEP-753).
+// sidecar reports whether it is a restartable init container (KEP-753).
 func (c *container) sidecar() bool {
 	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// running tells whether it has started and not ended.
+// running reports whether it has started and not terminated.
 func (c *container) running() bool { return c.state.Running != nil }
 
-// up notes that it runs.
-func (c *container) up(id string, since metav1.Time) {
+// markRunning sets the state running.
+func (c *container) markRunning(id string, since metav1.Time) {
 	c.id = id
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 
-// down notes that it has ended, or never will start; the first word counts.
-func (c *container) down(end v1.ContainerStateTerminated) {
+// markTerminated sets the state terminated, also for a container that will never start.
+// Only the first call has an effect.
+func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
 	}
@@ -46,27 +47,27 @@ func (c *container) down(end v1.ContainerStateTerminated) {
 	close(c.exited)
 }
 
-// adopt fills in how it is, by what runs, nil if it does not, and by what its status
-// had.
+// adopt sets the state of an adopted container. id is its ID if it runs, and nil
+// otherwise; last is the state of its status.
 func (c *container) adopt(id *string, preStopDone bool, last v1.ContainerState) {
 	c.preStopDone = preStopDone
 	switch {
 	case id != nil && last.Running != nil:
-		c.up(*id, last.Running.StartedAt)
+		c.markRunning(*id, last.Running.StartedAt)
 	case id != nil:
-		c.up(*id, metav1.Now())
+		c.markRunning(*id, metav1.Now())
 	case last.Terminated != nil:
 		c.state = v1.ContainerState{Terminated: last.Terminated.DeepCopy()}
 		close(c.exited)
 	default:
-		c.down(unknownEnd())
+		c.markTerminated(unknownEnd())
 	}
 }
 
-// status is that of a container. One that has not started has the empty
-// state, which the API defines as waiting, and in which virtual-kubelet does not see
-// the end of the container: it would remove a deleted pod without asking its
-// provider while init containers run (virtual-kubelet#989).
+// status returns the container's status. A container that has not started has the empty
+// state, which the API defines as waiting. virtual-kubelet does not take the empty state
+// for terminated: otherwise it would remove a deleted pod from the API server, without
+// asking the provider, while init containers run (virtual-kubelet#989).
 func (c *container) status() v1.ContainerStatus {
 	running := c.running()
 	status := v1.ContainerStatus{

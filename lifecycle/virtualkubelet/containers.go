@@ -9,16 +9,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// containers are those of a pod, in the order of its spec: plain init containers and
-// sidecars first. The mutex of the record guards them.
+// containers are the containers of a pod in the order of its spec, with the init
+// containers first. The record's mutex guards them.
 type containers struct {
 	all        []*container
-	ready      bool // all regular ones and sidecars run
+	ready      bool // all regular containers and sidecars run
 	readySince metav1.Time
 }
 
-// newContainers makes those of a spec, none of which has started. The spec must not
-// change any more.
+// newContainers returns the containers of a spec, none of which has started. The spec
+// must not change afterwards.
 func newContainers(spec *v1.PodSpec) containers {
 	cs := containers{readySince: metav1.Now()}
 	for i := range spec.InitContainers {
@@ -30,8 +30,8 @@ func newContainers(spec *v1.PodSpec) containers {
 	return cs
 }
 
-// refresh notes since when they are ready, or are not.
-func (cs *containers) refresh() {
+// refreshReady updates ready and the time of its last change.
+func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
 		return (!c.init || c.sidecar()) && !c.running()
 	})
@@ -40,7 +40,7 @@ func (cs *containers) refresh() {
 	}
 }
 
-// withID gives the container of an ID, nil if there is none.
+// withID returns the container with an ID, or nil.
 func (cs *containers) withID(id string) *container {
 	i := slices.IndexFunc(cs.all, func(c *container) bool { return c.id == id && id != "" })
 	if i < 0 {
@@ -49,7 +49,7 @@ func (cs *containers) withID(id string) *container {
 	return cs.all[i]
 }
 
-// running are those that run; never nil.
+// running returns the running containers; never nil.
 func (cs *containers) running() []lifecycle.Container {
 	running := []lifecycle.Container{}
 	for _, c := range cs.all {
@@ -60,20 +60,21 @@ func (cs *containers) running() []lifecycle.Container {
 	return running
 }
 
-// mayRun tells whether one of them runs, or was perhaps started.
+// mayRun reports whether a container runs or may run.
 func (cs *containers) mayRun() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.lost })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted })
 }
 
-// regularRuns tells whether a container runs that is no init container.
+// regularRuns reports whether a regular container runs.
 func (cs *containers) regularRuns() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && c.running() })
 }
 
-// giveUp gives those an unknown end that have none.
-func (cs *containers) giveUp() {
+// terminateUnknown terminates the containers that have not terminated, with an unknown
+// exit code.
+func (cs *containers) terminateUnknown() {
 	for _, c := range cs.all {
-		c.down(unknownEnd())
+		c.markTerminated(unknownEnd())
 	}
 	cs.ready, cs.readySince = false, metav1.Now()
 }

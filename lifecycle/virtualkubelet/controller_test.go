@@ -42,8 +42,8 @@ func TestARealControllerDeletesByForce(t *testing.T) {
 	c.gone()
 }
 
-// The regular container has ended when the deletion is hurried: a status that said so
-// would have the controller remove the pod under its sidecar.
+// The regular container has ended when the deletion is shortened. A status that says so
+// would make the controller remove the pod although its sidecar runs.
 func TestARealControllerLeavesTimeToSidecars(t *testing.T) {
 	c := newCluster(t, 600)
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
@@ -68,7 +68,7 @@ func TestARealControllerReplacesAPod(t *testing.T) {
 	require.Len(t, c.rt.Exits(), 1)
 }
 
-// virtual-kubelet would delete a pod at once that waits for its init containers.
+// virtual-kubelet would remove a pod at once whose init containers have not finished.
 func TestARealControllerLeavesTimeToInitContainers(t *testing.T) {
 	c := newCluster(t, 2)
 	pod := podOf(plain("app"))

@@ -8,36 +8,38 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// CreatePod takes a pod and returns at once; its containers are started beside it, so
-// that virtual-kubelet can delete a pod whose start takes its time. A pod that runs
-// already is kept as it is, with the metadata and spec of this call.
+// CreatePod adds a pod and returns at once. The containers are started in the background,
+// so that virtual-kubelet can delete a pod whose start takes long. For a pod that runs
+// already, only the metadata and spec are replaced.
 //
-// A pod that is being deleted, or whose termination has begun here, is refused, by an
-// error of the kind errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after
-// [Provider.Close] it wraps [lifecycle.AgentStopping]. A pod whose name a former one
-// still has, by another UID, is taken and starts when that one has ended: the API
-// server has it no more, so it is ended as DeletePod ends such a pod.
+// A deleted pod, or one whose termination has begun, is refused with an
+// errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after [Provider.Close]
+// it wraps [lifecycle.AgentStopping].
 //
-// Of ctx the values are kept, not the end.
+// If another pod with the same name but another UID is known, the API server no longer
+// has that pod. CreatePod then terminates it as DeletePod does, and starts the new pod
+// when it has ended.
+//
+// CreatePod keeps the values of ctx and ignores its end.
 func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
-		return refused(pod, lifecycle.ErrTerminating)
+		return newRefusedError(pod, lifecycle.ErrTerminating)
 	}
 	if p.agent.workers.isClosed() {
-		return refused(pod, lifecycle.AgentStopping)
+		return newRefusedError(pod, lifecycle.AgentStopping)
 	}
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
-	known, former := p.agent.pods.enter(r)
+	known, former := p.agent.pods.add(r)
 	if known != nil {
-		if !known.show(pod) {
-			return refused(pod, lifecycle.ErrTerminating)
+		if !known.updateUnlessEnding(pod) {
+			return newRefusedError(pod, lifecycle.ErrTerminating)
 		}
 		return nil
 	}
-	r.teller.wake()
+	r.notifier.wake()
 	start := &starter{agent: p.agent, r: r, former: former}
-	p.agent.workers.spawn(r.name, r.teller.run)
+	p.agent.workers.spawn(r.name, r.notifier.run)
 	p.agent.workers.spawn(r.name, start.run)
 	if former == nil {
 		return nil
@@ -45,10 +47,10 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	return former.ender.end(ctx, former.supersede())
 }
 
-// UpdatePod keeps the metadata and spec of a pod; containers are not changed. A pod
-// with a deletionTimestamp is deleted as by [Provider.DeletePod], or hurried if it is
-// being deleted. An unknown pod is an error of the kind errdefs.ErrNotFound, unless
-// a former pod of its name is known: then it is created.
+// UpdatePod replaces the metadata and spec of a pod; its containers do not change. If the
+// pod has a deletionTimestamp, it calls [Provider.DeletePod]. An unknown pod is an
+// errdefs.ErrNotFound, unless an earlier pod with the same name is known: then the pod is
+// created.
 func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return p.DeletePod(ctx, pod)
@@ -60,34 +62,34 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	if p.agent.pods.named(nameOf(pod)) != nil {
 		return p.CreatePod(ctx, pod)
 	}
-	return notFound(pod.Namespace, pod.Name)
+	return newNotFoundError(pod.Namespace, pod.Name)
 }
 
-// update keeps the pod as it was given.
+// update replaces the pod's metadata and spec.
 func (r *record) update(pod *v1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.orders.show(pod)
+	r.desired.update(pod)
 }
 
-// show is update for a pod that is to run. It tells whether it may: its termination has
-// not begun.
-func (r *record) show(pod *v1.Pod) bool {
+// updateUnlessEnding is update for a pod that is to run. It returns false if the pod's
+// termination has begun.
+func (r *record) updateUnlessEnding(pod *v1.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ending.begun {
+	if r.ending.terminating {
 		return false
 	}
-	r.orders.show(pod)
+	r.desired.update(pod)
 	return true
 }
 
-// supersede notes that a newer pod has the name, and gives the grace in seconds that
-// overrides the pod's own; nil: none does.
+// supersede marks that a newer pod has the name. It returns the grace period in seconds
+// that replaces the pod's own; nil means that none does.
 func (r *record) supersede() (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.orders.supersede()
-	r.teller.wake()
-	return r.orders.forced()
+	r.desired.supersede()
+	r.notifier.wake()
+	return r.desired.forcedGrace()
 }

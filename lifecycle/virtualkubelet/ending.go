@@ -4,44 +4,45 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ending is how far the end of a pod has come. The mutex of the record guards it.
+// ending is the progress of a pod's end. The record's mutex guards it.
 type ending struct {
-	starting  bool                // its start has not ended, and so it has not, either
-	begun     bool                // its termination has begun, or is about to
-	settled   bool                // a termination has ended, and exits are known
-	stuck     error               // why containers run all the same
-	setStatus func(*v1.PodStatus) // of the last kill; nil: there was none
-	settling  bool                // the status is being made final
-	final     *v1.PodStatus       // nil: it is not
-	told      bool                // virtual-kubelet has heard of that
-	kills     int                 // calls of KillPod, during which the pod is not forgotten
-	forgotten bool
+	starting    bool                // its start is under way, so it has not ended
+	terminating bool                // its termination has begun
+	terminated  bool                // a termination has ended, and the exits are known
+	stuck       error               // why containers run although a termination has ended
+	setStatus   func(*v1.PodStatus) // SetStatus of the last kill; nil: none
+	finalizing  bool                // the final status is being made
+	final       *v1.PodStatus       // nil: not final
+	finalSent   bool                // virtual-kubelet has the final status
+	kills       int                 // calls of KillPod under way, during which the pod is not forgotten
+	forgotten   bool
 }
 
-// settle notes how a termination has ended, with the error of containers that could not
-// be stopped.
-func (e *ending) settle(stuck error) { e.settled, e.stuck = true, stuck }
+// terminationEnded records the end of a termination; stuck is the error of containers
+// that could not be stopped, or nil.
+func (e *ending) terminationEnded(stuck error) { e.terminated, e.stuck = true, stuck }
 
-// due tells, once, that the status is to be made final. mayRun tells whether any
-// container runs, or may.
-func (e *ending) due(mayRun bool) bool {
-	if e.settling || !e.settled || e.starting || mayRun {
+// startFinalizing returns true once, when the final status is to be made. mayRun tells
+// whether any container runs or may run.
+func (e *ending) startFinalizing(mayRun bool) bool {
+	if e.finalizing || !e.terminated || e.starting || mayRun {
 		return false
 	}
-	e.settling = true
+	e.finalizing = true
 	return true
 }
 
-// whyStuck is why the last attempt to stop the containers has failed, nil for a pod that
-// has ended or is about to.
+// whyStuck returns why the last attempt to stop the containers failed, or nil if the pod
+// has ended or is ending.
 func (e *ending) whyStuck() error {
-	if e.settling {
+	if e.finalizing {
 		return nil
 	}
 	return e.stuck
 }
 
-// forget notes that the pod is forgotten, unless somebody waits for its end.
+// forget marks the pod as forgotten, unless a KillPod waits for its end, and reports
+// whether it is.
 func (e *ending) forget() bool {
 	e.forgotten = e.forgotten || e.kills == 0
 	return e.forgotten

@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// machine runs containers as processes: all that the author of a provider writes.
+// machine is a Runtime that runs containers as processes.
 type machine struct{ processes sync.Map } // *process by ID
 
 type process struct {
@@ -34,7 +34,7 @@ func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // what it says is in the ProcessState
+		_ = p.cmd.Wait() // ProcessState has the exit code
 	}()
 	id := string(pod.UID) + "/" + c.Name
 	m.processes.Store(id, p)
@@ -47,7 +47,7 @@ func (m *machine) StopContainer(ctx context.Context, id string, timeoutSeconds i
 		return lifecycle.ErrContainerNotFound
 	}
 	if timeoutSeconds > 0 {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // one that has exited needs none
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if the process has exited
 	}
 	select {
 	case <-p.exited:
@@ -72,8 +72,8 @@ func (m *machine) process(id string) *process {
 	return found
 }
 
-// A provider that runs processes. Its pod is deleted with a grace of an hour, of which
-// the hook uses all, and then once more with a second.
+// The pod has a preStop hook that sleeps for two hours. It is deleted with a grace period
+// of an hour, then with one of a second, which ends the hook at once.
 func Example() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})
@@ -114,7 +114,7 @@ func Example() {
 	// Failed Error
 }
 
-// await gives the first status of a phase.
+// await returns the first status with the phase.
 func await(statuses <-chan v1.PodStatus, phase v1.PodPhase) v1.PodStatus {
 	for status := range statuses {
 		if status.Phase == phase {

@@ -4,23 +4,24 @@ import (
 	"time"
 )
 
-// watch notes the exit of a container. When the last regular one has exited, the pod
-// is over, and its sidecars are ended.
-func (r *record) watch(c *container, id string) {
+// watchExit waits for the exit of a container. When the last regular container has
+// exited, the pod has completed and its sidecars are terminated.
+func (r *record) watchExit(c *container, id string) {
 	select {
 	case <-r.agent.opts.Runtime.Exited(id):
 	case <-r.agent.workers.closing:
 		return
 	}
-	r.down(c, exitedWith(r.agent.opts.Runtime.ExitCode(id)))
-	if r.overByItself() {
-		r.ender.endItself()
+	r.markTerminated(c, exitedWith(r.agent.opts.Runtime.ExitCode(id)))
+	if r.completed() {
+		r.ender.endCompleted()
 	}
-	r.ender.settle()
+	r.ender.finalize()
 }
 
-// awaitExit waits for the exit of a container that has been stopped: runtimes tell
-// of it by another way, and later. One that does not in time has an unknown end.
+// awaitExit waits for watchExit to see the exit of a stopped container, because the
+// runtime may report the exit later than the end of the stop. After until the container
+// gets an unknown exit code.
 func (r *record) awaitExit(id string, until time.Time) {
 	c := r.containerOf(id)
 	if c == nil {
@@ -32,6 +33,6 @@ func (r *record) awaitExit(id string, until time.Time) {
 	case <-c.exited:
 	case <-r.agent.workers.closing:
 	case <-slack.C:
-		r.down(c, unknownEnd())
+		r.markTerminated(c, unknownEnd())
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A start that does not hear of the deletion is waited for, and what it brings up is
+// A start that ignores its context is waited for, and the container that it starts is
 // stopped.
 func TestAStartThatIsDeaf(t *testing.T) {
 	inBubble(t, func(b *bed) {
@@ -35,8 +35,8 @@ func TestAStartThatIsDeaf(t *testing.T) {
 	})
 }
 
-// A start that is cancelled by the deletion may have started its container: a pod is not
-// told to have ended while that may run.
+// A start that the deletion cancels may have started its container. The pod is not
+// reported as ended while the container may run.
 func TestAStartThatIsCancelled(t *testing.T) {
 	cancelled := errors.New("cancelled on the way")
 	for name, test := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// The API server deletes by force in that it forgets the pod: virtual-kubelet then
-// asks its provider for the pod, and hands that back.
+// A forced deletion removes the pod from the API server. virtual-kubelet then gets the
+// pod from its provider and passes it to DeletePod.
 func TestAForcedDeletionLeavesASecond(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

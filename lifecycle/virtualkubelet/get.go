@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// GetPod gives a copy of a pod with its status of now; an unknown one is an error of
-// the kind errdefs.ErrNotFound. The copy of a pod that is being terminated has an
-// annotation more, by which DeletePod knows it again.
+// GetPod returns a copy of a pod with its current status. An unknown pod is an
+// errdefs.ErrNotFound. The copy of a terminating pod has an additional annotation, by
+// which DeletePod recognizes it.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
 	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
 	if r == nil {
-		return nil, notFound(namespace, name)
+		return nil, newNotFoundError(namespace, name)
 	}
-	return r.marked(), nil
+	return r.markedView(), nil
 }
 
-// GetPodStatus gives a copy of a pod's status of now; that of an unknown pod is an
-// error of the kind errdefs.ErrNotFound.
+// GetPodStatus returns a copy of a pod's current status. An unknown pod is an
+// errdefs.ErrNotFound.
 func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
 	pod, err := p.GetPod(ctx, namespace, name)
 	if err != nil {
@@ -28,18 +28,19 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 	return &pod.Status, nil
 }
 
-// GetPods gives copies of all pods as GetPod does, by name. The error is nil.
+// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. The
+// error is always nil.
 func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
 	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
-		pods = append(pods, r.marked())
+		pods = append(pods, r.markedView())
 	}
 	return pods, nil
 }
 
-// Pods are copies of those pods that have not ended, by name: what shutdown.Options asks
-// for.
+// Pods returns copies of the pods that have not ended, sorted by namespace and name. It
+// is the Pods of shutdown.Options.
 func (p *Provider) Pods() []*v1.Pod {
 	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
@@ -51,15 +52,15 @@ func (p *Provider) Pods() []*v1.Pod {
 	return pods
 }
 
-// marked is the view of a pod with the mark of one that is being terminated.
-func (r *record) marked() *v1.Pod {
+// markedView returns the view of a pod, with terminatingAnnotation if it is terminating.
+func (r *record) markedView() *v1.Pod {
 	pod := r.view()
-	if !r.isDeleting() {
+	if !r.isTerminating() {
 		return pod
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[handedBack] = "true"
+	pod.Annotations[terminatingAnnotation] = "true"
 	return pod
 }

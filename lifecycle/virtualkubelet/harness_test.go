@@ -15,7 +15,7 @@ import (
 
 const second = time.Second
 
-// stops are the StopContainer calls so far, as ID and timeout, with their moments.
+// stops returns the StopContainer calls so far, with their IDs, timeouts and times.
 func (b *bed) stops() (asked []stop) {
 	for _, s := range b.rt.Stops() {
 		asked = append(asked, stop{s.ID, s.TimeoutSeconds, s.At.Sub(b.began)})
@@ -29,13 +29,13 @@ type stop struct {
 	at      time.Duration
 }
 
-// news is one status that virtual-kubelet was told.
+// news is a status that virtual-kubelet was notified of.
 type news struct {
 	pod *v1.Pod
 	at  time.Duration
 }
 
-// bed is a provider on a played runtime, in a bubble, and what it says.
+// bed is a provider on a scripted runtime in a bubble, with the statuses that it sends.
 type bed struct {
 	*testing.T
 	*virtualkubelet.Provider
@@ -48,7 +48,7 @@ type bed struct {
 	heard []news
 }
 
-// inBubble runs a test where time is exact and every goroutine must end.
+// inBubble runs a test in a bubble, where time is exact and every goroutine must end.
 func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Option
 	})
 }
 
-// provider makes a provider whose statuses the bed hears.
+// provider returns a provider that sends its statuses to the bed.
 func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
@@ -81,7 +81,7 @@ func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.
 
 func (b *bed) at() time.Duration { return time.Since(b.began) }
 
-// last is the last that virtual-kubelet was told.
+// last returns the last status that virtual-kubelet was notified of.
 func (b *bed) last() news {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *bed) last() news {
 	return b.heard[len(b.heard)-1]
 }
 
-// told is how often virtual-kubelet was told of a pod.
+// told returns how often virtual-kubelet was notified of a pod.
 func (b *bed) told(pod *v1.Pod) (times int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *bed) told(pod *v1.Pod) (times int) {
 	return times
 }
 
-// create makes the provider take a pod and waits until its start has settled.
+// create calls CreatePod and waits until the start has ended.
 func (b *bed) create(pod *v1.Pod) {
 	require.NoError(b, b.CreatePod(b.Context(), pod))
 	synctest.Wait()
@@ -112,7 +112,7 @@ func (b *bed) remove(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }
 
-// wait lets virtual time pass, and what comes of it.
+// wait lets virtual time pass and waits for what it causes.
 func wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/deptest"
 )
 
-// The module imports of kubegrace what is public, since its own version of it comes from
-// the importer, and brings little beside what virtual-kubelet's node package does.
+// The module imports only public packages of kubegrace, because the importer chooses the
+// version of kubegrace, and few packages besides those of virtual-kubelet's node package.
 func TestImports(t *testing.T) {
 	const (
 		kubegrace = "github.com/kubegrace/kubegrace"

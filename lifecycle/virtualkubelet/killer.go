@@ -10,21 +10,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// KillPod makes a Provider a [shutdown.PodKiller]: it begins or hurries the same
-// termination as [Provider.DeletePod], with the grace of the request, and waits for
-// its end. The final status, which virtual-kubelet is told as well, is that after
-// SetStatus of the last request; the pod itself is kept until it is deleted.
+// KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
+// [Provider.DeletePod], with the grace period of the request, and waits for its end. The
+// final status, of which virtual-kubelet is notified too, is modified by the SetStatus of
+// the last request. The provider keeps the pod until it is deleted.
 //
-// ctx bounds the waiting only: when it ends, the error is a
-// [*lifecycle.StillRunningError], and the termination goes on. An unknown pod is an
-// error of the kind errdefs.ErrNotFound; containers that cannot be stopped give that of
+// ctx bounds only the waiting: when it ends, the error is a
+// [*lifecycle.StillRunningError] and the termination goes on. An unknown pod is an
+// errdefs.ErrNotFound. If containers cannot be stopped, the error is that of
 // [lifecycle.Result.Err].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	r := p.agent.pods.find(pod)
-	if r == nil || !r.hold(req.SetStatus) {
-		return shutdown.KillResult{}, notFound(pod.Namespace, pod.Name)
+	if r == nil || !r.addKill(req.SetStatus) {
+		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
-	defer r.release()
+	defer r.removeKill()
 	pod = r.view()
 	if err := r.ender.terminate(ctx, pod, &req.GracePeriodSeconds); err != nil {
 		return shutdown.KillResult{}, err
@@ -32,7 +32,8 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	return p.killer.KillPod(ctx, pod, req)
 }
 
-// killer makes what waits for the terminations of pods that are held.
+// killer returns the killer that KillPod waits with. Its pods must be known, which
+// addKill ensures.
 func (a *agent) killer() shutdown.PodKiller {
 	return podkiller.New(a.terminator, podkiller.Options{
 		Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
@@ -44,9 +45,10 @@ func (a *agent) killer() shutdown.PodKiller {
 	})
 }
 
-// hold notes that somebody kills the pod, which keeps it known until release, and how
-// the final status is to be written. It tells whether the pod is still known.
-func (r *record) hold(set func(*v1.PodStatus)) bool {
+// addKill counts a KillPod, which keeps the pod known until removeKill, and sets the
+// function that modifies the final status. It returns false if the pod has been
+// forgotten.
+func (r *record) addKill(set func(*v1.PodStatus)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending.forgotten {
@@ -59,17 +61,17 @@ func (r *record) hold(set func(*v1.PodStatus)) bool {
 	return true
 }
 
-// release notes that a kill is over.
-func (r *record) release() {
+// removeKill ends what addKill began.
+func (r *record) removeKill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ending.kills--
-	r.teller.wake() // it may be that the pod is to be forgotten
+	r.notifier.wake() // the pod may now be forgotten
 }
 
-// awaitFinal gives the final status of a pod whose containers have been stopped. Its
-// start, or the news of an exit, may end a moment after that. It is nil if ctx ends
-// before.
+// awaitFinal waits for the final status of a pod whose containers have been stopped: its
+// start or the report of an exit may end a moment later. It returns nil if ctx ends
+// first.
 func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
 	select {
 	case <-r.ended:

@@ -58,7 +58,7 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod is not forgotten while somebody waits for its end, and is afterwards.
+// A pod is forgotten only when nobody waits for its end any more.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// nameless is a runtime that forgets to give IDs.
+// nameless is a runtime that returns no IDs.
 type nameless struct {
 	*played
 

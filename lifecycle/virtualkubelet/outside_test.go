@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A module that is no part of this repository, and knows nothing of it but where the two
-// modules are, builds with them and drains a pod.
+// A module outside of the repository, which only knows the folders of the two modules,
+// builds with them and drains a pod.
 func TestAnotherModuleImportsIt(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)

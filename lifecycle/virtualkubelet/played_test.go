@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// played is a runtime whose containers follow scripts, by their names. Killed ones
-// have the exit code 137, others 0 or what codes says.
+// played is a runtime whose containers follow scripts, by their names. Killed containers
+// have the exit code 137, others the one in codes or 0.
 type played struct {
 	*lifecycletest.Runtime
 

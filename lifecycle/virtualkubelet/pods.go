@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTable finds the records of pods.
+// podTable has the records of the known pods.
 type podTable struct {
 	mu    sync.Mutex
 	byKey map[types.UID]*record
-	// byName has the newest of each name. The former one stays in byKey until it has
-	// ended.
+	// byName has the newest pod of each name. An earlier pod with the same name stays in
+	// byKey until it has ended.
 	byName map[types.NamespacedName]*record
 }
 
@@ -23,8 +23,8 @@ func newPodTable() *podTable {
 	return &podTable{byKey: map[types.UID]*record{}, byName: map[types.NamespacedName]*record{}}
 }
 
-// keyOf is how a pod is known, as package lifecycle does: by its UID, or by its
-// namespace and name where it has none.
+// keyOf returns the key of a pod, as package lifecycle does: its UID, or namespace and
+// name if it has none.
 func keyOf(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -36,23 +36,23 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// find gives the record of a pod, nil if it is not known.
+// find returns the record of a pod, or nil if it is unknown.
 func (t *podTable) find(pod *v1.Pod) *record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byKey[keyOf(pod)]
 }
 
-// named gives the newest record of a name, nil if there is none.
+// named returns the newest record of a name, or nil.
 func (t *podTable) named(name types.NamespacedName) *record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byName[name]
 }
 
-// enter adds a record, unless that of the same pod is known, which it then gives. It
-// gives the former record of the name, too, nil if there is none.
-func (t *podTable) enter(r *record) (known, former *record) {
+// add adds a record. If the same pod is known already, it adds nothing and returns the
+// known record. former is the previous newest record of the name, or nil.
+func (t *podTable) add(r *record) (known, former *record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known = t.byKey[r.key]; known != nil {
@@ -63,7 +63,7 @@ func (t *podTable) enter(r *record) (known, former *record) {
 	return nil, former
 }
 
-// remove takes a record out.
+// remove removes a record.
 func (t *podTable) remove(r *record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *podTable) remove(r *record) {
 	}
 }
 
-// newest gives the newest record of each name, sorted by name.
+// newest returns the newest record of each name, sorted by namespace and name.
 func (t *podTable) newest() []*record {
 	t.mu.Lock()
 	records := slices.Collect(maps.Values(t.byName))

@@ -12,40 +12,39 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// defaultExitSlack is how long the exit of a stopped container is awaited when
-// [Options.ExitSlack] is 0.
+// defaultExitSlack is the default of [Options.ExitSlack].
 const defaultExitSlack = 2 * time.Second
 
-// Options says what a [Provider] works with. Only Runtime must be set.
+// Options configure a [Provider]. Only Runtime is required.
 type Options struct {
-	// Runtime runs the containers; nil is an error. Where it is a
-	// [lifecycle.CommandRunner], too, exec hooks run through it.
+	// Runtime runs the containers; nil is an error. If it is also a
+	// [lifecycle.CommandRunner], it runs exec hooks.
 	Runtime Runtime
-	// Terminator is passed on: events, metrics, hook timing, slack and gates are set
-	// here. Its Runtime and Exits are those of the Runtime above and must be nil; its
-	// Commands, where nil, are the Runtime's, too.
+	// Terminator has the options for stopping containers: events, metrics, hook timing,
+	// slack and feature gates. Its Runtime and Exits must be nil, because the Runtime
+	// above is used. Its Commands, if nil, are those of the Runtime above.
 	Terminator lifecycle.TerminatorOptions
-	// Status fills in what only the author knows of a status: podIP, hostIP, image
-	// IDs, readiness. It is called with a copy of the pod for each status that is
-	// made, from any goroutine. Nil: nothing is filled in, and httpGet hooks that name
-	// no host fail for lack of a podIP.
+	// Status sets the fields of a status that only the author of the provider knows:
+	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
+	// status that is made, from any goroutine. If it is nil, nothing is set, and httpGet
+	// hooks without a host fail because there is no podIP.
 	Status func(pod *v1.Pod)
-	// ExitSlack is how long after a stop has succeeded the runtime may take to tell
-	// of the exit; after that the container's end is unknown. 0: 2 s; negative is an
-	// error.
+	// ExitSlack is how long after a successful stop the runtime may take to report the
+	// exit. After that the container gets an unknown exit code. 0 means 2 s; a negative
+	// value is an error.
 	ExitSlack time.Duration
 }
 
-// Provider is a provider of virtual-kubelet's, and a [shutdown.PodKiller]. Make one
-// with [New], and end it with [Provider.Close]. All methods may be called concurrently;
-// the zero value is not usable.
+// Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with
+// [New] and end it with [Provider.Close]. All methods may be called concurrently. The
+// zero value is not usable.
 type Provider struct {
 	agent  *agent
-	killer shutdown.PodKiller // for KillPod
+	killer shutdown.PodKiller // waits for the terminations of KillPod
 }
 
-// New makes a provider without pods. It starts nothing. All that is wrong with the
-// options is in the error.
+// New returns a provider without pods and starts no goroutine. The error joins all faults
+// of the options.
 func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
@@ -62,7 +61,8 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{agent: shared, killer: shared.killer()}, nil
 }
 
-// validate tells all that is wrong; what is the terminator's, that tells itself.
+// validate joins an error for every invalid field, except those of the terminator's
+// options, which the terminator validates itself.
 func (o Options) validate() error {
 	var errs []error
 	if o.Runtime == nil {
@@ -80,12 +80,12 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// terminator completes the options of the terminator.
+// terminator returns the terminator's options with the runtime.
 func (o Options) terminator() lifecycle.TerminatorOptions {
 	opts := o.Terminator
 	opts.Runtime, opts.Exits = o.Runtime, o.Runtime
 	if opts.Commands == nil {
-		opts.Commands, _ = o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail, and say so
+		opts.Commands, _ = o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
 	}
 	return opts
 }

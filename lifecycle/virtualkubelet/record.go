@@ -11,103 +11,103 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// record is what the provider knows of one pod. What stands above the mutex
-// does not change.
+// record is the state of one pod. The fields above the mutex do not change.
 type record struct {
-	agent    *agent
-	key      types.UID
-	name     types.NamespacedName
-	ctx      context.Context // the values of the call that brought the pod; it never ends
-	created  metav1.Time
-	deleting chan struct{} // closed once it is terminating
-	ended    chan struct{} // closed once the status is final
-	ender    *ender
-	teller   *teller
+	agent       *agent
+	key         types.UID
+	name        types.NamespacedName
+	ctx         context.Context // has the values of the call that added the pod; never ends
+	created     metav1.Time
+	terminating chan struct{} // closed when the termination begins
+	ended       chan struct{} // closed when the status is final
+	ender       *ender
+	notifier    *notifier
 
-	mu         sync.Mutex // never held while anything blocks, nor while others are called
-	orders     orders
+	mu         sync.Mutex // never held while anything blocks or while code of the author runs
+	desired    desired
 	containers containers
 	ending     ending
 }
 
-// newRecord makes the record of a pod that has not started. It is not in the table.
+// newRecord returns the record of a pod that has not started. It does not add it to the
+// podTable.
 func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	pod = pod.DeepCopy()
 	r := &record{
 		agent: a, key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
-		created:  metav1.Now(),
-		deleting: make(chan struct{}), ended: make(chan struct{}),
-		orders: orders{pod: pod}, containers: newContainers(&pod.Spec),
+		created:     metav1.Now(),
+		terminating: make(chan struct{}), ended: make(chan struct{}),
+		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
 	r.ender = &ender{record: r, turn: make(chan struct{}, 1)}
-	r.teller = &teller{record: r, changed: make(chan struct{}, 1)}
+	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
 	return r
 }
 
-// isDeleting tells whether the termination has begun.
-func (r *record) isDeleting() bool {
+// isTerminating reports whether the termination has begun.
+func (r *record) isTerminating() bool {
 	select {
-	case <-r.deleting:
+	case <-r.terminating:
 		return true
 	default:
 		return false
 	}
 }
 
-// up notes that a container runs.
-func (r *record) up(c *container, id string) {
+// markRunning records that a container runs.
+func (r *record) markRunning(c *container, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.up(id, metav1.Now())
-	r.containers.refresh()
-	r.teller.wake()
+	c.markRunning(id, metav1.Now())
+	r.containers.refreshReady()
+	r.notifier.wake()
 }
 
-// down notes the end of a container.
-func (r *record) down(c *container, end v1.ContainerStateTerminated) {
+// markTerminated records the end of a container.
+func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.down(end)
-	r.containers.refresh()
-	r.teller.wake()
+	c.markTerminated(end)
+	r.containers.refreshReady()
+	r.notifier.wake()
 }
 
-// lose notes that a container was perhaps started.
-func (r *record) lose(c *container) {
+// markMaybeStarted records that a container may run although its start was cancelled.
+func (r *record) markMaybeStarted(c *container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.lost = true
+	c.maybeStarted = true
 }
 
-// containerOf finds a container by its ID, nil if it has none.
+// containerOf returns the container with an ID, or nil.
 func (r *record) containerOf(id string) *container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.containers.withID(id)
 }
 
-// running are the containers that run; never nil.
+// running returns the running containers; never nil.
 func (r *record) running() []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.containers.running()
 }
 
-// overByItself tells whether the pod has nothing more to do, though nobody has ended it.
-func (r *record) overByItself() bool {
+// completed reports whether no regular container runs any more, without a termination.
+func (r *record) completed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.begun && !r.ending.starting && !r.containers.regularRuns()
+	return !r.ending.terminating && !r.ending.starting && !r.containers.regularRuns()
 }
 
-// final is the final status, nil before it is there. It does not change.
+// final returns the final status, which does not change any more, or nil before that.
 func (r *record) final() *v1.PodStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ending.final
 }
 
-// view is a copy of the pod with its status of now.
+// view returns a copy of the pod with its current status.
 func (r *record) view() *v1.Pod {
 	r.mu.Lock()
 	pod, final := r.copyLocked(), r.ending.final != nil
@@ -115,9 +115,10 @@ func (r *record) view() *v1.Pod {
 	return r.agent.complete(pod, final)
 }
 
-// copyLocked is a copy of the pod with what is known of its status.
+// copyLocked is view without the fields that Options.Status sets. The caller holds the
+// mutex.
 func (r *record) copyLocked() *v1.Pod {
-	pod := r.orders.pod.DeepCopy()
+	pod := r.desired.pod.DeepCopy()
 	if r.ending.final != nil {
 		r.ending.final.DeepCopyInto(&pod.Status)
 		return pod
@@ -125,11 +126,12 @@ func (r *record) copyLocked() *v1.Pod {
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = &r.created
 	}
-	r.containers.write(pod, r.ending.settling)
+	r.containers.write(pod, r.ending.finalizing)
 	return pod
 }
 
-// complete adds what only the author knows; a final status has it.
+// complete sets the fields of a status that only the author knows. A final status has
+// them already.
 func (a *agent) complete(pod *v1.Pod, final bool) *v1.Pod {
 	if !final && a.opts.Status != nil {
 		a.opts.Status(pod)

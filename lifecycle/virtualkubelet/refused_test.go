@@ -92,7 +92,7 @@ func TestANewPodThatWaitsIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod of the same UID is one that has been forgotten, and comes again.
+// A pod with the UID of a forgotten pod starts again.
 func TestAForgottenPodStartsAfresh(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		pod := podOf(running("app"))

@@ -19,10 +19,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The scenarios of virtual-kubelet's node/lifecycle_test.go, by their names there, with a
-// real API server and with what makes a real provider answer as its mock does. Its second
-// round, with a provider that tells nothing and is polled, has no counterpart: a Provider
-// always is a PodNotifier.
+// The scenarios of virtual-kubelet's node/lifecycle_test.go, under the same names, with a
+// real API server and with a runtime that behaves as the mock there. The second round of
+// that test, with a provider that sends no statuses and is polled, is left out: a
+// Provider always is a PodNotifier.
 func TestVirtualKubeletsScenarios(t *testing.T) {
 	for name, scenario := range map[string]func(*testing.T){
 		"createStartDeleteScenario":                          createStartDelete,
@@ -53,8 +53,8 @@ func createStartDelete(t *testing.T) {
 	c.gone()
 }
 
-// A pod that the agent does not know after its restart, since nobody has adopted it, does
-// not stay in the API server for ever.
+// A pod that the restarted agent does not know, because nobody has adopted it, is removed
+// from the API server.
 func deletionErrorNotFound(t *testing.T) {
 	c := prepareCluster(t)
 	created := c.create(podOf(plain("app")))
@@ -90,8 +90,8 @@ func (b breaking) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return b.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// A pod that a drain could not stop is not removed from the API server when it is
-// deleted: virtual-kubelet asks again and again, until the runtime has recovered.
+// A pod that a drain could not stop stays on the API server when it is deleted:
+// virtual-kubelet calls DeletePod until the runtime has recovered.
 func deletionRandomError(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -111,7 +111,8 @@ func deletionRandomError(t *testing.T) {
 	c.gone()
 }
 
-// A pod that has vanished from the API server while the agent was away is ended.
+// A pod that was removed from the API server while the agent was not running is
+// terminated.
 func danglingPod(t *testing.T) {
 	c := prepareCluster(t)
 	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
@@ -120,7 +121,8 @@ func danglingPod(t *testing.T) {
 	c.gone()
 }
 
-// One that was deleted meanwhile is ended, and removed from the API server.
+// A pod that was deleted while the agent was not running is terminated and removed from
+// the API server.
 func danglingPodWithDeletionTimestamp(t *testing.T) {
 	c := prepareCluster(t)
 	created := c.create(podOf(plain("app")))
@@ -131,7 +133,7 @@ func danglingPodWithDeletionTimestamp(t *testing.T) {
 	require.Len(t, c.rt.Exits(), 1)
 }
 
-// A pod that had ended before the agent began is left as it is.
+// A pod that has ended before the agent started is left unchanged.
 func terminalPod(t *testing.T, phase v1.PodPhase) {
 	c := prepareCluster(t)
 	created := c.create(podOf(plain("app")))
@@ -153,7 +155,7 @@ func terminalPod(t *testing.T, phase v1.PodPhase) {
 	require.True(t, errdefs.IsNotFound(err))
 }
 
-// A change of the spec comes to the provider, and the container runs on.
+// The provider receives a change of the spec, and the container keeps running.
 func updatePodWhileRunning(t *testing.T) {
 	c := newCluster(t, 30)
 	c.run(podOf(plain("app")))
@@ -178,7 +180,7 @@ func (c *cluster) watch(pod *v1.Pod) watch.Interface {
 	return watching
 }
 
-// await gives the pod of the first event that is as it should be.
+// await returns the pod of the first event that meets a condition.
 func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod {
 	c.Helper()
 	late := time.After(soon)

@@ -10,36 +10,35 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errInitFailed is why a pod is not started any further.
+// errInitFailed ends the start of a pod.
 var errInitFailed = errors.New("an init container has failed")
 
-// starter starts one pod, once the former one of its name has ended.
+// starter starts one pod when the earlier pod of the same name has ended.
 type starter struct {
 	*agent
 
 	r      *record
-	former *record // nil: there is none
+	former *record // the earlier pod of the same name; nil: none
 }
 
-// run starts the containers. A pod that cannot be started is ended, with what runs of
-// it.
+// run starts the containers. If that fails, the containers that run are terminated.
 func (s *starter) run() {
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
-	over := !s.r.ending.begun && (err != nil || !s.r.containers.regularRuns())
+	over := !s.r.ending.terminating && (err != nil || !s.r.containers.regularRuns())
 	s.r.mu.Unlock()
 	if err != nil {
 		klog.FromContext(s.r.ctx).V(1).Info("Pod is not started any further", "pod", s.r.name, "err", err)
 	}
-	s.r.ender.settle()
+	s.r.ender.finalize()
 	if over && !errors.Is(err, lifecycle.AgentStopping) {
-		s.r.ender.endItself()
+		s.r.ender.endCompleted()
 	}
 }
 
-// startAll starts the containers in the order of the spec; plain init containers have
-// ended well before the next one starts.
+// startAll starts the containers in the order of the spec. Each init container that is no
+// sidecar has succeeded before the next container starts.
 func (s *starter) startAll() error {
 	if err := s.awaitFormer(); err != nil {
 		return err
@@ -58,7 +57,7 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// awaitFormer waits until the former pod of the name has ended.
+// awaitFormer waits until the earlier pod of the same name has ended.
 func (s *starter) awaitFormer() error {
 	if s.former == nil {
 		return nil
@@ -66,7 +65,7 @@ func (s *starter) awaitFormer() error {
 	select {
 	case <-s.former.ended:
 		return nil
-	case <-s.r.deleting:
+	case <-s.r.terminating:
 		return lifecycle.ErrTerminating
 	case <-s.workers.closing:
 		return lifecycle.AgentStopping
@@ -74,18 +73,18 @@ func (s *starter) awaitFormer() error {
 }
 
 // start starts one container, unless the pod is being deleted, and runs its postStart
-// hook, which kills the container if it fails.
+// hook. If the hook fails, PostStart kills the container.
 func (s *starter) start(c *container) error {
 	pod := s.r.view()
 	var started string
-	called, known := false, false // known: whether the container runs, and its ID
+	called, known := false, false // known: it is known whether the container runs
 	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) (string, error) {
 		called = true
 		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
 		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
 			started = id
-			s.r.up(c, id)
-			s.workers.spawn(s.r.name, func() { s.r.watch(c, id) })
+			s.r.markRunning(c, id)
+			s.workers.spawn(s.r.name, func() { s.r.watchExit(c, id) })
 		}
 		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
 		return id, err
@@ -93,21 +92,21 @@ func (s *starter) start(c *container) error {
 	switch {
 	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping):
 		if called && !known {
-			s.r.lose(c)
+			s.r.markMaybeStarted(c)
 		}
 		return err
 	case err != nil:
-		s.r.down(c, notStarted(err))
+		s.r.markTerminated(c, notStarted(err))
 		return err
 	}
 	err = s.terminator.PostStart(s.r.ctx, pod, lifecycle.Container{Name: c.spec.Name, ID: started})
 	if errors.Is(err, lifecycle.AgentStopping) {
 		return err
 	}
-	return nil // one that has failed shows in the state of its container
+	return nil // a failed hook shows in the state of its container
 }
 
-// awaitInit waits until a plain init container has ended well.
+// awaitInit waits until an init container has terminated with exit code 0.
 func (s *starter) awaitInit(c *container) error {
 	select {
 	case <-c.exited:

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// starts makes each start take a while, and gives what is being started or was.
+// starts delays each start and returns a function that lists the starts so far.
 func (r *played) starts(while time.Duration) func() []string {
 	var mu sync.Mutex
 	var names []string

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's words for the end of a container.
+// The kubelet's reasons, message and exit codes of terminated containers.
 const (
 	reasonCompleted  = "Completed"
 	reasonError      = "Error"
@@ -18,7 +18,7 @@ const (
 	exitUnknown    int32 = 137
 )
 
-// exitedWith is the end of a container whose exit code is known.
+// exitedWith returns the terminated state of a container with a known exit code.
 func exitedWith(code int32) v1.ContainerStateTerminated {
 	if code == 0 {
 		return v1.ContainerStateTerminated{Reason: reasonCompleted}
@@ -26,21 +26,21 @@ func exitedWith(code int32) v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: code, Reason: reasonError}
 }
 
-// notStarted is the end of a container that could not be started.
+// notStarted returns the terminated state of a container that could not be started.
 func notStarted(err error) v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitStartError, Reason: reasonStartError, Message: err.Error()}
 }
 
-// unknownEnd is the end of a container of which nobody can tell it.
+// unknownEnd returns the terminated state of a container with an unknown exit code.
 func unknownEnd() v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitUnknown, Reason: reasonUnknown, Message: messageUnknown}
 }
 
-// statusID is a container ID as statuses have it; [lifecycle.ContainersOf] reads it.
+// statusID returns the container ID for a status; [lifecycle.ContainersOf] parses it.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// write writes what is known into the status of a pod; the rest of it stays. ended
-// tells whether all containers have ended for good.
+// write writes phase, container statuses and readiness into the status of a pod; other
+// fields stay. ended tells whether all containers have ended for good.
 func (cs *containers) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	status.Phase = cs.phase(ended)
@@ -56,8 +56,8 @@ func (cs *containers) write(pod *v1.Pod, ended bool) {
 	cs.writeConditions(pod)
 }
 
-// phase is the kubelet's getPhase. The final one is that of a pod whose containers
-// have all ended: Succeeded if the regular ones did so with 0.
+// phase returns the phase as the kubelet's getPhase does. When all containers have ended,
+// it is Succeeded if every regular container has exit code 0, and Failed otherwise.
 func (cs *containers) phase(ended bool) v1.PodPhase {
 	var waiting, failed bool
 	for _, c := range cs.all {
@@ -79,7 +79,8 @@ func (cs *containers) phase(ended bool) v1.PodPhase {
 	}
 }
 
-// writeConditions writes the two conditions that services look at.
+// writeConditions writes ContainersReady and Ready, which decide whether services use the
+// pod.
 func (cs *containers) writeConditions(pod *v1.Pod) {
 	value, reason := v1.ConditionFalse, "ContainersNotReady"
 	if cs.ready {

@@ -33,7 +33,7 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 	})
 }
 
-// slow is a recorder of events that takes a while, and holds up the termination.
+// slow is an event recorder that takes a while and so delays the termination.
 type slow time.Duration
 
 func (s slow) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }

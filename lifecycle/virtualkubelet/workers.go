@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// workers counts the goroutines of a provider, so that its end can wait for them.
+// workers counts the goroutines of a provider, so that Close can wait for them.
 type workers struct {
 	closing chan struct{} // closed by close
 
 	mu      sync.Mutex
 	closed  bool
-	working map[string]int // goroutines, by the name of the pod
-	idle    chan struct{}  // made by awaitIdle: closed once none works
+	working map[string]int // the number of goroutines by the name of the pod
+	idle    chan struct{}  // made by awaitIdle; closed when no goroutine is left
 }
 
 func newWorkers() *workers {
 	return &workers{closing: make(chan struct{}), working: map[string]int{}}
 }
 
-// spawn runs work in a goroutine, unless close was called.
+// spawn runs work in a goroutine, unless close was called before.
 func (w *workers) spawn(name types.NamespacedName, work func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,13 +34,13 @@ func (w *workers) spawn(name types.NamespacedName, work func()) {
 	}
 	w.working[name.String()]++
 	go func() {
-		defer w.rest(name.String())
+		defer w.done(name.String())
 		work()
 	}()
 }
 
-// rest ends a goroutine.
-func (w *workers) rest(name string) {
+// done discounts a goroutine.
+func (w *workers) done(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.working[name]--; w.working[name] == 0 {
@@ -52,7 +52,7 @@ func (w *workers) rest(name string) {
 	}
 }
 
-// close has all goroutines end that look at closing, and begins none any more.
+// close makes the goroutines that watch closing end, and spawn start no more.
 func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *workers) close() {
 	}
 }
 
-// isClosed tells whether close was called.
+// isClosed reports whether close was called.
 func (w *workers) isClosed() bool {
 	select {
 	case <-w.closing:
@@ -72,7 +72,8 @@ func (w *workers) isClosed() bool {
 	}
 }
 
-// awaitIdle waits until no goroutine works. The error names the pods of those that do.
+// awaitIdle waits until no goroutine is left. When ctx ends first, the error names the
+// pods whose goroutines are left.
 func (w *workers) awaitIdle(ctx context.Context) error {
 	w.mu.Lock()
 	if len(w.working) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// poweringOff is what a node says of a power off.
+// poweringOff are the conditions of a node that powers off.
 var poweringOff = []said{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: poweroff"}}
 
 func TestACancelledShutdownIsTakenBack(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
 	})
 }
 
-// An agent that is restarted finds the shutdown gone, or going on, or a new boot.
+// A restarted agent finds the shutdown cancelled, or still going on, or a new boot.
 func TestARestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		pending, reboots bool
@@ -92,7 +92,7 @@ func TestARestart(t *testing.T) {
 	}
 }
 
-// anotherBoot makes the shutdown that is stored one of an earlier boot.
+// anotherBoot changes the stored shutdown to one of an earlier boot.
 func anotherBoot(t *testing.T, dir string) {
 	t.Helper()
 	if dir == "" {

@@ -10,35 +10,38 @@ import (
 )
 
 const (
-	// clientQPS is how many requests a client of [NewClient] makes in a second, on
-	// the whole. The default of client-go is 5, the kubelet's 50: 500 final statuses
-	// would take 100 s with the one, 10 s with the other.
+	// clientQPS is the rate limit of a client of [NewClient], in requests per second.
+	// client-go's default of 5 would make 500 final statuses take 100 s, and the
+	// kubelet's 50 would make them take 10 s.
 	clientQPS = 1000
-	// clientBurst is how many it makes at once: the three (readiness, status, delete)
-	// of 500 pods.
+	// clientBurst is how many requests it may make at once: three (readiness, status,
+	// delete) for each of 500 pods.
 	clientBurst = 1500
 )
 
-// NewClient makes a client for a [Reporter] out of an agent's config, which is
-// copied. Its budget of requests (1,000 a second, 1,500 at once) and its connections
-// are its own, so that neither waits for the other's; who it is, the user agent
-// included, and a Transport of the config's own are kept.
+// NewClient returns a client for a [Reporter], made from an agent's config. The config is
+// copied; nil is an error.
 //
-// It speaks HTTP/1.1, unless the config names protocols itself: a request that is
-// given up then takes its connection with it, and the next one dials. All requests
-// over HTTP/2 would share one connection, and with one that is stuck the time that
-// is left of a shutdown. Bodies are JSON, which a strategic merge patch is anyway.
+// The client has its own rate limit (1,000 requests a second, 1,500 at once) and its own
+// connections, so that the reporter and the rest of the agent do not wait for each other.
+// Credentials, the user agent and a Transport of the config are kept.
+//
+// The client speaks HTTP/1.1, unless the config sets NextProtos. With HTTP/1.1 a
+// cancelled request closes its connection and the next request dials a new one. With
+// HTTP/2 all requests would share one connection, and a connection that hangs would block
+// them until the shutdown is over. Bodies are JSON, as strategic merge patches are in any
+// case.
 func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 	if config == nil {
 		return nil, errors.New("rest.Config is required")
 	}
-	own := rest.CopyConfig(config)
-	own.QPS, own.Burst, own.RateLimiter = clientQPS, clientBurst, nil
-	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	if len(own.NextProtos) == 0 {
-		own.NextProtos = []string{"http/1.1"}
+	copied := rest.CopyConfig(config)
+	copied.QPS, copied.Burst, copied.RateLimiter = clientQPS, clientBurst, nil
+	copied.ContentType, copied.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	if len(copied.NextProtos) == 0 {
+		copied.NextProtos = []string{"http/1.1"}
 	}
-	client, err := kubernetes.NewForConfig(own)
+	client, err := kubernetes.NewForConfig(copied)
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a client: %w", err)
 	}

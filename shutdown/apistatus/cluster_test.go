@@ -27,7 +27,7 @@ import (
 
 const nodeName = "node-1"
 
-// call is a request that a cluster was asked for.
+// call is a request to the cluster.
 type call struct {
 	Verb, Name string
 	Body       string // of a patch
@@ -51,8 +51,8 @@ type cluster struct {
 
 var _ kubernetes.Interface = (*cluster)(nil)
 
-// newCluster has objects in the clientset's plain tracker: the one that manages
-// fields takes ten milliseconds for a patch.
+// newCluster returns a cluster with objects. It uses the clientset's plain tracker,
+// because the one that manages fields takes ten milliseconds for a patch.
 func newCluster(objects ...runtime.Object) *cluster {
 	c := &cluster{Clientset: &fake.Clientset{}}
 	tracker := k8stesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
@@ -77,7 +77,7 @@ func (c *cluster) reporter(t *testing.T, change ...func(*apistatus.Options)) *ap
 	return r
 }
 
-// verbs are those of the calls so far, in order.
+// verbs returns the verbs of the calls so far, in order.
 func (c *cluster) verbs() []string {
 	var verbs []string
 	for _, call := range c.all("") {
@@ -86,7 +86,7 @@ func (c *cluster) verbs() []string {
 	return verbs
 }
 
-// all are the calls of a verb so far; "": of any.
+// all returns the calls of a verb so far; "" means any verb.
 func (c *cluster) all(verb string) []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,12 +189,12 @@ func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, d
 	return n.NodeInterface.Patch(ctx, name, as, data, options, sub...)
 }
 
-// answered is the error of an answer with a code.
+// answered returns the error for an answer with a status code.
 func answered(code int) error {
 	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "as the test wants it", 0, false)
 }
 
-// first fails the first n calls of a verb; "": of any.
+// first makes the first n calls of a verb fail; "" means any verb.
 func first(n int, verb string, err error) func(context.Context, call) error {
 	var mu sync.Mutex
 	return func(_ context.Context, c call) error {
@@ -211,7 +211,7 @@ func first(n int, verb string, err error) func(context.Context, call) error {
 // errRefused is an error of a network.
 var errRefused = errors.New("connect: connection refused")
 
-// slow lets time pass before each call.
+// slow delays each call.
 func slow(d time.Duration) func(context.Context, call) error {
 	return func(context.Context, call) error {
 		<-time.After(d)
@@ -219,7 +219,7 @@ func slow(d time.Duration) func(context.Context, call) error {
 	}
 }
 
-// timeout is the test's context with less time.
+// timeout returns the test's context with a timeout.
 func timeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(t.Context(), d)

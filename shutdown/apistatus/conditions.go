@@ -10,28 +10,32 @@ import (
 )
 
 const (
-	// ReasonNotReady is the reason of the Ready condition of a node that shuts down:
-	// the kubelet's. Its message is that of [shutdown.ErrNodeShuttingDown].
+	// ReasonNotReady is the reason of the Ready condition of a node that shuts down, as
+	// the kubelet sets it. The message is the text of [shutdown.ErrNodeShuttingDown].
 	ReasonNotReady = "KubeletNotReady"
-	// ReasonReady and MessageReady are the kubelet's for a node that is ready.
+	// ReasonReady is the reason of the Ready condition of a node that is ready, as the
+	// kubelet sets it.
 	ReasonReady = "KubeletReady"
-	// MessageReady belongs to [ReasonReady].
+	// MessageReady is the message that goes with [ReasonReady].
 	MessageReady = "kubelet is posting ready status"
-	// ReasonNodeShutdown is the reason of GracefulNodeShutdownInProgress, whatever its
-	// status is: a reason of KEP-5683 names a cause and no state.
+	// ReasonNodeShutdown is the reason of GracefulNodeShutdownInProgress, both when it is
+	// True and when it is False: in KEP-5683 the reason names a cause, not a state.
 	ReasonNodeShutdown = "NodeShutdown"
-	// NodeGracefulNodeShutdownInProgress is v1.NodeGracefulNodeShutdownInProgress of
-	// KEP-5683, which the Kubernetes libraries before v0.37 do not have.
+	// NodeGracefulNodeShutdownInProgress is the condition type of KEP-5683. k8s.io/api
+	// has it as v1.NodeGracefulNodeShutdownInProgress from v0.37 on.
 	NodeGracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
-	// MessageNoShutdown is the message of GracefulNodeShutdownInProgress when it is
+	// MessageNoShutdown is the message of GracefulNodeShutdownInProgress when that is
 	// False.
 	MessageNoShutdown = "no node shutdown is in progress"
 )
 
-// NodeConditions are the conditions of a node in a state, for an agent whose own
-// node loop writes them: Ready, and GracefulNodeShutdownInProgress of KEP-5683.
-// ready is the Ready condition as it is without a shutdown. Both times of both are
-// now; a condition whose status is that of the node already keeps the node's
+// NodeConditions returns the conditions that a state gives a node: Ready, and
+// GracefulNodeShutdownInProgress of KEP-5683. It is for agents whose own loop writes the
+// node's status.
+//
+// ready is the Ready condition that the node has without a shutdown; its type is set
+// here. Both conditions have now as their heartbeat and transition times. When the caller
+// writes a condition whose status has not changed, it should keep the old
 // LastTransitionTime.
 func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	ready.Type = v1.NodeReady
@@ -52,12 +56,12 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 	return conditions
 }
 
-// kubeletReady is the Ready condition of a kubelet that has nothing to complain of.
+// kubeletReady returns the Ready condition of a healthy node.
 func kubeletReady() v1.NodeCondition {
 	return v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: ReasonReady, Message: MessageReady}
 }
 
-// notReady is the Ready condition of a node that shuts down.
+// notReady returns the Ready condition of a node that shuts down.
 func notReady() v1.NodeCondition {
 	return v1.NodeCondition{
 		Type: v1.NodeReady, Status: v1.ConditionFalse,
@@ -65,7 +69,8 @@ func notReady() v1.NodeCondition {
 	}
 }
 
-// inProgress names what the host is going to do, where that is known.
+// inProgress returns the message of GracefulNodeShutdownInProgress, with the kind if it
+// is known.
 func inProgress(kind shutdown.Kind) string {
 	text := shutdown.ErrNodeShuttingDown.Error()
 	if kind == shutdown.KindUnknown {

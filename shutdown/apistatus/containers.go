@@ -7,27 +7,28 @@ import (
 )
 
 const (
-	// reasonStatusUnknown, messageStatusUnknown and exitCodeUnknown are the kubelet's
-	// (TerminatePod), of a container that has ended and whose exit code is not known.
+	// reasonStatusUnknown, messageStatusUnknown and exitCodeUnknown are those of a
+	// container that has ended with an unknown exit code (the kubelet's TerminatePod).
 	reasonStatusUnknown  = "ContainerStatusUnknown"
 	messageStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown      = 137
 )
 
-// finalContainers are the lists of containers' statuses that are written for a pod. A
-// nil one is not.
+// finalContainers returns the three lists of container statuses to write for a pod. A nil
+// list is not written.
 //
-// In a terminal phase a container that is not said to have ended has ended without
-// anybody telling its exit code, and is terminated. As in the kubelet's TerminatePod
-// those are left waiting that were never started: init containers behind the last one
-// that was, and all the others of a pod that was not initialized.
+// In a terminal phase every container has ended, so a container without a terminated
+// state gets one with an unknown exit code. As in the kubelet's TerminatePod, containers
+// that were never started stay waiting: the init containers after the last started one,
+// and all regular containers of a pod that was not initialized. In other phases a list is
+// written as it is, if any container of it has ended.
 func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerStatus) {
 	status := &pod.Status
 	if !terminal(status.Phase) {
-		return endedSome(status.InitContainerStatuses), endedSome(status.ContainerStatuses), endedSome(status.EphemeralContainerStatuses)
+		return ifAnyEnded(status.InitContainerStatuses), ifAnyEnded(status.ContainerStatuses), ifAnyEnded(status.EphemeralContainerStatuses)
 	}
 	init = slices.Clone(status.InitContainerStatuses)
-	terminate(init[:started(init)])
+	terminate(init[:startedCount(init)])
 	containers, ephemeral = slices.Clone(status.ContainerStatuses), slices.Clone(status.EphemeralContainerStatuses)
 	if initialized(pod) {
 		terminate(containers)
@@ -36,15 +37,15 @@ func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerSta
 	return init, containers, ephemeral
 }
 
-// endedSome gives statuses of which at least one is new: the container has ended.
-func endedSome(statuses []v1.ContainerStatus) []v1.ContainerStatus {
+// ifAnyEnded returns the statuses if any container has ended, and nil otherwise.
+func ifAnyEnded(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	if slices.ContainsFunc(statuses, func(status v1.ContainerStatus) bool { return status.State.Terminated != nil }) {
 		return statuses
 	}
 	return nil
 }
 
-// terminate writes the end of the containers that are not said to have ended.
+// terminate sets the terminated state with an unknown exit code where there is none.
 func terminate(statuses []v1.ContainerStatus) {
 	for i := range statuses {
 		if statuses[i].State.Terminated != nil {
@@ -57,9 +58,9 @@ func terminate(statuses []v1.ContainerStatus) {
 	}
 }
 
-// started is how many init containers, from the first one on, were started or are to
-// be taken for it (the kubelet's initializedContainers): the first one always is.
-func started(statuses []v1.ContainerStatus) int {
+// startedCount returns how many init containers, counted from the first, have to be taken
+// for started (the kubelet's initializedContainers). The first one always counts.
+func startedCount(statuses []v1.ContainerStatus) int {
 	for i := len(statuses) - 1; i > 0; i-- {
 		if hasRun(&statuses[i]) {
 			return i + 1
@@ -68,8 +69,8 @@ func started(statuses []v1.ContainerStatus) int {
 	return min(1, len(statuses))
 }
 
-// initialized tells whether containers of a pod that are no init containers may have
-// been started (the kubelet's hasPodInitialized).
+// initialized reports whether the regular containers of a pod may have been started (the
+// kubelet's hasPodInitialized).
 func initialized(pod *v1.Pod) bool {
 	if len(pod.Spec.InitContainers) == 0 {
 		return true
@@ -88,7 +89,7 @@ func initialized(pod *v1.Pod) bool {
 	return succeeded(status.State) || succeeded(status.LastTerminationState)
 }
 
-// hasRun tells whether there is any sign that a container was started.
+// hasRun reports whether the status shows in any way that the container was started.
 func hasRun(status *v1.ContainerStatus) bool {
 	return status.State.Waiting == nil || status.LastTerminationState.Terminated != nil
 }
@@ -97,9 +98,10 @@ func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// mayRun tells whether a container of a pod may run by what the pod says. In a terminal
-// phase none does. Else each that runs does, and, where the pod is not Pending, each of
-// which nothing is said; an init container that is no sidecar has ended by then.
+// mayRun reports whether a container of the pod may be running according to the status.
+// In a terminal phase none runs. Otherwise a container runs if its state is running. If
+// the pod is not Pending, a regular container or sidecar without a state may run too;
+// plain init containers have ended by then.
 func mayRun(pod *v1.Pod) bool {
 	status := &pod.Status
 	if terminal(status.Phase) {
@@ -120,12 +122,13 @@ func mayRun(pod *v1.Pod) bool {
 	return len(known) == 0 || slices.ContainsFunc(longRunning(&pod.Spec), func(name string) bool { return !known[name] })
 }
 
-// isSidecar tells whether an init container runs as long as its pod (KEP-753).
+// isSidecar reports whether an init container is restartable and so runs as long as its
+// pod (KEP-753).
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// longRunning names the containers of a pod that run as long as it does.
+// longRunning returns the names of the sidecars, regular and ephemeral containers.
 func longRunning(spec *v1.PodSpec) []string {
 	var names []string
 	for i := range spec.InitContainers {

@@ -21,7 +21,7 @@ const (
 	nothing   = "nothing"     // no state at all
 )
 
-// stated is a container's status in a word.
+// stated returns the status of a container from a word.
 func stated(name, word string) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, Ready: word == runs, Started: ptr.To(word == runs)}
 	exit := func(code int32) *v1.ContainerStateTerminated { return &v1.ContainerStateTerminated{ExitCode: code} }
@@ -49,7 +49,7 @@ func statedAll(words []string) []v1.ContainerStatus {
 	return all
 }
 
-// words reads statuses.
+// words returns the words of statuses.
 func words(t *testing.T, statuses []v1.ContainerStatus) []string {
 	t.Helper()
 	var all []string
@@ -81,7 +81,8 @@ func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 	return all
 }
 
-// What nobody has told the exit code of is terminated; what was never started waits.
+// Containers with an unknown exit code are terminated; containers that were never started
+// are waiting.
 func TestContainersOfAPodThatHasEnded(t *testing.T) {
 	type lists struct{ init, main, ephemeral []string }
 	for name, test := range map[string]struct{ told, want lists }{
@@ -135,7 +136,8 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 	}
 }
 
-// A pod that is left as it is: its containers' statuses are told when one has ended.
+// The container statuses of a pod that is not made terminal are written once a container
+// has ended.
 func TestContainersOfAPodThatIsLeft(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
 		"one has ended":   {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},

@@ -20,7 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// fullNode is many pods, one in five critical, that want more than they get.
+// fullNode returns n pods, one in five critical, whose grace periods are longer than the
+// shutdown's.
 func fullNode(n int) []*v1.Pod {
 	var pods []*v1.Pod
 	for i := range n {
@@ -93,8 +94,8 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	require.Equal(t, 20, atRelease)
 }
 
-// A dead server takes nothing from the pods where the host waits for as long as it
-// was asked to, and where they end at once it costs no more than what is kept for it.
+// A dead server takes no time from the pods if the host grants the requested delay. If
+// the pods end at once, the shutdown takes only the time reserved for reports.
 func TestADeadServerCostsItsReserves(t *testing.T) {
 	const limit = 38500 * time.Millisecond
 	for name, fault := range map[string]func(context.Context, call) error{
@@ -142,7 +143,7 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 	}
 }
 
-// One pod that is refused is the only one in the report.
+// If the server refuses one pod, the report names only that pod.
 func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
 	for name, err := range map[string]error{"refused for good": answered(http.StatusForbidden), "never accepted": errRefused} {
 		t.Run(name, func(t *testing.T) {

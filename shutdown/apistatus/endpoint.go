@@ -7,23 +7,23 @@ import (
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
-// EndpointConditions are the conditions of a terminating pod's endpoint in an
-// EndpointSlice (KEP-1672): not ready, terminating, and serving as long as its
-// Ready condition is True. A pod that [Reporter.MarkNotReady] has taken out serves as
-// long as its containers are ready: it was taken out so that nobody new comes, and
-// still answers those who are there. A nil pod serves nothing.
+// EndpointConditions returns the conditions of a terminating pod's endpoint in an
+// EndpointSlice (KEP-1672), for agents that write EndpointSlices themselves. Ready is
+// false and Terminating is true. Serving is the status of the pod's Ready condition; for
+// a pod that [Reporter.MarkNotReady] has marked it is that of ContainersReady instead,
+// because such a pod still serves its open connections. A nil pod does not serve.
 func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {
 	ready, serving, terminating := false, pod != nil && serves(&pod.Status), true
 	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
-// serves tells whether the containers of a pod are said to answer.
+// serves reports whether the pod's containers are ready to serve.
 func serves(status *v1.PodStatus) bool {
 	ready := podcondition.Get(status, v1.PodReady)
 	if ready == nil {
 		return false
 	}
-	if takenOut(ready) {
+	if isTakenOut(ready) {
 		ready = podcondition.Get(status, v1.ContainersReady)
 	}
 	return ready != nil && ready.Status == v1.ConditionTrue

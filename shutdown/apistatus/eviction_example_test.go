@@ -11,12 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// evict is what an agent does when it is short of something: the pod leaves its
-// services, is killed through the same door as in a shutdown, and is said to have been
-// evicted.
+// evict evicts a pod when the node is short of a resource: it removes the pod from its
+// services, kills it with the PodKiller of the shutdown manager, and reports the status.
 func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) error {
 	if err := reporter.MarkNotReady(ctx, pod); err != nil {
-		fmt.Println(err) // no reason not to evict it
+		fmt.Println(err) // evict it nevertheless
 	}
 	result, err := killer.KillPod(ctx, pod, req)
 	if err != nil {
@@ -27,7 +26,7 @@ func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.Po
 		evicted.Status = *result.Status
 	}
 	req.SetStatus(&evicted.Status)
-	return reporter.FlushPod(ctx, &evicted) // one attempt: an agent tries again
+	return reporter.FlushPod(ctx, &evicted) // one attempt; an agent tries again
 }
 
 func ExampleReporter_eviction() {

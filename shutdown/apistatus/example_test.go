@@ -10,26 +10,80 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// report makes a reporter for a cluster of client-go's fake clientset, in which a node
-// and a pod are. An agent has its client from [apistatus.NewClient].
+// report returns a reporter for a fake cluster with the given objects. An agent makes its
+// client with [apistatus.NewClient].
 func report(objects ...runtime.Object) (kubernetes.Interface, *apistatus.Reporter, error) {
 	client := fake.NewClientset(objects...)
 	reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName})
 	return client, reporter, err
 }
 
-// show gets a pod.
+// show returns a pod of the cluster.
 func show(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
 	pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
 	}
 	return pod
+}
+
+// The manager of an agent reports a shutdown to the API server.
+func Example() {
+	ctx := context.Background()
+	client := fake.NewClientset(nodeOf(ready), running("web")) // an agent calls apistatus.NewClient
+	reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
+		Pods:   func() []*v1.Pod { return []*v1.Pod{running("web")} },
+		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			status := pod.Status.DeepCopy()
+			req.SetStatus(status)
+			return shutdown.KillResult{Outcome: "Graceful", Status: status}, nil
+		}),
+		Reporter: reporter,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := manager.TerminateAll(ctx); err != nil {
+		fmt.Println(err)
+	}
+	pod := show(ctx, client, "web")
+	fmt.Println(pod.Status.Phase, pod.Status.Reason)
+	// Output: Failed Terminated
+}
+
+// NewClient copies the config and sets the rate limit of the copy.
+func ExampleNewClient() {
+	config := &rest.Config{Host: "https://10.0.0.1:6443", QPS: 5}
+	client, err := apistatus.NewClient(config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(client.CoreV1().RESTClient().GetRateLimiter().QPS(), config.QPS)
+	// Output: 1000 5
+}
+
+// The error joins all faults of the options.
+func ExampleNew() {
+	_, err := apistatus.New(apistatus.Options{})
+	fmt.Println(err)
+	// Output:
+	// Options.Client is required
+	// Options.NodeName is required
 }
 
 func ExampleReporter_PublishNode() {
@@ -66,7 +120,7 @@ func ExampleReporter_FlushPod() {
 		fmt.Println(err)
 		return
 	}
-	final := running("web") // what the node knows of its end
+	final := running("web") // with the status that the node knows
 	final.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: shutdown.TerminatedReason}
 	final.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 	fmt.Println(reporter.FlushPod(ctx, final))

@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// patience is what a request may take in tests in which one hangs.
+// patience is the RequestTimeout in tests with a request that hangs.
 const patience = 500 * time.Millisecond
 
-// outcome is what a FlushPod gave, and what the server has afterwards.
+// outcome is the result of a FlushPod and the server's state afterwards.
 type outcome struct {
 	failed   bool // FlushPod gave an error
 	written  bool // the pod has its final status
@@ -34,8 +34,8 @@ func isStatus(code int32) func(error) bool {
 	}
 }
 
-// Every fault of a server costs the one attempt, and what the error says is the fault.
-// Another attempt when the fault is over ends as if there had been none.
+// Every fault makes one attempt fail, and the error names the fault. A later attempt has
+// the same result as if there had been no fault.
 func TestFaultsOfAServer(t *testing.T) {
 	delays := func(seconds int) func(error) bool {
 		return func(err error) bool {
@@ -136,7 +136,7 @@ func TestAServerThatComesBack(t *testing.T) {
 	require.Equal(t, 20, server.terminated())
 }
 
-// A context that ends takes the request with it.
+// The end of the context ends the request.
 func TestTheContextOfAFlush(t *testing.T) {
 	server, _, pods := serveCrowd(t, 1)
 	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))

@@ -16,10 +16,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// before is when everything was that a test finds on the API server.
+// before is the time of everything that exists on the API server when a test starts.
 var before = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
 
-// running is a pod of the API server that serves.
+// running returns a ready pod of the API server.
 func running(name string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-" + name)},
@@ -86,7 +86,7 @@ func flush(t *testing.T, server, pod *v1.Pod) *cluster {
 	return c
 }
 
-// crowd is n pods of a node that run, and the same with their final status.
+// crowd returns n running pods, and the same pods with their final statuses.
 func crowd(n int) (servers []runtime.Object, pods []*v1.Pod) {
 	for i := range n {
 		server := running(fmt.Sprintf("web-%03d", i))
@@ -95,7 +95,7 @@ func crowd(n int) (servers []runtime.Object, pods []*v1.Pod) {
 	return servers, pods
 }
 
-// hang waits until the request is given up.
+// hang waits until the request is cancelled.
 func hang(ctx context.Context, _ call) error {
 	<-ctx.Done()
 	return &url.Error{Op: "Get", URL: "http://server", Err: context.Cause(ctx)}

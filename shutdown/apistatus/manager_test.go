@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// says tells whether a node says that it shuts down.
+// says reports whether a node's conditions say that it shuts down.
 func says(node *v1.Node) bool {
 	all := saidBy(node.Status.Conditions)
 	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue

@@ -6,9 +6,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// represents tells whether the pod on the API server is that of the node, and not
-// another one that has its name by now. A static pod is represented by its mirror
-// pod, which has a UID of its own and names the pod it is made of.
+// represents reports whether the pod on the API server is the node's pod, and not a newer
+// pod with the same name. A static pod is represented by its mirror pod, which has
+// another UID; its annotation has the hash of the static pod.
 func represents(server, pod *v1.Pod) bool {
 	if server.UID == pod.UID {
 		return true

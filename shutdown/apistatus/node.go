@@ -12,23 +12,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// PublishNode writes what a state means for the node into its conditions, and
-// nothing else. A state without a shutdown is taken back only where it was said:
-// Ready only if it still has our reason and message, so that neither the agent's
-// own heartbeat nor the node controller's Unknown is overruled. What is known
-// already is not written again.
+// PublishNode writes the conditions that the state gives the node, and nothing else.
 //
-// It tries until a moment before ctx ends (a twentieth of the time that is left, 50 ms
-// at most), so that who waits no longer than ctx hears why it failed. A refusal (400,
-// 401, 403, 422) and a node that does not exist end it at once: what is to become of
-// them is for the caller to say.
+// After a shutdown it only undoes what a shutdown has written: it sets Ready only if that
+// condition still has our reason and message, so it overrules neither the agent's own
+// heartbeat nor the node controller's Unknown. It writes nothing if the conditions are up
+// to date.
+//
+// It tries again until shortly before ctx ends (a twentieth of the remaining time, at
+// most 50 ms), so that a caller who waits for ctx still receives the error. It returns at
+// once if the API server refuses (400, 401, 403, 422) or the node does not exist. Without
+// a deadline it tries until ctx is cancelled.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	ctx, cancel := inTime(ctx)
+	ctx, cancel := withHeadroom(ctx)
 	defer cancel()
 	return retry(ctx, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
 }
 
-// publishOnce reads the node and writes the conditions that are to change.
+// publishOnce reads the node and patches the conditions that have to change.
 func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) error {
 	name := r.opts.NodeName
 	node, err := r.api.getNode(ctx, name)
@@ -52,8 +53,8 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 	return nil
 }
 
-// nodePatch changes the conditions of a node as it was read: what was decided by
-// them holds only as long as nobody else writes them.
+// nodePatch returns the patch of a node's conditions. Its precondition is the version of
+// the node that was read, because the decision depends on the conditions of that version.
 func nodePatch(before, after *v1.Node) ([]byte, error) {
 	return twoWayPatch(
 		v1.Node{Status: v1.NodeStatus{Conditions: before.Status.Conditions}},
@@ -64,18 +65,18 @@ func nodePatch(before, after *v1.Node) ([]byte, error) {
 	)
 }
 
-// changeConditions writes those conditions that have something new to say, and
-// tells whether there are any.
+// changeConditions updates the conditions that have to change and reports whether there
+// are any.
 func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) bool {
 	changed := false
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)
 		switch {
-		case !state.ShuttingDown && !toUndo(old):
+		case !state.ShuttingDown && !saysShutdown(old):
 			continue
 		case old == nil:
 			status.Conditions = append(status.Conditions, condition)
-		case saysTheSame(old, &condition):
+		case equalExceptTimes(old, &condition):
 			continue
 		default:
 			if old.Status == condition.Status {
@@ -88,27 +89,27 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	return changed
 }
 
-// toUndo tells whether a condition says that the node shuts down.
-func toUndo(old *v1.NodeCondition) bool {
+// saysShutdown reports whether a condition says that the node shuts down.
+func saysShutdown(old *v1.NodeCondition) bool {
 	if old == nil {
 		return false
 	}
 	if old.Type == v1.NodeReady {
-		said := notReady()
-		return saysTheSame(old, &said)
+		shutdownReady := notReady()
+		return equalExceptTimes(old, &shutdownReady)
 	}
 	return old.Status != v1.ConditionFalse
 }
 
-// saysTheSame compares all but the times.
-func saysTheSame(a, b *v1.NodeCondition) bool {
+// equalExceptTimes compares two conditions without their times.
+func equalExceptTimes(a, b *v1.NodeCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// nodeCondition is the condition of a type, to be read or written; nil: none.
-func nodeCondition(status *v1.NodeStatus, of v1.NodeConditionType) *v1.NodeCondition {
+// nodeCondition returns a pointer to the condition of a type, or nil.
+func nodeCondition(status *v1.NodeStatus, conditionType v1.NodeConditionType) *v1.NodeCondition {
 	for i := range status.Conditions {
-		if status.Conditions[i].Type == of {
+		if status.Conditions[i].Type == conditionType {
 			return &status.Conditions[i]
 		}
 	}

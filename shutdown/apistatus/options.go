@@ -11,30 +11,33 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// defaultRequestTimeout is longer than a server that can be worked with takes for an
-// answer, and shorter than the 2.5 s that a drain waits for the next acknowledgement:
-// what hangs on a dead connection is asked again on a new one before the drain takes
-// the server for dead.
+// defaultRequestTimeout is longer than a healthy server takes for an answer, and shorter
+// than the 2.5 s for which a drain waits for the next acknowledgement. A request that
+// hangs on a dead connection is therefore repeated on a new one before the drain gives up
+// on the server.
 const defaultRequestTimeout = 2 * time.Second
 
-// Options say what a [Reporter] reports, and to whom.
+// Options configure a [Reporter].
 type Options struct {
-	// Client speaks to the API server. Required. [NewClient] makes one whose requests
-	// are not held back behind those of the rest of the agent. Requests are made with
-	// its CoreV1().RESTClient() where it has one.
+	// Client is the client of the API server. Required. [NewClient] makes one whose
+	// requests do not wait for those of the rest of the agent. Requests are made with its
+	// CoreV1().RESTClient(), or with the typed client if that is nil, as in the fake
+	// clientset.
 	Client kubernetes.Interface
-	// NodeName is the name of the node's object. Required.
+	// NodeName is the name of the Node object. Required.
 	NodeName string
-	// Ready gives the node's Ready condition as it is without a shutdown; its type is
-	// set, its times are not read. Nil: True, with the kubelet's reason and message.
+	// Ready returns the Ready condition that the node has without a shutdown. Its type
+	// and its times are set by the reporter. Nil means status True with the kubelet's
+	// reason and message.
 	Ready func() v1.NodeCondition
-	// RequestTimeout bounds each request, besides the context of the call. 0: 2 s,
-	// which is less than a drain waits for the answer of a server that may be dead.
+	// RequestTimeout bounds each request, in addition to the context of the call. 0 means
+	// 2 s, which is less than a drain waits for an acknowledgement; a negative value is
+	// an error.
 	RequestTimeout time.Duration
 }
 
-// Reporter writes the state of a node and the final statuses of its pods. All its
-// methods may be called concurrently.
+// Reporter reports the state of a node and the final statuses of its pods to the API
+// server. Make one with [New]. All methods may be called concurrently.
 type Reporter struct {
 	opts Options
 	api  requests
@@ -47,7 +50,7 @@ var (
 	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
 )
 
-// New makes a Reporter. The error joins all that is wrong with the options.
+// New returns a Reporter. It makes no request. The error joins all faults of the options.
 func New(opts Options) (*Reporter, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func New(opts Options) (*Reporter, error) {
 	return &Reporter{opts: opts, api: requests{client: opts.Client, timeout: opts.RequestTimeout}}, nil
 }
 
-// validate names every field that is wrong, and its value.
+// validate joins an error for every invalid field.
 func (o Options) validate() error {
 	var errs []error
 	if o.Client == nil {
@@ -71,7 +74,7 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// withDefaults fills in what was left out.
+// withDefaults returns a copy with the defaults of the optional fields.
 func (o Options) withDefaults() Options {
 	if o.Ready == nil {
 		o.Ready = kubeletReady

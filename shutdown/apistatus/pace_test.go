@@ -42,9 +42,9 @@ func (r *timed) answered() time.Time {
 	return r.last
 }
 
-// Every final status is acknowledged by a real API server at its own pace, and then the
-// host is let go, whether pods end at once or use all of their grace. What is measured is
-// logged; what is required leaves room for a machine that is busy.
+// A real API server acknowledges every final status at its own pace before the host is
+// released, whether the pods end at once or use all of their grace period. The measured
+// times are logged; the required ones allow for a busy machine.
 func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 	for _, test := range []struct {
 		pods  int

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// twoWayPatch is the strategic merge patch that makes one object of the other. An
-// identity that only the second one has is a precondition.
+// twoWayPatch returns the strategic merge patch from before to after. A UID or
+// resourceVersion that only after has becomes a precondition.
 func twoWayPatch[T any](before, after T) ([]byte, error) {
 	old, errOld := json.Marshal(before)
 	changed, errChanged := json.Marshal(after)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// What is sent is written out, since it is what another API server has to understand:
-// in a bubble it is midnight of the first of January 2000.
+// The bodies are compared literally, because other API servers must understand them. In a
+// bubble it is midnight of the first of January 2000.
 func TestTheBodyOfAFinalStatus(t *testing.T) {
 	const (
 		now     = `"2000-01-01T00:00:00Z"`

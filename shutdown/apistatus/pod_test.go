@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// anotherUID is the answer to a patch of a pod whose name another one has.
+// anotherUID is the answer to a patch of a pod whose name belongs to another pod by now.
 var anotherUID = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{
 	field.Invalid(field.NewPath("metadata", "uid"), "uid-web", "field is immutable"),
 })
@@ -62,7 +62,7 @@ func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
 	})
 }
 
-// What an error says is heard through what is put around it.
+// Callers find the server's error behind the wrapping.
 func TestErrorsAreTheServersOwn(t *testing.T) {
 	limited := apierrors.NewTooManyRequests("slow down", 7)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
@@ -143,7 +143,7 @@ func TestRemoval(t *testing.T) {
 	})
 }
 
-// Each request has a time of its own, and ends with its context.
+// Each request has its own timeout and ends with its context.
 func TestTheTimeOfARequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		option, left, want time.Duration

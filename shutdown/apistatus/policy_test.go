@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// populace is a pod of each sort that a policy tells apart.
+// populace returns a pod of each kind that a policy distinguishes.
 func populace() []*v1.Pod {
 	daemon, static, deleted := workload("daemon", 0, 5), workload("static", 0, 5), workload("deleted", 0, 5)
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
@@ -23,7 +23,8 @@ func populace() []*v1.Pod {
 	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
 }
 
-// fate is what becomes of each pod of a populace on the API server; "": it is gone.
+// fate returns the phase of each pod of a populace on the API server; "" means that it is
+// gone.
 func fate(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	t.Helper()
 	fates := map[string]v1.PodPhase{}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// takenOut is the Ready condition of a pod that MarkNotReady has taken out.
+// takenOut returns the Ready condition that MarkNotReady sets.
 func takenOut() v1.PodCondition {
 	c := condition(v1.PodReady, v1.ConditionFalse, apistatus.ReasonTakenOut)
 	c.Message = apistatus.MessageTakenOut
@@ -34,7 +34,7 @@ func TestMarkNotReady(t *testing.T) {
 	require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
 }
 
-// with is a running pod that is another in something.
+// with returns a running pod with a change.
 func with(change func(*v1.Pod)) *v1.Pod {
 	pod := running("web")
 	change(pod)
@@ -61,7 +61,7 @@ func TestPodsThatNobodyTakesOut(t *testing.T) {
 	})
 }
 
-// restore calls RestoreReadiness for a pod as the API server has it.
+// restore calls RestoreReadiness for a pod on the API server.
 func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	t.Helper()
 	c := newCluster(pod)

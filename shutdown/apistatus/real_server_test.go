@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// realServer is an API server behind a proxy that does the harm. What its own methods
-// do goes past the proxy.
+// realServer is an API server behind a proxy that causes faults. Its own methods bypass
+// the proxy.
 type realServer struct {
 	*apiserverproxy.Proxy
 
@@ -28,8 +28,8 @@ type realServer struct {
 	api corev1.CoreV1Interface
 }
 
-// serve starts an API server with objects, which get their UIDs, and makes a reporter
-// that reaches it over TCP.
+// serve starts an API server with objects, which get UIDs, and returns a reporter that
+// reaches it over TCP.
 func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Reporter) {
 	t.Helper()
 	url := apiserverprocess.Start(t)
@@ -49,7 +49,7 @@ func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Repo
 	return server, server.reporter(0)
 }
 
-// reporter makes one whose requests may take so long each; 0: the default.
+// reporter returns a reporter with a RequestTimeout; 0 means the default.
 func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	s.t.Helper()
 	client, err := apistatus.NewClient(&rest.Config{Host: s.URL()})
@@ -57,7 +57,8 @@ func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	return reporterOf(s.t, client, timeout)
 }
 
-// serveCrowd is serve with running pods, and the same when they have ended.
+// serveCrowd is serve with n running pods. It also returns the pods with their final
+// statuses.
 func serveCrowd(t testing.TB, n int) (server *realServer, r *apistatus.Reporter, pods []*v1.Pod) {
 	t.Helper()
 	server, r = serve(t)
@@ -114,7 +115,7 @@ func (s *realServer) setNodeStatus(node *v1.Node) {
 	}
 }
 
-// recreate puts another pod of the same name in the place of one.
+// recreate replaces a pod by another one with the same name.
 func (s *realServer) recreate(pod *v1.Pod) {
 	if err := s.api.Pods(pod.Namespace).Delete(s.t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
 		s.t.Error(err)

@@ -2,7 +2,6 @@ package apistatus
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,41 +11,35 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests makes the requests of a [Reporter], each within a time of its own.
+// requests makes the HTTP requests of a [Reporter], each with a timeout.
 //
-// client-go tries again by itself what is answered with Retry-After, up to ten times,
-// and waits in between: its caller sees a request that hangs, and does not hear that
-// the server asks for patience. The typed client cannot be told to leave that, its
-// RESTClient can. The fake clientset has none and never tries again.
+// It turns off client-go's own retries. client-go repeats a request that was answered
+// with Retry-After up to ten times and waits in between, so its caller would see a
+// request that hangs instead of the server's answer. Only the RESTClient can turn that
+// off, not the typed client. The fake clientset has no RESTClient and never retries.
 type requests struct {
 	client  kubernetes.Interface
-	timeout time.Duration // of one request
+	timeout time.Duration // bounds one request
 }
 
-// rest gives the client that makes a request once; nil: there is none.
-func (r requests) rest() rest.Interface {
+// restClient returns the RESTClient of the client, or nil if it has none.
+func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
-	if none, ok := client.(*rest.RESTClient); ok && none == nil {
+	if typed, ok := client.(*rest.RESTClient); ok && typed == nil {
 		return nil
 	}
 	return client
 }
 
-// within makes a request and bounds it. An error says so when it is the bound's.
-func (r requests) within(ctx context.Context, request func(context.Context) error) error {
-	bound, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	err := request(bound)
-	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("no answer within %v: %w", r.timeout, err)
-	}
-	return err
+// do makes one request within the timeout.
+func (r requests) do(ctx context.Context, request func(context.Context) error) error {
+	return withTimeout(ctx, r.timeout, request)
 }
 
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
-	err := r.within(ctx, func(ctx context.Context) (err error) {
-		if client := r.rest(); client != nil {
+	err := r.do(ctx, func(ctx context.Context) (err error) {
+		if client := r.restClient(); client != nil {
 			return client.Get().Namespace(namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
 		}
 		pod, err = r.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -55,10 +48,10 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
-// patchPodStatus sends a strategic merge patch.
+// patchPodStatus sends a strategic merge patch to pods/status.
 func (r requests) patchPodStatus(ctx context.Context, namespace, name string, patch []byte) error {
-	return r.within(ctx, func(ctx context.Context) error {
-		if client := r.rest(); client != nil {
+	return r.do(ctx, func(ctx context.Context) error {
+		if client := r.restClient(); client != nil {
 			return client.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
 				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
 		}
@@ -68,8 +61,8 @@ func (r requests) patchPodStatus(ctx context.Context, namespace, name string, pa
 }
 
 func (r requests) deletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	return r.within(ctx, func(ctx context.Context) error {
-		if client := r.rest(); client != nil {
+	return r.do(ctx, func(ctx context.Context) error {
+		if client := r.restClient(); client != nil {
 			return client.Delete().Namespace(namespace).Resource("pods").Name(name).Body(options).MaxRetries(0).Do(ctx).Error()
 		}
 		return r.client.CoreV1().Pods(namespace).Delete(ctx, name, *options)
@@ -78,8 +71,8 @@ func (r requests) deletePod(ctx context.Context, namespace, name string, options
 
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
-	err := r.within(ctx, func(ctx context.Context) (err error) {
-		if client := r.rest(); client != nil {
+	err := r.do(ctx, func(ctx context.Context) (err error) {
+		if client := r.restClient(); client != nil {
 			return client.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(node)
 		}
 		node, err = r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -88,10 +81,10 @@ func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	return node, err
 }
 
-// patchNodeStatus sends a strategic merge patch.
+// patchNodeStatus sends a strategic merge patch to nodes/status.
 func (r requests) patchNodeStatus(ctx context.Context, name string, patch []byte) error {
-	return r.within(ctx, func(ctx context.Context) error {
-		if client := r.rest(); client != nil {
+	return r.do(ctx, func(ctx context.Context) error {
+		if client := r.restClient(); client != nil {
 			return client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(name).
 				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
 		}

@@ -13,56 +13,55 @@ import (
 )
 
 const (
-	// firstAttempt bounds the first attempt to publish a node's state, together with a
-	// quarter of the time that is left.
+	// firstAttempt is the longest timeout of the first attempt.
 	firstAttempt = time.Second
-	// maxHeadStart is how long before its context a call ends at most.
-	maxHeadStart = 50 * time.Millisecond
+	// maxHeadroom is how long before the deadline of its context a call ends at most.
+	maxHeadroom = 50 * time.Millisecond
 )
 
-// inTime is a context that ends before ctx: who waits until the end of ctx and no
-// longer would not hear why.
-func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+// withHeadroom returns a context that ends shortly before ctx, so that a caller who waits
+// until the end of ctx still receives the error.
+func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadStart)))
+	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom)))
 }
 
-// pauses gives those between attempts. The first ones are short, as a conflict
-// needs them; the longest is what a server that was down costs when it is back.
-func pauses() *wait.Backoff {
+// newBackoff returns the pauses between attempts. They start short for conflicts. The
+// longest pause bounds how late a server that is up again is noticed.
+func newBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 }
 
-// retry attempts something until it succeeds, is refused for good, or ctx ends.
-// Each attempt has twice the time of the one before, so that neither a connection
-// that is stuck costs all that ctx has, nor a slow server is never waited for. A
-// server that says how long it wants to be left alone is left alone for so long.
+// retry repeats an attempt until it succeeds, the API server refuses, or ctx ends. Each
+// attempt has twice the timeout of the previous one: a connection that hangs does not use
+// up all the time, and a slow server gets its answer through in the end. If the server
+// asks to wait (Retry-After), retry waits that long.
 func retry(ctx context.Context, attempt func(context.Context) error) error {
-	timeout, pauses := firstBound(ctx), pauses()
+	timeout, backoff := firstTimeout(ctx), newBackoff()
 	var last error
 	for {
 		if ctx.Err() != nil {
 			return gaveUp(ctx, last)
 		}
-		err := bounded(ctx, timeout, attempt)
+		err := withTimeout(ctx, timeout, attempt)
 		switch {
-		case err == nil || forGood(err):
+		case err == nil || isRefusal(err):
 			return err
 		case ctx.Err() != nil && last != nil:
-			return gaveUp(ctx, last) // the attempt was cut, and says nothing that last does not
+			return gaveUp(ctx, last) // ctx has ended this attempt; the error before is the informative one
 		case ctx.Err() != nil:
 			return gaveUp(ctx, err)
 		}
 		klog.FromContext(ctx).V(2).Info("A write to the API server is tried again", "err", err)
 		last, timeout = err, max(timeout, 2*timeout)
-		pause(ctx, max(pauses.Step(), asked(err)))
+		pause(ctx, max(backoff.Step(), retryAfter(err)))
 	}
 }
 
-// pause lets time pass, at most until ctx ends.
+// pause waits for d or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -72,23 +71,24 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// asked is how long an API server asks to be left alone; 0: it does not.
-func asked(err error) time.Duration {
+// retryAfter returns how long the API server asks to wait; 0 means that it does not.
+func retryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second
 }
 
-// firstBound is what the first attempt has: a quarter of the time that is left at
-// most, so that there is one more, with twice as much, whatever becomes of it.
-func firstBound(ctx context.Context) time.Duration {
+// firstTimeout returns the timeout of the first attempt: at most a quarter of the
+// remaining time, so that a second attempt with twice the timeout fits too.
+func firstTimeout(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(firstAttempt, time.Until(end)/4)
 	}
 	return firstAttempt
 }
 
-// bounded makes one attempt.
-func bounded(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
+// withTimeout makes one attempt within the timeout. The error says so if the timeout has
+// ended it.
+func withTimeout(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
 	bound, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := attempt(bound)
@@ -98,7 +98,8 @@ func bounded(ctx context.Context, timeout time.Duration, attempt func(context.Co
 	return err
 }
 
-// gaveUp says why something is not tried any more, and what was in its way.
+// gaveUp returns the error of a retry that ctx has ended. last is the error of the last
+// attempt; nil means that there was none.
 func gaveUp(ctx context.Context, last error) error {
 	if last == nil {
 		return fmt.Errorf("given up: %w", context.Cause(ctx))
@@ -106,10 +107,10 @@ func gaveUp(ctx context.Context, last error) error {
 	return fmt.Errorf("given up: %w: %w", context.Cause(ctx), last)
 }
 
-// forGood tells whether trying again is of no use: the API server has understood and
-// said no. A conflict is another writer's, and the next attempt begins with what he
-// wrote; all that is no answer of the API server may be one the next time.
-func forGood(err error) bool {
+// isRefusal reports whether another attempt is useless because the API server has refused
+// the request. After a conflict the next attempt reads the object again. An error without
+// an answer of the API server is no refusal.
+func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false

@@ -85,7 +85,7 @@ func TestPausesOfPublishNode(t *testing.T) {
 	})
 }
 
-// A connection that is stuck costs a part of the time that there is, not all.
+// A connection that hangs takes only a part of the time.
 func TestTheBoundsOfPublishNode(t *testing.T) {
 	stuck := func(c *cluster, times int32) {
 		var n atomic.Int32

@@ -24,7 +24,8 @@ func reporterOf(t testing.TB, client kubernetes.Interface, timeout time.Duration
 	return r
 }
 
-// tenAtATime calls something for pods as a shutdown does, without trying again.
+// tenAtATime calls a function for the pods, ten at a time as a shutdown does, without
+// retries.
 func tenAtATime(t testing.TB, pods []*v1.Pod, call func(context.Context, *v1.Pod) error) []error {
 	results := make([]error, len(pods))
 	next := make(chan int)
@@ -59,7 +60,7 @@ func TestManyPodsInLittleTime(t *testing.T) {
 	require.Len(t, server.Requests(), 500)
 }
 
-// on calls a function once, before the first request of a method reaches the server.
+// on calls a function once, before the first request with a method reaches the server.
 func on(server *realServer, method string, call func()) {
 	var happens sync.Once
 	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
@@ -88,7 +89,7 @@ func TestAnotherPodOfTheNameIsLeftInPeace(t *testing.T) {
 	}
 }
 
-// readyOf is the Ready condition of a pod.
+// readyOf returns the Ready condition of a pod.
 func readyOf(pod *v1.Pod) v1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1.PodReady {
@@ -139,7 +140,7 @@ func TestRequests(t *testing.T) {
 	require.Empty(t, server.pods())
 }
 
-// The pod of an agent that knows the exit code of one of its containers only.
+// The agent knows the exit code of only one of the pod's containers.
 func TestTheStatusThatARealServerHasInTheEnd(t *testing.T) {
 	web := running("web")
 	web.Spec.Containers = append(web.Spec.Containers, v1.Container{Name: "logs", Image: "logs:1"})

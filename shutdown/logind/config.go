@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// delaySetting is read from the section [Login].
+	// delaySetting belongs to the section [Login].
 	delaySetting = "InhibitDelayMaxSec"
-	// delayDefault holds where no file has the setting (logind.conf(5)).
+	// delayDefault is logind's value when no file has the setting (logind.conf(5)).
 	delayDefault = 5 * time.Second
 )
 
-// setting is a delay and the file that sets it; "" is logind itself.
+// setting is a value of InhibitDelayMaxSec and the file that it comes from. The file is
+// empty for logind's built-in default.
 type setting struct {
 	file  string
 	delay time.Duration
 }
 
-// configured gives the setting that logind takes from its files, as if the files
-// for which ignored is true did not exist. A file that cannot be read or parsed
-// sets nothing.
+// configured returns the setting that logind takes from its files, without the drop-ins
+// for which ignored returns true. Files that cannot be read or parsed are skipped, as
+// logind skips them.
 func configured(host fs.FS, ignored func(file string) bool) setting {
 	winner := setting{delay: delayDefault}
 	for _, file := range configFiles(host, ignored) {
@@ -39,19 +40,20 @@ func configured(host fs.FS, ignored func(file string) bool) setting {
 	return winner
 }
 
-// configFiles lists what logind reads, the last one wins: the main file, then
-// the drop-ins by file name, whatever their directory. Of files with the same
-// name only the one in the first directory is read (systemd.unit(5)).
+// configFiles lists the files that logind reads, in its order; the last one wins. These
+// are one main file and then the drop-ins, sorted by file name across all directories. Of
+// several drop-ins with the same name logind reads only the one in the first directory
+// (systemd.unit(5)).
 func configFiles(host fs.FS, ignored func(file string) bool) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
-	// By precedence. v252 has only the main file of /etc; the others are of v257.
+	// The directories are in order of precedence. systemd 252 reads the main file in /etc only; 257 reads the others too.
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		main := path.Join(dir, "systemd/logind.conf")
 		if _, err := fs.Stat(host, main); err == nil {
 			mains = append(mains, main)
 		}
-		matches, _ := fs.Glob(host, main+".d/*.conf") // the pattern is a good one
+		matches, _ := fs.Glob(host, main+".d/*.conf") // the pattern is constant and well-formed
 		for _, file := range matches {
 			if _, found := dropIns[path.Base(file)]; !found && !ignored("/"+file) {
 				dropIns[path.Base(file)] = file
@@ -65,9 +67,9 @@ func configFiles(host fs.FS, ignored func(file string) bool) []string {
 	return files
 }
 
-// delayIn reads the setting from one file, in which the last valid line wins.
+// delayIn reads the setting from one file. The last valid line of the file wins.
 func delayIn(host fs.FS, file string) (delay time.Duration, ok bool) {
-	// A mask is a device, and a pipe would never end.
+	// Masks are links to /dev/null, and reading a pipe could block forever.
 	if info, err := fs.Stat(host, file); err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}

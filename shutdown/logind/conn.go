@@ -17,27 +17,28 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// replyTimeout bounds whatever is asked of the bus, where the caller's context
-// does not: a process that is stopped answers nothing. libdbus waits 25 s.
+// replyTimeout bounds every call over the bus that the caller's context does not bound. A
+// stopped process does not answer. libdbus waits 25 s.
 const replyTimeout = 12 * time.Second
 
-// conn is a private connection to the bus on which logind is.
+// conn is a private connection to the bus that logind is on.
 type conn struct {
 	*dbus.Conn
 
-	// manager is called by logind's well-known name: a call after a restart reaches
-	// the new process, and no answer comes from anybody else.
+	// manager is addressed by logind's well-known name. A call after a restart of logind
+	// therefore reaches the new process, and godbus accepts no reply from another sender.
 	manager dbus.BusObject
 }
 
-// dial connects to the bus at address, the system bus if that is "". ctx bounds
-// the connecting; the connection lives on until it is closed. heard gets what
-// comes as a signal; nil: whoever registers with the connection.
-func dial(ctx context.Context, address string, heard dbus.SignalHandler) (*conn, error) {
+// dial connects to the bus at address; an empty address means the system bus. ctx bounds
+// only the connecting: the connection stays open until it is closed. Signals are
+// delivered to the given handler; if that is nil, to whoever registers with the
+// connection.
+func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end) // the handshake knows no context but the connection's
-	bus, err := connect(life, address, heard)
-	if !stop() { // ctx has ended, and with it the connection
+	stop := context.AfterFunc(ctx, end) // the handshake only heeds the connection's context
+	bus, err := connect(life, address, signals)
+	if !stop() { // ctx has ended and closed the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
@@ -47,18 +48,18 @@ func dial(ctx context.Context, address string, heard dbus.SignalHandler) (*conn,
 	return &conn{Conn: bus, manager: bus.Object(login1, login1Path)}, nil
 }
 
-// connect gives a connection that is closed when life ends. It takes no descriptors,
-// see [guard].
-func connect(life context.Context, address string, heard dbus.SignalHandler) (*dbus.Conn, error) {
+// connect opens a connection that is closed when life ends. It accepts no descriptors,
+// see [transport].
+func connect(life context.Context, address string, signals dbus.SignalHandler) (*dbus.Conn, error) {
 	socket, err := dialSocket(life, address)
 	if err != nil {
 		return nil, err
 	}
 	options := []dbus.ConnOption{dbus.WithContext(life)}
-	if heard != nil {
-		options = append(options, dbus.WithSignalHandler(heard))
+	if signals != nil {
+		options = append(options, dbus.WithSignalHandler(signals))
 	}
-	bus, err := dbus.NewConn(newGuard(socket), options...)
+	bus, err := dbus.NewConn(newTransport(socket), options...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), socket.Close())
 	}
@@ -72,9 +73,10 @@ func connect(life context.Context, address string, heard dbus.SignalHandler) (*d
 	return bus, nil
 }
 
-// property reads one of the manager's properties from logind itself: some of
-// those that change are announced as constant (InhibitDelayMaxUSec). The sequence
-// tells which signals came before the answer.
+// property reads a property of logind's manager from logind itself, without a cache,
+// because logind declares some properties as constant that do change
+// (InhibitDelayMaxUSec). The returned sequence number orders the reply among the signals
+// of the connection.
 func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
@@ -90,7 +92,7 @@ func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequen
 	return call.ResponseSequence, nil
 }
 
-// owner is the unique name of the logind that answers now.
+// owner returns the unique bus name of the current logind process.
 func (c *conn) owner(ctx context.Context) (string, error) {
 	var owner string
 	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, login1).Store(&owner); err != nil {
@@ -99,7 +101,7 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 	return owner, nil
 }
 
-// joinClose closes the connection and adds what went wrong in it to err.
+// joinClose closes the connection and joins the error of closing to err.
 func joinClose(err error, c *conn) error {
 	if failed := c.Close(); failed != nil {
 		return errors.Join(err, fmt.Errorf("close the connection to the system bus: %w", failed))

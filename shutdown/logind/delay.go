@@ -14,18 +14,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// unlimited is a delay that logind does not end: InhibitDelayMaxSec=infinity,
-// and whatever does not fit into a [time.Duration].
+// unlimited is a limit that never ends the delay: InhibitDelayMaxSec=infinity, and every
+// value that does not fit into a [time.Duration].
 const unlimited = time.Duration(math.MaxInt64)
 
-// A new limit is looked for after pollFirst, then after twice as long each time,
-// pollMost at most.
+// After a reload the limit is read again after firstPollPause. The pause doubles with
+// each attempt, up to maxPollPause.
 const (
-	pollFirst = 5 * time.Millisecond
-	pollMost  = 320 * time.Millisecond
+	firstPollPause = 5 * time.Millisecond
+	maxPollPause   = 320 * time.Millisecond
 )
 
-// limit reads how long logind lets locks delay a shutdown: 0 if not at all.
+// limit returns how long logind lets inhibitors delay a shutdown. 0 means not at all.
 func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	var usec uint64
 	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
@@ -34,8 +34,8 @@ func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	return fromMicroseconds(usec), nil
 }
 
-// fromMicroseconds saturates: logind's infinity is the largest uint64, which
-// overflows a time.Duration to -1 µs.
+// fromMicroseconds saturates at [unlimited]. logind's infinity is the largest uint64,
+// which would overflow a time.Duration to -1 µs.
 func fromMicroseconds(usec uint64) time.Duration {
 	if usec > uint64(unlimited/time.Microsecond) {
 		return unlimited
@@ -43,90 +43,97 @@ func fromMicroseconds(usec uint64) time.Duration {
 	return time.Duration(usec) * time.Microsecond
 }
 
-// RequestDelay reads logind's limit and raises it with a drop-in if it is below
-// wish. What it grants is what logind then says; math.MaxInt64 is without limit.
-// If that is below wish, the error is a *[shutdown.DelayCappedError], joined with
-// what failed. A drop-in of ours that wish does not need is removed, so that a
-// wish of 0 leaves the host as it was; as long as another process holds a lock for the
-// same reason (Options.Why), it is neither removed nor made to say less. Calls take turns
-// across sessions.
+// RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in.
+// It returns the limit that logind has afterwards; math.MaxInt64 means that there is
+// none.
+//
+// If the limit stays below wish, the error is a *[shutdown.DelayCappedError], joined with
+// the reason why the limit could not be raised.
+//
+// A drop-in of ours that wish does not need is removed, so a wish of 0 leaves the host as
+// it was before. While another process holds an inhibitor for the same reason
+// (Options.Why), the drop-in is neither removed nor lowered. Concurrent calls run one
+// after the other, across all sessions of the Source.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
-	done, err := s.source.takeTurn(ctx)
+	unlock, err := s.source.lockDropIn(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("set the shutdown delay: %w", err)
 	}
-	defer done()
-	granted, err := s.settleDelay(ctx, wish)
+	defer unlock()
+	granted, err := s.applyDelay(ctx, wish)
 	if err != nil {
 		err = fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	return granted, err
 }
 
-// settleDelay brings the drop-in and the limit to what wish needs.
-func (s *session) settleDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+// applyDelay writes or removes the drop-in as wish requires and reloads logind if needed.
+func (s *session) applyDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	granted, err := s.conn.limit(ctx)
 	if err != nil {
 		return 0, err
 	}
-	// An empty drop-in cannot be ours, so nil is the only absence.
+	// A drop-in of ours is never empty, so nil content means that there is none.
 	content, err := s.source.dropIn.find()
-	present, asWished := content != nil, bytes.Equal(content, dropInText(wish))
+	present, upToDate := content != nil, bytes.Equal(content, dropInText(wish))
 	switch {
 	case err != nil:
-		return s.judge(ctx, wish, err)
-	case asWished && s.source.vain == s.source.attempt(wish):
-		return s.judge(ctx, wish, s.source.unseen(granted, wish))
-	case present && !asWished && granted >= wish && s.neighbour(ctx):
-		return s.judge(ctx, wish, nil)
-	case present && s.source.without().delay >= wish:
+		return s.grantedDelay(ctx, wish, err)
+	case upToDate && s.source.failedAttempt == s.source.attempt(wish):
+		return s.grantedDelay(ctx, wish, s.source.notAppliedError(granted, wish))
+	case present && !upToDate && granted >= wish && s.heldByOtherProcess(ctx):
+		return s.grantedDelay(ctx, wish, nil)
+	case present && s.source.configuredWithoutDropIn().delay >= wish:
 		return s.withdraw(ctx, wish)
-	case granted >= wish && (asWished || !present), asWished && s.source.winner(granted) != "":
-		return s.judge(ctx, wish, nil) // all is done that can be: another attempt only disturbs logind
+	case granted >= wish && (upToDate || !present), upToDate && s.source.winner(granted) != "":
+		return s.grantedDelay(ctx, wish, nil) // writing and reloading again would change nothing
 	default:
 		return s.raise(ctx, wish, granted < wish)
 	}
 }
 
-// raise writes the drop-in and waits until logind shows a limit that is enough,
-// or, where it was enough before, the one that is now configured.
-func (s *session) raise(ctx context.Context, wish time.Duration, short bool) (time.Duration, error) {
+// raise writes the drop-in, reloads logind and waits for the new limit. If the limit was
+// too low, it waits for one of at least wish. Otherwise the drop-in lowers the limit, and
+// it waits for the exact value of the files, because the old limit is sufficient too.
+func (s *session) raise(ctx context.Context, wish time.Duration, tooLow bool) (time.Duration, error) {
 	if err := s.source.dropIn.write(dropInText(wish)); err != nil {
-		return s.judge(ctx, wish, err)
+		return s.grantedDelay(ctx, wish, err)
 	}
 	enough := func(limit time.Duration) bool { return limit >= wish }
-	if !short { // lowering: the old limit is enough too, and must not be taken for the new
+	if !tooLow {
 		configured := s.source.configured().delay
 		enough = func(limit time.Duration) bool { return limit == configured }
 	}
 	failed := s.reloadUntil(ctx, enough)
 	if limit, err := s.conn.limit(ctx); failed == nil && err == nil && !enough(limit) {
-		s.source.vain = s.source.attempt(wish)
-		failed = s.source.unseen(limit, wish)
+		s.source.failedAttempt = s.source.attempt(wish)
+		failed = s.source.notAppliedError(limit, wish)
 	}
-	return s.judge(ctx, wish, failed)
+	return s.grantedDelay(ctx, wish, failed)
 }
 
-// withdraw removes the drop-in, as the other files are enough without it. If
-// logind does not agree with our reading of them, it is written again.
+// withdraw removes the drop-in because the other files set a sufficient limit. If
+// logind's limit is too low afterwards, our reading of the files was wrong and the
+// drop-in is written again.
 func (s *session) withdraw(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	if err := s.source.dropIn.remove(); err != nil {
-		return s.judge(ctx, wish, err)
+		return s.grantedDelay(ctx, wish, err)
 	}
-	// The files are read after the removal, so that what ours has masked counts.
+	// Read the files after the removal: our drop-in may have masked a file of the same name.
 	configured := s.source.configured().delay
 	failed := s.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if granted, err := s.conn.limit(ctx); err == nil && granted < wish {
 		granted, err := s.raise(ctx, wish, true)
-		s.source.vain = s.source.attempt(wish)
+		s.source.failedAttempt = s.source.attempt(wish)
 		return granted, err
 	}
-	return s.judge(ctx, wish, failed)
+	return s.grantedDelay(ctx, wish, failed)
 }
 
-// attempt is what logind was to take over: a wish that stands in the drop-in, and what
-// all of its files say as we see them. Where it has not done so once, as a logind that
-// sees other files than an agent in a container, it will not do so the next time.
+// attempt identifies an attempt to change the limit: the wish and the setting of the
+// files as we see them. When a reload did not make logind apply it, the same attempt is
+// not made again. This happens where logind sees other files than the agent, as with an
+// agent in a container.
 type attempt struct {
 	wish       time.Duration
 	configured setting
@@ -136,8 +143,8 @@ func (s *Source) attempt(wish time.Duration) attempt {
 	return attempt{wish: wish, configured: s.configured()}
 }
 
-// unseen says that the files do not explain a limit which is too low.
-func (s *Source) unseen(limit, wish time.Duration) error {
+// notAppliedError returns an error if the limit is below wish and no file explains it.
+func (s *Source) notAppliedError(limit, wish time.Duration) error {
 	if limit >= wish || s.winner(limit) != "" {
 		return nil
 	}
@@ -145,16 +152,17 @@ func (s *Source) unseen(limit, wish time.Duration) error {
 		s.dropIn.files[0], s.options.HostRoot)
 }
 
-// RemoveDropIn removes the drop-in that this package has written, as for an uninstall,
-// and reloads logind if there was one: the limit is then what the host's other files
-// say. A file of the same name that somebody else has written is left alone and
-// reported. It needs no session. A manager that runs writes the drop-in again.
+// RemoveDropIn removes the drop-in that this package has written and reloads logind, so
+// that the limit is again what the host's other files say. Use it to uninstall an agent.
+// It does nothing if there is no drop-in. A file of the same name that this package did
+// not write stays, and is an error. It needs no session. A running manager writes the
+// drop-in again.
 func (s *Source) RemoveDropIn(ctx context.Context) error {
-	done, err := s.takeTurn(ctx)
+	unlock, err := s.lockDropIn(ctx)
 	if err != nil {
 		return fmt.Errorf("remove the drop-in: %w", err)
 	}
-	defer done()
+	defer unlock()
 	content, err := s.dropIn.find()
 	if err != nil || content == nil {
 		return err
@@ -170,32 +178,33 @@ func (s *Source) RemoveDropIn(ctx context.Context) error {
 	return nil
 }
 
-// takeTurn waits for the right to change the drop-in.
-func (s *Source) takeTurn(ctx context.Context) (done func(), err error) {
+// lockDropIn waits for the exclusive right to change the drop-in, or for the end of ctx.
+func (s *Source) lockDropIn(ctx context.Context) (unlock func(), err error) {
 	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
+	case s.dropInLock <- struct{}{}:
+		return func() { <-s.dropInLock }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// reloadUntil reloads logind and waits for the limit to be as it should. It has
-// ReloadTimeout for both; what the limit then is, is not its concern.
-func (s *session) reloadUntil(ctx context.Context, good func(time.Duration) bool) error {
+// reloadUntil reloads logind and waits until enough accepts the limit.
+// Options.ReloadTimeout bounds both together. It is no error if the limit does not change
+// in time.
+func (s *session) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.source.options.ReloadTimeout)
 	defer cancel()
 	if err := s.source.reload(ctx); err != nil {
 		return err
 	}
-	s.conn.awaitLimit(ctx, good)
+	s.conn.awaitLimit(ctx, enough)
 	return nil
 }
 
-// awaitLimit returns when the limit is good, cannot be read, or ctx ends.
-func (c *conn) awaitLimit(ctx context.Context, good func(time.Duration) bool) {
-	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
-		if limit, err := c.limit(ctx); err != nil || good(limit) {
+// awaitLimit polls the limit until enough accepts it, it cannot be read, or ctx ends.
+func (c *conn) awaitLimit(ctx context.Context, enough func(time.Duration) bool) {
+	for pause := firstPollPause; ; pause = min(2*pause, maxPollPause) {
+		if limit, err := c.limit(ctx); err != nil || enough(limit) {
 			return
 		}
 		select {
@@ -206,9 +215,11 @@ func (c *conn) awaitLimit(ctx context.Context, good func(time.Duration) bool) {
 	}
 }
 
-// judge gives what is granted in the end. A failure that cost nothing, as when a
-// drop-in that is no longer needed could not be removed, is for the log.
-func (s *session) judge(ctx context.Context, wish time.Duration, failed error) (time.Duration, error) {
+// grantedDelay reads the limit again and returns it, with a *[shutdown.DelayCappedError]
+// if it is below wish. failed is the reason why the drop-in or logind could not be
+// changed; nil means none. If the limit is sufficient, failed is only logged: it did not
+// shorten the delay.
+func (s *session) grantedDelay(ctx context.Context, wish time.Duration, failed error) (time.Duration, error) {
 	granted, err := s.conn.limit(ctx)
 	if err != nil {
 		return 0, errors.Join(failed, err)
@@ -223,8 +234,8 @@ func (s *session) judge(ctx context.Context, wish time.Duration, failed error) (
 	return granted, errors.Join(capped, failed)
 }
 
-// winner is the file that sets the limit which logind shows; "" if the files that
-// can be seen do not explain it.
+// winner returns the file that sets the given limit. It is empty if the visible files set
+// another limit or none.
 func (s *Source) winner(limit time.Duration) string {
 	if winner := s.configured(); winner.delay == limit {
 		return winner.file
@@ -232,11 +243,12 @@ func (s *Source) winner(limit time.Duration) string {
 	return ""
 }
 
-// configured is what logind's files say; without, as if ours were not there.
+// configured returns the setting of logind's files.
 func (s *Source) configured() setting {
 	return configured(os.DirFS(s.options.HostRoot), func(string) bool { return false })
 }
 
-func (s *Source) without() setting {
+// configuredWithoutDropIn returns the setting of logind's files without our drop-in.
+func (s *Source) configuredWithoutDropIn() setting {
 	return configured(os.DirFS(s.options.HostRoot), s.dropIn.is)
 }

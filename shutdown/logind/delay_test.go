@@ -25,8 +25,8 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// rereads gives the host a systemd whose reload of logind takes over the limit
-// of the given drop-in, and nothing else. An empty or absent file is 5 s again.
+// rereads gives the host a systemd whose reload makes logind apply the limit of the given
+// drop-in. Without a limit in the file it is 5 s.
 func (h *host) rereads(t *testing.T, file string) *bustest.Systemd1 {
 	t.Helper()
 	return bustest.StartSystemd1(t, h.bus.Address, func() {

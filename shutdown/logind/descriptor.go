@@ -19,15 +19,16 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// errBadReply is an answer without the one descriptor that was asked for.
+// errBadReply reports a reply without the descriptor that it should carry.
 var errBadReply = errors.New("the reply has no descriptor")
 
-// callForDescriptor calls a method of logind's manager that answers with one
-// descriptor. It does so over a connection of its own, because whoever may be on the
-// bus can send descriptors to a connection that takes them: here every one is counted,
-// and closed unless it is the answer. The connection ends with the call, whatever
-// becomes of it, and the kernel closes what was on its way; so a reply that comes too
-// late is lost to nobody. owner is the unique name of logind.
+// callForDescriptor calls a method of logind's manager whose reply carries one
+// descriptor. owner is the unique bus name of logind.
+//
+// It uses a connection for this call only. Every user of the bus can send descriptors to
+// a connection that accepts them; here each one is counted, and closed unless it belongs
+// to the reply. The connection is closed when the call ends, and with it the kernel
+// closes the descriptors that are still on their way, so a late reply leaks no lock.
 func callForDescriptor(ctx context.Context, address, owner, method string, args ...any) (*os.File, error) {
 	socket, err := dialSocket(ctx, address)
 	if err != nil {
@@ -35,18 +36,18 @@ func callForDescriptor(ctx context.Context, address, owner, method string, args 
 	}
 	c := &descriptorConn{socket: socket}
 	defer c.closeReceived()
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() }) // whoever reads is told
-	file, err := c.ask(owner, method, args...)
+	stop := context.AfterFunc(ctx, func() { _ = socket.Close() }) // a blocked read or write then fails
+	file, err := c.requestDescriptor(owner, method, args...)
 	if !stop() && err != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
-	_ = socket.Close() // it may be closed, and the answer is there or not
+	_ = socket.Close() // it may be closed already, and the outcome of the call is known
 	return file, err
 }
 
-// ask authenticates at the bus, says Hello and calls the method, whose answer has the
-// descriptor in it.
-func (c *descriptorConn) ask(owner, method string, args ...any) (*os.File, error) {
+// requestDescriptor authenticates, says Hello to the bus, calls the method and returns
+// the descriptor of its reply.
+func (c *descriptorConn) requestDescriptor(owner, method string, args ...any) (*os.File, error) {
 	if err := c.authenticate(); err != nil {
 		return nil, fmt.Errorf("authenticate at the system bus: %w", err)
 	}
@@ -66,24 +67,26 @@ func (c *descriptorConn) ask(owner, method string, args ...any) (*os.File, error
 	return os.NewFile(uintptr(descriptor), "logind inhibitor"), nil
 }
 
-// descriptorConn is a connection to the bus that takes descriptors. It is used by one
-// goroutine.
+// descriptorConn is a connection to the bus that accepts descriptors. Only one goroutine
+// may use it.
 type descriptorConn struct {
 	socket   *net.UnixConn
 	serial   uint32
-	received []int // descriptors of the message that was read last
+	received []int // the descriptors that came with the last message
 }
 
-// closeReceived closes the descriptors that the last message brought and nobody took.
+// closeReceived closes the descriptors of the last message, except the one that was
+// returned to the caller.
 func (c *descriptorConn) closeReceived() {
 	for _, descriptor := range c.received {
-		_ = syscall.Close(descriptor) // nobody has written to it
+		_ = syscall.Close(descriptor) // nothing was written that could get lost
 	}
 	c.received = nil
 }
 
-// authenticate is the bus's own handshake, with the user whom the kernel vouches for.
-// The bus says nothing of its own accord before BEGIN.
+// authenticate performs the handshake of the D-Bus specification with the mechanism
+// EXTERNAL: the kernel tells the bus which user this is. The bus sends nothing unasked
+// before BEGIN.
 func (c *descriptorConn) authenticate() error {
 	in := bufio.NewReader(c.socket)
 	user := hex.EncodeToString([]byte(strconv.Itoa(os.Geteuid())))
@@ -106,8 +109,9 @@ func (c *descriptorConn) authenticate() error {
 	return err
 }
 
-// call sends a call and waits for its reply, which comes from owner or, as an error,
-// from the bus. All else is dropped, with its descriptors.
+// call sends a method call and waits for its reply. The reply comes from owner or, if it
+// is an error, from the bus itself. All other messages are dropped together with their
+// descriptors.
 func (c *descriptorConn) call(owner, name string, path dbus.ObjectPath, iface, method string, args ...any) (*dbus.Message, error) {
 	if err := c.send(name, path, iface, method, args); err != nil {
 		return nil, err
@@ -158,16 +162,16 @@ func (c *descriptorConn) send(name string, path dbus.ObjectPath, iface, method s
 		return err
 	}
 	c.serial++
-	binary.LittleEndian.PutUint32(raw.Bytes()[8:], c.serial) // godbus counts for its own connections only
+	binary.LittleEndian.PutUint32(raw.Bytes()[8:], c.serial) // the serial; godbus only sets it on its own connections
 	_, err := c.socket.Write(raw.Bytes())
 	return err
 }
 
-// Read takes descriptors in. They come with the first byte of their message and with
-// the close-on-exec flag, so that no child of the agent inherits the lock and holds
-// the host.
+// Read reads bytes and keeps the descriptors that come with them. Descriptors arrive with
+// the first byte of their message. Package net sets close-on-exec on them, so that no
+// child process inherits the lock and delays the shutdown.
 func (c *descriptorConn) Read(p []byte) (int, error) {
-	var rights [2048]byte // the kernel passes 253 descriptors at most
+	var rights [2048]byte // the kernel passes at most 253 descriptors at once
 	n, size, _, _, err := c.socket.ReadMsgUnix(p, rights[:])
 	messages, parseErr := syscall.ParseSocketControlMessage(rights[:size])
 	for _, message := range messages {

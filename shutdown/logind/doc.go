@@ -1,10 +1,12 @@
 // Package logind is the [shutdown.Source] of hosts with systemd: systemd-logind
-// announces a shutdown over D-Bus and waits, up to a limit, as long as somebody
-// holds an inhibitor lock.
+// announces a shutdown over D-Bus and delays it while somebody holds an inhibitor.
 //
 //	source, err := logind.New(logind.Options{})
 //	if err != nil {
-//		return err // off Linux it wraps errors.ErrUnsupported
+//		return err // on systems other than Linux it wraps errors.ErrUnsupported
+//	}
+//	if err := source.Available(ctx); err != nil {
+//		return err // this host has no logind: use another source, or none
 //	}
 //	manager, err := shutdown.NewManager(shutdown.Options{
 //		Config: config, Pods: pods, Killer: killer,
@@ -15,35 +17,38 @@
 //	}
 //	return manager.Run(ctx)
 //
-// An agent that may also run where there is no logind asks [Source.Available]
-// first. It has to be root to raise the limit, and root or polkit's friend to take
-// the lock.
+// The agent must be root to raise logind's limit. To take the inhibitor it must be
+// root or allowed by polkit.
 //
 // A session subscribes to PrepareForShutdown and to the newer
-// PrepareForShutdownWithMetadata, which names the kind, and takes both for one
-// event. Only logind's own signals count: the kubelet obeys everybody's. What other
-// users of the bus send is dropped where it is read, and the connection takes no
-// descriptors, which a signal can carry too; the one that Inhibit answers with comes
-// over a connection of its own. While a shutdown is under way PreparingForShutdown is
-// read from time to time, because logind does not announce every cancellation.
+// PrepareForShutdownWithMetadata, which names the kind, and makes one event of both.
+// It accepts them from logind only; the kubelet accepts them from every user of the
+// bus. Other messages are dropped before they are decoded, and descriptors are not
+// accepted, because every user can attach them to a signal. The descriptor of the
+// inhibitor itself arrives over a connection that is used for that call only. While a
+// shutdown is under way the session polls PreparingForShutdown, because logind does
+// not announce every cancellation.
 //
 // # The limit
 //
-// logind waits for InhibitDelayMaxSec at most, 5 s by default. Where that is less
-// than the schedule needs, a drop-in with the setting is written, logind is
-// reloaded, and the limit is read until it has changed. The kubelet's drop-in
-// loses to every file with a later name (k/k#102818, k/k#107043); the default name
-// of this one sorts late, and when it loses all the same, the error names the
-// winner and the lock is taken for the time that there is. Where a reload has not
-// helped, logind is not reloaded again before the files or the wish change. The
-// drop-in outlives the agent, so that the next one need not reload logind; one that
-// is no longer needed is removed, unless another agent holds the host for the same reason,
-// and [Source.RemoveDropIn] leaves the host as it was.
+// logind delays a shutdown for InhibitDelayMaxSec at most, by default 5 s. If that is
+// less than the schedule needs, the session writes a drop-in with a larger value,
+// reloads logind, and waits until logind shows the new limit.
+//
+// The kubelet's drop-in loses to every file with a later name (k/k#102818,
+// k/k#107043). The default name of this drop-in sorts late. If it loses nevertheless,
+// the error names the file that wins, and the inhibitor is taken for the time that
+// logind grants. If a reload did not change the limit, logind is not reloaded again
+// until the files or the requested delay change.
+//
+// The drop-in stays when the agent ends, so that the next agent need not reload
+// logind. It is removed when it is no longer needed, unless another agent holds an
+// inhibitor for the same reason. [Source.RemoveDropIn] removes it for an uninstall.
 //
 // # The FD store
 //
-// logind drops the lock of an agent that dies and the host goes down at once.
-// Where the agent is a systemd unit with
+// When an agent dies, logind releases its inhibitor and the host shuts down at once.
+// To prevent that, run the agent as a systemd unit with
 //
 //	[Service]
 //	Type=notify
@@ -51,41 +56,42 @@
 //	Restart=always
 //	RestartSec=0
 //
-// a copy of the lock is kept in systemd's FD store. The agent that is started next
-// adopts it if the shutdown is still under way, and replaces it if none is. One
-// Source of a process gets what was stored, the first.
+// The session then keeps a copy of the inhibitor in systemd's FD store. If the
+// shutdown is still under way when the agent is started again, the new process adopts
+// that copy; otherwise it takes a new inhibitor and closes the copy. The first Source
+// that a process makes receives what was stored.
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. A session has one goroutine that
-// watches; Close waits for it, and godbus ends its own a moment later. Each call of
-// Inhibit has a connection for as long as it takes. Events are delivered in the order
-// in which logind sent them; a reader that is slow delays them and loses none. The
-// changes of the drop-in take turns, across all sessions of a Source. A lock
-// belongs to nobody but its holder, whatever becomes of its session.
+// All methods may be called concurrently. A session has one goroutine, which Close
+// waits for; godbus has its own, which end a moment later. Each call of Inhibit uses a
+// connection of its own. Events are delivered in the order in which logind sent the
+// signals; a slow reader delays them and loses none. Changes of the drop-in run one
+// after the other, across all sessions of a Source. An inhibitor stays held when its
+// session ends, until the holder closes it.
 //
 // # Failure modes
 //
-//   - The bus is lost, logind's name gets another owner, or the lock is no longer
-//     in logind's list: the events are closed. A lock that was held may still hold,
-//     so it is closed after the next session has taken a new one.
-//   - logind grants less than was asked: *[shutdown.DelayCappedError], joined with
-//     what kept it from being raised. The granted time counts all the same.
-//   - A drop-in of the same name that somebody else has made, a mask to /dev/null
-//     included, is left alone and reported.
-//   - Inhibit during a shutdown is refused with OperationInProgress, unless there
-//     is a stored lock to adopt.
-//   - The drop-in is written where logind does not see it, as by an agent in a container
-//     without the host's /etc: the error asks for HostRoot, and logind is reloaded once.
-//   - A call of Inhibit that is given up, by its context or by Close, takes nothing: the
-//     kernel closes a descriptor that is on its way.
-//   - Signals of more than 4 KiB and answers of more than 16 MiB are not decoded.
-//   - An FD store that is full or switched off says nothing (systemd's log does):
-//     the death of the agent ends the delay then.
+//   - The bus is lost, logind's bus name changes its owner, or logind no longer lists
+//     the inhibitor: the channel of events is closed. The old inhibitor may still be
+//     in force, so close it after the next session has taken a new one.
+//   - logind grants less than was requested: RequestDelay returns what it grants, and
+//     a *[shutdown.DelayCappedError] joined with the reason.
+//   - Somebody else has made a file with the name of the drop-in, for example a link to
+//     /dev/null that masks it: the file stays as it is, and is an error.
+//   - Inhibit is called during a shutdown: logind refuses with OperationInProgress,
+//     unless there is a stored inhibitor to adopt.
+//   - logind does not see the drop-in, as when the agent runs in a container without the
+//     host's /etc: the error asks for Options.HostRoot, and logind is reloaded only once.
+//   - Inhibit is cancelled by its context or by Close: no inhibitor stays held. The
+//     kernel closes a descriptor that was still on its way.
+//   - Signals of more than 4 KiB and replies of more than 16 MiB are not decoded.
+//   - The FD store is full or switched off: only systemd's log says so, and the delay
+//     ends when the agent dies.
 //
 // # Testing
 //
-// The package's own tests run against a dbus-daemon with a scripted login1, and
-// against systemd-logind itself in namespaces of its own (as root; nothing stays
-// behind). Embedders test with shutdown/shutdowntest, which needs neither.
+// Embedders test with package shutdown/shutdowntest, which needs neither a bus nor
+// logind. The tests of this package run against a dbus-daemon with a scripted login1
+// and, as root, against a real systemd-logind in namespaces that leave nothing behind.
 package logind

@@ -16,13 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// mark begins every drop-in of ours; a file without it is somebody else's.
+// mark is the first line of every drop-in that this package writes. A file without it
+// belongs to somebody else and is not changed.
 const mark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
 
-// dropIn is our configuration file for logind, wherever it can be.
+// dropIn is the drop-in of this package and the places where it may be.
 type dropIn struct {
-	root  string   // under which the host is to be seen
-	files []string // as the host names them, by preference
+	root  string   // the directory that has the host's file system
+	files []string // paths on the host, the preferred one first
 }
 
 func (o Options) dropIn() dropIn {
@@ -33,11 +34,12 @@ func (o Options) dropIn() dropIn {
 	return d
 }
 
-// is says whether a file of the host is, or would be, ours.
+// is reports whether file is one of the places of the drop-in.
 func (d dropIn) is(file string) bool { return slices.Contains(d.files, file) }
 
-// dropInText is the whole file. logind takes fractions too, but the kubelet's rounding
-// turns 0.4 s into 0, which is no delay at all: whole seconds, rounded up.
+// dropInText returns the content of the drop-in. It rounds wish up to whole seconds.
+// logind accepts fractions too, but rounding down, as the kubelet does, would turn 0.4 s
+// into 0, which means no delay.
 func dropInText(wish time.Duration) []byte {
 	seconds := int64(wish / time.Second)
 	if wish%time.Second > 0 {
@@ -46,10 +48,10 @@ func dropInText(wish time.Duration) []byte {
 	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", mark, delaySetting, seconds)
 }
 
-// find gives the content of the file that is there; nil if none is.
+// find returns the content of the drop-in, or nil if there is none.
 func (d dropIn) find() ([]byte, error) {
 	for _, file := range d.files {
-		// The first one decides: of files with one name logind reads no other.
+		// Of several files with the same name logind reads only the first.
 		if content, err := readOurs(filepath.Join(d.root, file)); err != nil || content != nil {
 			return content, err
 		}
@@ -57,11 +59,11 @@ func (d dropIn) find() ([]byte, error) {
 	return nil, nil
 }
 
-// readOurs gives nil for a file that is not there, and an error for one that is
-// not ours: it may be an administrator's mask, which is not to be overwritten.
+// readOurs returns nil for a file that does not exist, and an error for a file that this
+// package did not write: an administrator may have masked the drop-in on purpose.
 func readOurs(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
-	// ENOTDIR: something else is where the directory should be; writing will tell.
+	// With ENOTDIR a file is in the place of the directory; writing will report that.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -81,7 +83,7 @@ func readOurs(path string) ([]byte, error) {
 	return content, nil
 }
 
-// write puts the content into the first directory that takes it.
+// write writes the drop-in into the first directory that is writable.
 func (d dropIn) write(content []byte) error {
 	var errs []error
 	for _, file := range d.files {
@@ -104,7 +106,7 @@ func writeTo(path string, content []byte) error {
 	return nil
 }
 
-// remove takes our file away, wherever it is.
+// remove removes the drop-in from all its places. Files of others stay, and are errors.
 func (d dropIn) remove() error {
 	var errs []error
 	for _, file := range d.files {

@@ -13,7 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
-// In a container without the host's /etc logind sees nothing of what is written.
+// An agent in a container without the host's /etc writes a drop-in that logind does not
+// see.
 func TestDropInThatIsNotSeen(t *testing.T) {
 	h := newHost(t)
 	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before

@@ -6,19 +6,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// What logind does not read is refused before anything is written.
+// An agent drains its pods when logind announces a shutdown. This example runs where
+// the bus does not exist, so Available reports that before the manager starts.
+func Example() {
+	run := func(ctx context.Context, options logind.Options) error {
+		source, err := logind.New(options)
+		if err != nil {
+			return err
+		}
+		if err := source.Available(ctx); err != nil {
+			return err
+		}
+		manager, err := shutdown.NewManager(shutdown.Options{
+			Pods: func() []*v1.Pod { return nil },
+			Killer: shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+				return shutdown.KillResult{}, nil
+			}),
+			Source: source,
+		})
+		if err != nil {
+			return err
+		}
+		return manager.Run(ctx)
+	}
+	err := run(context.Background(), logind.Options{Address: "unix:path=/nowhere/system_bus_socket"})
+	fmt.Println("no such bus:", errors.Is(err, os.ErrNotExist))
+	// Output: no such bus: true
+}
+
+// New refuses a name that logind would not read as a drop-in.
 func ExampleNew() {
 	_, err := logind.New(logind.Options{DropInName: "99-agent"})
 	fmt.Println(err)
 	// Output: logind: DropInName "99-agent": must be a file name that ends with .conf, logind reads no other
 }
 
-// An agent takes logind where there is one, and does without where there is not.
+// An agent uses logind where there is one and goes on without it elsewhere.
 func ExampleSource_Available() {
 	source, err := logind.New(logind.Options{Address: "unix:path=/nowhere/system_bus_socket"})
 	if err != nil {
@@ -31,8 +62,23 @@ func ExampleSource_Available() {
 	// Output: no logind here; a shutdown has to be triggered
 }
 
-// A session is of use without a manager too: this one holds the host until what
-// is to be done at its shutdown is done.
+// An uninstall removes the drop-in. It is no error if there is none.
+func ExampleSource_RemoveDropIn() {
+	root, err := os.MkdirTemp("", "host")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	source, err := logind.New(logind.Options{HostRoot: root})
+	if err == nil {
+		err = source.RemoveDropIn(context.Background())
+	}
+	fmt.Println(errors.Join(err, os.RemoveAll(root)))
+	// Output: <nil>
+}
+
+// A session can be used without a manager. This one delays the shutdown until drain
+// returns.
 func ExampleSource_Connect() {
 	_ = func(ctx context.Context, source *logind.Source, drain func(shutdown.Event)) (err error) {
 		session, err := source.Connect(ctx)
@@ -47,9 +93,9 @@ func ExampleSource_Connect() {
 		for event := range session.Events() {
 			if !event.Cancelled {
 				drain(event)
-				return lock.Close() // the host goes on
+				return lock.Close() // the host shuts down
 			}
 		}
-		return lock.Close() // the host is lost
+		return lock.Close() // logind is lost: the next session has to take a new lock
 	}
 }

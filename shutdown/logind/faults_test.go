@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TestRealFaults loses a real logind, or its bus, in every state of a shutdown: one lock
-// is held in the end, and the next shutdown is drained for and released.
+// TestRealFaults kills a real logind, or its bus, in every state of a shutdown.
+// Afterwards exactly one lock is held, and the next shutdown is drained and released.
 func TestRealFaults(t *testing.T) {
 	if !bustest.InNamespace(t) {
 		return
@@ -77,8 +77,8 @@ func TestRealFaults(t *testing.T) {
 	}
 }
 
-// A shutdown that begins at any moment of a reconnect is heard, as an event or as
-// pending.
+// A shutdown that is announced at any moment of a reconnect is delivered, as an event or
+// by Pending.
 func TestAnnouncedWhileReconnecting(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -107,7 +107,7 @@ func TestAnnouncedWhileReconnecting(t *testing.T) {
 	}
 }
 
-// A thousand reconnects, of many managers at once because each takes a second.
+// A thousand reconnects are spread over many managers, because each takes a second.
 func TestManagersReconnect(t *testing.T) {
 	const managers, rounds = 50, 20
 	h := newHost(t)

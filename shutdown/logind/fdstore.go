@@ -15,36 +15,39 @@ import (
 )
 
 const (
-	// storedName is the name of the first lock in the FD store; the others have a
-	// number behind it.
+	// storedName is the FDNAME of the first lock in the FD store. Further locks get -2,
+	// -3 and so on appended.
 	storedName = "inhibitor"
-	// firstPassed is the first descriptor that systemd passes (sd_listen_fds(3)).
-	firstPassed = 3
-	// notifyTimeout bounds the wait for room in systemd's queue.
+	// firstPassedFD is the number of the first descriptor that systemd passes
+	// (sd_listen_fds(3)).
+	firstPassedFD = 3
+	// notifyTimeout bounds the wait for space in the queue of systemd's notification
+	// socket.
 	notifyTimeout = time.Second
 )
 
-// fdStore is systemd's FD store of this unit: descriptors that are put there
-// outlive the process and are passed to the next one (FileDescriptorStoreMax= in
-// systemd.service(5)). systemd answers nothing; a store that is full or switched
-// off closes what it gets. A nil store keeps nothing.
+// fdStore is the FD store that systemd keeps for the agent's unit
+// (FileDescriptorStoreMax= in systemd.service(5)). Descriptors in it outlive the process
+// and are passed to the next process of the unit. systemd does not reply: a store that is
+// full or switched off closes what it receives. A nil *fdStore stores nothing.
 type fdStore struct {
-	socket string // NOTIFY_SOCKET
+	socket string // the value of NOTIFY_SOCKET
 
 	mu     sync.Mutex
-	names  map[string]bool // in use
-	passed []*storedFile   // by the process before us, not yet used
+	names  map[string]bool // names that are in use
+	passed []*storedFile   // by the previous process, not yet adopted
 }
 
-// storedFile is a lock that is in the store too.
+// storedFile is a lock with a copy in the FD store.
 type storedFile struct {
 	name string
 	file *os.File
 }
 
-// openFDStore takes over the locks that systemd has passed to this process. They
-// are taken out of LISTEN_FDNAMES, so that nobody takes them twice; whatever else
-// was passed is left alone. It is nil where the agent is not a unit's process.
+// openFDStore takes over the locks that systemd has passed to this process. It replaces
+// their names in LISTEN_FDNAMES, so that no other code of the process uses them; other
+// descriptors stay as they are. It returns nil if NOTIFY_SOCKET is not set, that is, if
+// this is not a process of a systemd unit.
 func openFDStore() (*fdStore, error) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -52,14 +55,14 @@ func openFDStore() (*fdStore, error) {
 	}
 	store := &fdStore{socket: socket, names: map[string]bool{}}
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
-		return store, nil // meant for another process, or nothing was passed
+		return store, nil // passed to another process, or none was passed
 	}
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	for i, name := range names {
 		if name != storedName && !strings.HasPrefix(name, storedName+"-") {
 			continue
 		}
-		descriptor := firstPassed + i
+		descriptor := firstPassedFD + i
 		syscall.CloseOnExec(descriptor)
 		store.names[name] = true
 		store.passed = append(store.passed, &storedFile{name: name, file: os.NewFile(uintptr(descriptor), name)})
@@ -74,15 +77,15 @@ func openFDStore() (*fdStore, error) {
 	return store, nil
 }
 
-// keep puts a copy of the lock into the store. FDPOLL=0 leaves it there although
-// nobody reads it.
+// keep puts a copy of the lock into the store. FDPOLL=0 tells systemd not to drop the
+// copy when the pipe reports a hang-up.
 func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	if s == nil {
 		return nil, nil
 	}
-	stored := &storedFile{name: s.freeName(), file: file}
+	stored := &storedFile{name: s.reserveName(), file: file}
 	if err := s.send(stored); err != nil {
-		s.release(stored.name)
+		s.releaseName(stored.name)
 		return nil, fmt.Errorf("store the inhibitor: %w", err)
 	}
 	return stored, nil
@@ -100,8 +103,9 @@ func (s *fdStore) send(stored *storedFile) error {
 	return errors.Join(err, failed)
 }
 
-// freeName reserves a name: a removal goes by name and takes all that have it.
-func (s *fdStore) freeName() string {
+// reserveName returns a name that no other stored lock has. FDSTOREREMOVE removes every
+// descriptor of a name, so each lock needs its own.
+func (s *fdStore) reserveName() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := storedName
@@ -112,16 +116,15 @@ func (s *fdStore) freeName() string {
 	return name
 }
 
-// release gives a name back.
-func (s *fdStore) release(name string) {
+// releaseName makes a name available again.
+func (s *fdStore) releaseName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.names, name)
 }
 
-// remove takes a lock out of the store, nil being one that is not there. It comes
-// before the lock is closed, so that the host goes on as soon as systemd has read
-// it.
+// remove removes a lock from the store; nil is no lock. Call it before closing the lock:
+// the delay then ends as soon as systemd has read the message.
 func (s *fdStore) remove(stored *storedFile) error {
 	if stored == nil {
 		return nil
@@ -129,12 +132,13 @@ func (s *fdStore) remove(stored *storedFile) error {
 	if err := s.notify("FDSTOREREMOVE=1\nFDNAME="+stored.name, nil); err != nil {
 		return fmt.Errorf("remove the inhibitor from systemd's FD store: %w", err)
 	}
-	s.release(stored.name)
+	s.releaseName(stored.name)
 	return nil
 }
 
-// adopt gives the lock that the process before us left behind, nil if it left
-// none. There is more than one only if it died while it changed one for another.
+// adopt returns the locks that the previous process has left in the store, as one lock,
+// or nil if there are none. There are several if that process died while it replaced one
+// by another.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil
@@ -155,8 +159,8 @@ func (s *fdStore) adopt() *lock {
 	})
 }
 
-// notify sends one message of sd_notify(3). The socket is not connected, because
-// net passes no descriptors over a connected one.
+// notify sends one message of the sd_notify(3) protocol. The socket is not connected,
+// because package net sends descriptors over unconnected datagram sockets only.
 func (s *fdStore) notify(state string, rights []byte) error {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
 	if err != nil {

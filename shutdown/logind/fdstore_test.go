@@ -18,11 +18,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
-// asAgent makes the test binary an agent, see [TestAgentProcess].
+// asAgent is the environment variable that makes the test binary an agent, see
+// [TestAgentProcess].
 const asAgent = "KUBEGRACE_TEST_AGENT"
 
-// TestAgentProcess is not a test but the process of an agent, which other tests
-// start and kill. It takes the lock, says what it found, and does what it is told.
+// TestAgentProcess is the process of an agent that other tests start and kill. It takes
+// the lock, prints what it found, and follows the commands of the test.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(asAgent) == "" {
 		return
@@ -51,7 +52,7 @@ func TestAgentProcess(t *testing.T) {
 	}
 }
 
-// agent is such a process.
+// agent is a process of TestAgentProcess.
 type agent struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -78,7 +79,7 @@ func startAgent(t *testing.T, store *bustest.FDStore, others map[string]*os.File
 	return a
 }
 
-// line is the next line that the agent itself writes.
+// line returns the next line that the agent prints.
 func (a *agent) line() string {
 	a.t.Helper()
 	for {
@@ -97,7 +98,7 @@ func (a *agent) tell(what string) {
 	require.Equal(a.t, "done", a.line())
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (a *agent) kill() {
 	if a.cmd.ProcessState == nil {
 		_ = a.cmd.Process.Kill() // it may be dead already
@@ -112,7 +113,7 @@ func stores(t *testing.T, store *bustest.FDStore, names ...string) {
 	}, soon, time.Millisecond, "%v is stored, not %v", store.Names(), names)
 }
 
-// delivered gives the scripted host to agents.
+// delivered returns a scripted host for agents, and their FD store.
 func delivered(t *testing.T) (*host, *bustest.FDStore) {
 	t.Helper()
 	h := newHost(t)

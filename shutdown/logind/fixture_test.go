@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
-// soon is how long a test waits for what has to come; it is long, because it is
-// waited out by a failing test only.
+// soon bounds the waits of the tests. It is long because only a failing test waits that
+// long.
 const soon = 10 * time.Second
 
 // host is a scripted login1 and a source over its bus.
@@ -53,7 +53,7 @@ func (h *host) source(t testing.TB) *logind.Source {
 	return source
 }
 
-// connect gives a session that is closed when the test ends.
+// connect returns a session that is closed when the test ends.
 func (h *host) connect(t *testing.T) shutdown.Session {
 	t.Helper()
 	return connect(t, h.source(t))
@@ -67,7 +67,7 @@ func connect(t testing.TB, source *logind.Source) shutdown.Session {
 	return session
 }
 
-// inhibit takes a lock, and gives login1's view of it too.
+// inhibit takes a lock and returns login1's view of it too.
 func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *bustest.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
@@ -84,7 +84,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// next gives the next event; it fails the test if the session has ended.
+// next returns the next event. It fails the test if the session has ended.
 func next(t *testing.T, session shutdown.Session) shutdown.Event {
 	t.Helper()
 	select {

@@ -49,12 +49,12 @@ func FuzzMessage(f *testing.F) {
 		if err != nil || text == nil {
 			return
 		}
-		require.LessOrEqual(t, len(text), headSize+mostOfAReply)
+		require.LessOrEqual(t, len(text), fixedHeaderSize+maxReplySize)
 		message, err := dbus.DecodeMessage(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
-		a, ok := announced(message.Body)
+		a, ok := parseAnnouncement(message.Body)
 		require.Contains(t, kinds, a.kind)
 		if !ok {
 			require.Zero(t, a)

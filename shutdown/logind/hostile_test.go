@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
-// connectNamed connects, and gives the names that came to the bus with it: a hostile
-// user finds them in the same way.
+// connectNamed connects a session and returns the bus names that appeared with it, as a
+// hostile user would find them.
 func (h *host) connectNamed(t *testing.T) (session shutdown.Session, came []string) {
 	t.Helper()
 	asking := h.bus.Connect()
@@ -34,13 +34,13 @@ func (h *host) connectNamed(t *testing.T) (session shutdown.Session, came []stri
 	return session, came
 }
 
-// arrived returns when the bus has delivered all that was sent.
+// arrived returns when the bus has delivered everything that was sent before.
 func arrived(t *testing.T, c *dbus.Conn) {
 	t.Helper()
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// onlyItsOwn makes sure that a session has heard nothing but its own logind.
+// onlyItsOwn checks that the session delivers only events of its own logind.
 func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
@@ -53,8 +53,8 @@ func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
 	require.True(t, next(t, session).Cancelled)
 }
 
-// Any user may send a signal with descriptors to any connection, and nobody but the
-// receiver can close them.
+// Any user can send a signal with descriptors to any connection, and only the receiver
+// could close them.
 func TestForgedDescriptorsAreNotTaken(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -74,7 +74,7 @@ func TestForgedDescriptorsAreNotTaken(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// The call of Inhibit has to take a descriptor. It takes the one that it asked for.
+// The connection of Inhibit accepts descriptors. It keeps only the one of the reply.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session := h.connect(t)
@@ -115,8 +115,8 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// What is forged is dropped where it is read: a flood does not queue up behind an
-// event that nobody takes.
+// Forged signals are dropped when they are read, so a flood does not fill the queue while
+// nobody takes an event.
 func TestFloodIsNotKept(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -140,7 +140,7 @@ func TestFloodIsNotKept(t *testing.T) {
 	require.False(t, next(t, session).Cancelled)
 }
 
-// heap is what is in use, in bytes.
+// heap returns the heap in use, in bytes.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -148,7 +148,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// A message may have 32 MiB, and takes far more once it is decoded.
+// A message may have 32 MiB and takes far more memory once it is decoded.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -186,7 +186,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// A connection whose well-known name looks like logind's is not logind.
+// Signals are not accepted from a connection whose bus name begins like logind's.
 func TestNameThatLooksLikeLogind(t *testing.T) {
 	h := newHostOn(t, bustest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)

@@ -13,14 +13,15 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// delayMode is the mode of the lock: the host waits, up to a limit.
+// delayMode is the mode of an inhibitor that delays a shutdown up to logind's limit.
 const delayMode = "delay"
 
-// lock is logind's inhibitor: the write end of a FIFO. logind lets go when every
-// copy of it is closed, so there is exactly one and it is closed exactly once.
+// lock is an inhibitor of logind: the write end of a FIFO. logind releases the inhibitor
+// when every copy of the descriptor is closed. A lock therefore owns its descriptor and
+// closes it exactly once.
 type lock struct{ close func() error }
 
-// newLock makes a lock that is released by release, once.
+// newLock returns a lock that calls release once.
 func newLock(release func() error) *lock {
 	return &lock{close: sync.OnceValue(func() error {
 		if err := release(); err != nil {
@@ -30,8 +31,8 @@ func newLock(release func() error) *lock {
 	})}
 }
 
-// Close releases the lock: logind goes on at once if no other delays it. Every
-// later call gives the result of the first.
+// Close releases the lock. logind goes on with a shutdown at once if no other inhibitor
+// delays it. Further calls return the result of the first.
 func (l *lock) Close() error { return l.close() }
 
 func (l *lock) closeIfAny() error {
@@ -41,12 +42,12 @@ func (l *lock) closeIfAny() error {
 	return l.Close()
 }
 
-// Inhibit takes a shutdown lock of mode delay. logind refuses it with
-// OperationInProgress while a shutdown is under way; the one that the process before
-// us has stored is adopted then, and where logind does grant one it is not needed any
-// more. A call that is given up before its reply takes nothing.
+// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way
+// logind refuses with OperationInProgress; the session then adopts the lock that the
+// previous process has stored. If logind grants a new inhibitor, the stored lock is
+// closed instead. A call whose context ends before the reply takes no lock.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
-	file, err := s.request(ctx)
+	file, err := s.requestInhibitor(ctx)
 	if isInProgress(err) {
 		if stored := s.source.store.adopt(); stored != nil {
 			s.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
@@ -56,15 +57,16 @@ func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the inhibitor: %w", err)
 	}
-	granted := s.own(file)
+	granted := s.newHeldLock(file)
 	if err := s.source.store.adopt().closeIfAny(); err != nil {
 		s.logger.Error(err, "Failed to drop the stored inhibitor")
 	}
 	return granted, nil
 }
 
-// request returns with logind's reply, with the end of ctx or with that of the session.
-func (s *session) request(ctx context.Context) (*os.File, error) {
+// requestInhibitor calls logind's Inhibit. It returns with the reply, or when ctx or the
+// session ends.
+func (s *session) requestInhibitor(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.conn.Context(), func() { cancel(dbus.ErrClosed) })()
@@ -81,15 +83,16 @@ func isInProgress(err error) bool {
 	return ok && refused.Name == login1+".OperationInProgress"
 }
 
-// own makes a lock of the file: with a copy in the FD store, and watched over.
-func (s *session) own(file *os.File) *lock {
+// newHeldLock makes a lock of the descriptor that logind has granted. It puts a copy into
+// the FD store and verifies the lock from now on.
+func (s *session) newHeldLock(file *os.File) *lock {
 	stored, err := s.source.store.keep(file)
 	if err != nil {
 		s.logger.Error(err, "The death of this process would end the shutdown delay")
 	}
-	forget := s.watchOver()
+	stopVerifying := s.verifyLock()
 	return newLock(func() error {
-		forget()
+		stopVerifying()
 		return errors.Join(s.source.store.remove(stored), file.Close())
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// defaultWhy is what the lock says of its purpose.
+// defaultWhy is the default of Options.Why.
 const defaultWhy = "Pods need time to end before the node shuts down"
 
-// programName is what the lock says of its holder: operators look for it in the
-// output of systemd-inhibit --list.
+// programName is the default of Options.Who: operators look for the program in the output
+// of systemd-inhibit --list.
 func programName() string {
 	if len(os.Args) == 0 || os.Args[0] == "" {
 		return "kubegrace"
@@ -23,53 +23,57 @@ func programName() string {
 	return filepath.Base(os.Args[0])
 }
 
-// DropInName is the default name of the drop-in file that raises logind's
-// limit. logind lets the last file name win, whatever its directory: the
-// kubelet's 99-kubelet.conf loses to every name that begins with a letter, such
-// as unattended-upgrades-logind-maxdelay.conf (k/k#102818, k/k#107043).
+// DropInName is the default of Options.DropInName, the file name of the drop-in that
+// raises logind's limit. logind sorts drop-ins by name across all directories, and the
+// last one wins: the kubelet's 99-kubelet.conf loses to every name that begins with a
+// letter, such as unattended-upgrades-logind-maxdelay.conf (k/k#102818, k/k#107043).
 const DropInName = "zz-kubegrace.conf"
 
-// Options says how logind is reached and raised. The zero value is the system
-// bus of this host and the directories of systemd.
+// Options configure a [Source]. The zero value uses the system bus of this host and
+// systemd's own directories.
 type Options struct {
-	// Address is the D-Bus address of the bus that logind is on. "": the
-	// system bus, where DBUS_SYSTEM_BUS_ADDRESS says it is.
+	// Address is the D-Bus address of the bus that logind is on. Empty means the system
+	// bus, at DBUS_SYSTEM_BUS_ADDRESS if that is set.
 	Address string
 
-	// Who and Why are shown beside the lock by systemd-inhibit --list. "": the name of
-	// the program, and that pods need time. A kubelet has "kubelet" and "Kubelet needs
-	// time to handle node shutdown" (pkg/kubelet/nodeshutdown).
+	// Who and Why describe the inhibitor in systemd-inhibit --list. Empty means the name
+	// of the program, and "Pods need time to end before the node shuts down". A kubelet
+	// has "kubelet" and "Kubelet needs time to handle node shutdown"
+	// (pkg/kubelet/nodeshutdown).
 	Who, Why string
 
-	// HostRoot is the directory under which the host's /etc, /run and /usr are
-	// to be seen, for an agent in a container. "": /.
+	// HostRoot is the absolute path of the directory that has the host's /etc, /run and
+	// /usr, for an agent in a container. Empty means /.
 	HostRoot string
-	// DropInDirs are the directories of the drop-in, below HostRoot; the first
-	// that can be written is taken. Empty: /etc/systemd/logind.conf.d, and
-	// /run/systemd/logind.conf.d for hosts whose /etc is read-only. The file outlives
-	// the agent; [Source.RemoveDropIn] removes it.
+	// DropInDirs are the directories for the drop-in: absolute paths on the host, the
+	// preferred one first. The first writable one is used. Empty means
+	// /etc/systemd/logind.conf.d and then, for hosts with a read-only /etc,
+	// /run/systemd/logind.conf.d. The drop-in outlives the agent; [Source.RemoveDropIn]
+	// removes it.
 	DropInDirs []string
-	// DropInName is the name of the drop-in; "": the constant of that name.
+	// DropInName is the file name of the drop-in. It must end with .conf. Empty means the
+	// constant [DropInName].
 	DropInName string
 
-	// ReloadTimeout bounds the wait for logind to show a new limit after a
-	// reload, which it does some time after the reload was asked for. 0: 3 s.
+	// ReloadTimeout bounds a reload of logind together with the wait until logind shows
+	// the new limit, which it may do some time after the reload. 0 means 3 s; a negative
+	// value is an error.
 	ReloadTimeout time.Duration
-	// PollInterval is how often PreparingForShutdown is read while a shutdown
-	// is under way: logind announces no cancellation when a delayed shutdown is
-	// cancelled (v257 and later), nor when it was restarted. 0: 500 ms.
+	// PollInterval is how often PreparingForShutdown is read while a shutdown is under
+	// way. logind sends no signal when a delayed shutdown is cancelled (v257 and later),
+	// nor when logind was restarted. 0 means 500 ms; a negative value is an error.
 	PollInterval time.Duration
-	// VerifyInterval is how often the lock is looked for in logind's list of
-	// inhibitors. 0: 30 s.
+	// VerifyInterval is how often the session checks that logind still lists the
+	// inhibitor. 0 means 30 s; a negative value is an error.
 	VerifyInterval time.Duration
 
-	// NoFDStore keeps the lock out of systemd's FD store. By default a copy is
-	// kept there where NOTIFY_SOCKET is set, so that the death of the agent does
-	// not end the delay (the unit needs FileDescriptorStoreMax=).
+	// NoFDStore keeps the lock out of systemd's FD store. By default a copy is stored
+	// there if NOTIFY_SOCKET is set, so that the delay does not end when the agent dies.
+	// The unit needs FileDescriptorStoreMax=.
 	NoFDStore bool
 }
 
-// withDefaults gives a copy in which nothing is left empty but Address.
+// withDefaults returns a copy with the default of every empty field but Address.
 func (o Options) withDefaults() Options {
 	o.Who = cmp.Or(o.Who, programName())
 	o.Why = cmp.Or(o.Why, defaultWhy)
@@ -85,7 +89,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names every field that cannot be used, with its value.
+// validate joins an error for every invalid field.
 func (o Options) validate() error {
 	var errs []error
 	if name := o.DropInName; name != "" && (filepath.Base(name) != name || !strings.HasSuffix(name, ".conf") || len(name) == len(".conf")) {

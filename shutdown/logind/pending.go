@@ -11,11 +11,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// origin is what the events of this package say of themselves.
+// origin is the Origin of this package's events.
 const origin = "logind"
 
-// Pending reads logind's PreparingForShutdown. A shutdown that it has told of is
-// not told again by Events; its cancellation is.
+// Pending returns the shutdown that is under way according to logind's
+// PreparingForShutdown, or nil. Events does not deliver such a shutdown again, but it
+// does deliver its cancellation.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	preparing, err := s.readPreparing(ctx)
 	if err != nil || !preparing {
@@ -26,9 +27,10 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	return &event, nil
 }
 
-// event is a shutdown that is under way. Its deadline is now plus the limit as
-// it is now, which is late by at most the time that the signal took: logind's
-// timer was armed just before, and a reload does not change it.
+// event returns the event of a shutdown that is under way. Its deadline is now plus the
+// current limit. That is too late by the time that the signal took, because logind has
+// armed its timer just before; a later reload does not change the timer. If the limit
+// cannot be read, the event has no deadline.
 func (s *session) event(ctx context.Context, kind shutdown.Kind) shutdown.Event {
 	event := shutdown.Event{Kind: kind, Origin: origin}
 	now := time.Now()
@@ -42,27 +44,29 @@ func (s *session) event(ctx context.Context, kind shutdown.Kind) shutdown.Event 
 	return event
 }
 
-// readPreparing says whether a shutdown is delayed or under way. logind sends no
-// change signal for it. After a no, signals that came before it are stale: what
-// they announced is over, and acted upon they would kill pods for nothing.
+// readPreparing reads PreparingForShutdown: whether a shutdown is delayed or under way.
+// logind sends no change signal for it. A false answer makes all earlier signals stale,
+// because the shutdown that they announced is over and must not kill pods.
 func (s *session) readPreparing(ctx context.Context) (preparing bool, err error) {
 	sequence, err := s.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
 		s.mu.Lock()
-		s.settled = max(s.settled, sequence)
+		s.notPreparingSequence = max(s.notPreparingSequence, sequence)
 		s.mu.Unlock()
 	}
 	return preparing, err
 }
 
-// stale says whether logind has said since that no shutdown is under way.
+// stale reports whether logind has answered, after it sent the signal, that no shutdown
+// is under way.
 func (s *session) stale(signal *dbus.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return signal.Sequence < s.settled
+	return signal.Sequence < s.notPreparingSequence
 }
 
-// pendingKind is unknown where logind is older than v257.
+// pendingKind returns the kind of the shutdown that is under way. It is unknown for a
+// logind before v257.
 func (c *conn) pendingKind(ctx context.Context) shutdown.Kind {
 	var metadata map[string]dbus.Variant
 	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
@@ -71,15 +75,15 @@ func (c *conn) pendingKind(ctx context.Context) shutdown.Kind {
 	return kindOf(metadata)
 }
 
-// pollCancelled notices the end of a shutdown that logind has not announced. A
+// pollCancellation sends a cancellation for a shutdown that is over without a signal. A
 // logind that does not answer has cancelled nothing.
-func (s *session) pollCancelled() {
+func (s *session) pollCancellation() {
 	if !s.preparing.Load() {
 		return
 	}
-	ctx, cancel := s.ask()
+	ctx, cancel := s.callContext()
 	defer cancel()
 	if preparing, err := s.readPreparing(ctx); err == nil && !preparing {
-		s.cancel(shutdown.KindUnknown)
+		s.sendCancelled(shutdown.KindUnknown)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
-// TestRealLogind is about systemd's own logind. Each part has a host of its own.
+// TestRealLogind runs against systemd's own logind. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
 	if !bustest.InNamespace(t) {
 		return
@@ -48,7 +48,8 @@ func TestRealLogind(t *testing.T) {
 	}
 }
 
-// realSource has the zero options but for the FD store of whoever runs the test.
+// realSource has the zero options, except that it ignores the FD store of the test's own
+// process.
 func realSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true})
@@ -56,7 +57,7 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// impatientSource does not wait long for a limit that does not come.
+// impatientSource has a short ReloadTimeout.
 func impatientSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true, ReloadTimeout: 300 * time.Millisecond})
@@ -72,7 +73,7 @@ func take(t *testing.T, session shutdown.Session) io.Closer {
 	return lock
 }
 
-// started waits for systemd to be asked for the power off.
+// started waits until logind has asked systemd to power off.
 func started(t *testing.T, host *bustest.Host) {
 	t.Helper()
 	select {
@@ -83,7 +84,7 @@ func started(t *testing.T, host *bustest.Host) {
 	}
 }
 
-// delayed makes sure that the power off does not come for a while.
+// delayed checks that logind does not ask systemd to power off for a while.
 func delayed(t *testing.T, host *bustest.Host, while time.Duration) {
 	t.Helper()
 	select {
@@ -149,7 +150,7 @@ func testRealLimitExtremes(t *testing.T, host *bustest.Host) {
 	require.Equal(t, time.Duration(1<<63-1), granted, "ours is removed for one that grants more")
 }
 
-// An agent that needs less does not take from another one what that one was granted.
+// An agent that needs a shorter delay does not lower the limit of another agent.
 func testRealLimitOfTwoAgents(t *testing.T, host *bustest.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// reconnects is how often a host is lost and found again.
+// reconnects is how often the host is lost and connected again.
 const reconnects = 1000
 
 func TestAThousandReconnects(t *testing.T) {
@@ -94,8 +94,8 @@ func TestABusThatDoesNotAnswer(t *testing.T) {
 	ended(t, session)
 }
 
-// flat waits until there are no more descriptors and goroutines than before:
-// godbus ends its own a moment after the connection.
+// flat waits until there are no more descriptors and goroutines than before. godbus ends
+// its goroutines a moment after the connection.
 func flat(t *testing.T, descriptors, goroutines int) {
 	t.Helper()
 	for end := time.Now().Add(soon); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {

@@ -15,19 +15,20 @@ import (
 
 const (
 	logindUnit = "systemd-logind.service"
-	// jobTimeout bounds the wait for a reload job: it ends within milliseconds or
-	// its end is not told to us.
+
+	// jobTimeout bounds the wait for a reload job. The job takes milliseconds; if no
+	// result comes within jobTimeout, none will come.
 	jobTimeout = time.Second
 )
 
-// reload makes logind read its files again, through systemd. Where the unit has a
-// reload (v253 and later, and some distributions' v252) the files have been read
-// when it returns; a SIGHUP is handled some time later.
+// reload makes logind read its files again, through systemd. If logind's unit has a
+// reload (v253 and later, and v252 of some distributions), logind has read the files when
+// reload returns. Otherwise it handles the SIGHUP some time later.
 func (s *Source) reload(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// go-systemd asks one question without a context when it connects: its
-	// connections end with ctx.
+	// go-systemd makes one call without a context when it connects. The connection ends
+	// with ctx so that the call does too.
 	manager, err := systemd.NewConnection(func() (*dbus.Conn, error) { return connect(ctx, s.options.Address, nil) })
 	if err != nil {
 		return fmt.Errorf("reload %s: %w", logindUnit, err)
@@ -39,11 +40,11 @@ func (s *Source) reload(ctx context.Context) error {
 	return nil
 }
 
-// reloadUnit asks systemd for a reload job and waits for its end.
+// reloadUnit asks systemd for a reload job and waits until the job ends.
 func reloadUnit(ctx context.Context, manager *systemd.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	ended := make(chan string, 1) // go-systemd must never wait for us
+	ended := make(chan string, 1) // buffered so that go-systemd never blocks on it
 	if _, err := manager.ReloadUnitContext(ctx, logindUnit, "replace", ended); err != nil {
 		return fmt.Errorf("reload %s: %w", logindUnit, err)
 	}
@@ -58,12 +59,12 @@ func reloadUnit(ctx context.Context, manager *systemd.Conn) error {
 	}
 }
 
-// hangUp sends SIGHUP to logind. The kubelet sends it to all processes of the
-// unit; its main process is the one that reads the files. before is why there
-// was no reload, and is told when this fails too.
-func hangUp(ctx context.Context, manager *systemd.Conn, before error) error {
-	errs := []error{before}
-	// "all" is for a systemd that does not know the main process.
+// hangUp sends SIGHUP to logind. reloadErr is the reason why the reload failed; it is
+// joined to the error if this fails too. The kubelet signals all processes of the unit;
+// only the main process reads the files, so that one comes first.
+func hangUp(ctx context.Context, manager *systemd.Conn, reloadErr error) error {
+	errs := []error{reloadErr}
+	// systemd.All is for a systemd that does not know the main process.
 	for _, target := range []systemd.Who{systemd.Main, systemd.All} {
 		err := manager.KillUnitWithTarget(ctx, logindUnit, target, int32(syscall.SIGHUP))
 		if err == nil {

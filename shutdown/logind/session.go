@@ -14,38 +14,38 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// callTimeout bounds the questions that a session asks of its own accord.
+// callTimeout bounds the calls that a session makes without a caller's context.
 const callTimeout = time.Second
 
-// session is one connection to one logind process: a new owner of the name is a
-// new session.
+// session is one connection to one logind process. When logind's bus name gets a new
+// owner, the session ends.
 type session struct {
 	source *Source
 	conn   *conn
 	logger klog.Logger
-	// owner is the unique name of logind. The bus gives it to no other connection
-	// again, so a signal from anybody else is forged.
-	owner   string
-	signals *signalQueue
-	events  chan shutdown.Event
-	watched sync.WaitGroup // the watching goroutine
+	// owner is the unique bus name of logind. The bus never gives it to another
+	// connection, so a signal from any other sender is forged.
+	owner     string
+	signals   *signalQueue
+	events    chan shutdown.Event
+	watchLoop sync.WaitGroup // the goroutine of watch
 
-	// mu guards settled and watchedOver. It is never held across a call.
-	mu      sync.Mutex
-	settled dbus.Sequence // of the last answer that no shutdown is under way
-	// watchedOver is the number of locks that logind has listed and that are held.
-	watchedOver int
+	// mu guards the two fields below. It is never held during a call over the bus.
+	mu                   sync.Mutex
+	notPreparingSequence dbus.Sequence // of the last reply that no shutdown is under way
+	// verifiedLocks is how many of our held locks logind has listed.
+	verifiedLocks int
 
-	// preparing says that a shutdown is known to be under way, from a signal or from
-	// Pending; whoever changes it tells of the change, so that it is told once.
+	// preparing is true while a shutdown is known to be under way, from a signal or from
+	// Pending. Whoever changes it sends the event, so each change is sent once.
 	preparing atomic.Bool
 }
 
 var _ shutdown.Session = (*session)(nil)
 
-// newSession asks the bus for changes of logind's owner before it asks who that is,
-// and for logind's signals when it knows: nothing is missed, and nothing is kept that
-// somebody else says.
+// newSession subscribes to owner changes before it reads the owner, so that no change is
+// missed. It subscribes to logind's signals when it knows the owner, so that signals of
+// other senders are dropped.
 func newSession(ctx context.Context, source *Source, c *conn, signals *signalQueue) (*session, error) {
 	s := &session{
 		source:  source,
@@ -57,7 +57,7 @@ func newSession(ctx context.Context, source *Source, c *conn, signals *signalQue
 	if err := c.subscribe(ctx, ownerChanges()); err != nil {
 		return nil, err
 	}
-	// A question to the name starts a logind that is only to be activated.
+	// A call to the well-known name makes the bus start a logind that is not running yet.
 	if _, err := c.limit(ctx); err != nil {
 		return nil, err
 	}
@@ -66,27 +66,29 @@ func newSession(ctx context.Context, source *Source, c *conn, signals *signalQue
 		return nil, err
 	}
 	s.owner = owner
-	signals.listenTo(owner)
+	signals.setOwner(owner)
 	if err := c.subscribe(ctx, fromLogin1(prepareForShutdown), fromLogin1(prepareForShutdownWithMetadata)); err != nil {
 		return nil, err
 	}
-	s.watched.Go(s.watch)
+	s.watchLoop.Go(s.watch)
 	return s, nil
 }
 
-// Events is closed when the bus is lost, when logind's owner changes, when the
-// lock that was taken is no longer listed, and by Close.
+// Events returns the channel of shutdowns and cancellations. It is closed when the bus is
+// lost, when logind's bus name changes its owner, when logind no longer lists a lock that
+// is held, and by Close.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Close ends the connection, the calls that are under way, and the session's
-// goroutine.
+// Close closes the connection, which ends the calls that are under way, and waits for the
+// session's goroutine. Locks stay held.
 func (s *session) Close() error {
 	err := joinClose(nil, s.conn)
-	s.watched.Wait()
+	s.watchLoop.Wait()
 	return err
 }
 
-// ask gives the context of a question of our own; it ends with the connection.
-func (s *session) ask() (context.Context, context.CancelFunc) {
+// callContext returns the context of a call that the session makes by itself. It ends
+// with the connection, or after callTimeout.
+func (s *session) callContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.conn.Context(), callTimeout)
 }

@@ -19,57 +19,57 @@ const (
 	nameOwnerChanged               = "NameOwnerChanged"
 )
 
-// signalQueue keeps what the bus says of logind's owner and what logind says of
-// shutdowns, in order, until the session takes it. All else is dropped where it is
-// read: everybody may send a signal to us directly, which needs no match, as fast as
-// he likes.
+// signalQueue keeps the signals about logind's owner and about shutdowns, in order, until
+// the session takes them. It drops all other signals when they arrive: every user of the
+// bus can send signals directly to a connection, without a match and at any rate.
 type signalQueue struct {
-	more chan struct{} // of size 1: there is something to take
+	arrived chan struct{} // of size 1: the queue has signals
 
-	mu    sync.Mutex // guards all below; never held while anything blocks
-	owner string     // of logind's name; "": not known yet
+	mu    sync.Mutex // guards the fields below; never held while anything blocks
+	owner string     // the unique bus name of logind; "": not known yet
 	queue []*dbus.Signal
 }
 
 var _ dbus.SignalHandler = (*signalQueue)(nil)
 
-func newSignalQueue() *signalQueue { return &signalQueue{more: make(chan struct{}, 1)} }
+func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
-// listenTo names the logind whose signals count from now on.
-func (q *signalQueue) listenTo(owner string) {
+// setOwner makes the queue accept the signals of this logind process.
+func (q *signalQueue) setOwner(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.owner = owner
 }
 
-// DeliverSignal is called by godbus for one signal after the other.
+// DeliverSignal implements [dbus.SignalHandler]. godbus calls it for one signal after the
+// other.
 func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.counts(signal) {
+	if !q.accepts(signal) {
 		return
 	}
 	q.queue = append(q.queue, signal)
 	select {
-	case q.more <- struct{}{}:
-	default: // it is known
+	case q.arrived <- struct{}{}:
+	default: // the session knows already
 	}
 }
 
-// counts goes by the sender, which the bus sets and nobody can forge. The mutex is
-// held.
-func (q *signalQueue) counts(signal *dbus.Signal) bool {
+// accepts decides by the sender, which the bus sets and nobody can forge. The caller
+// holds the mutex.
+func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	switch signal.Sender {
 	case dbusName:
 		return signal.Name == dbusName+"."+nameOwnerChanged
 	case q.owner:
-		return signal.Path == login1Path && isPrepare(signal.Name)
+		return signal.Path == login1Path && isPrepareSignal(signal.Name)
 	default:
 		return false
 	}
 }
 
-// take gives what has come since.
+// take removes and returns the queued signals.
 func (q *signalQueue) take() []*dbus.Signal {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,8 +78,8 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-// subscribe asks the bus for signals. The sender is part of each match, so that no
-// other process can broadcast one.
+// subscribe asks the bus for signals. Each match includes the sender, so the bus does not
+// deliver broadcasts of other processes.
 func (c *conn) subscribe(ctx context.Context, matches ...[]dbus.MatchOption) error {
 	for _, match := range matches {
 		if err := c.AddMatchSignalContext(ctx, match...); err != nil {
@@ -103,15 +103,16 @@ func fromLogin1(member string) []dbus.MatchOption {
 	}
 }
 
-// announcement is what a PrepareForShutdown says.
+// announcement is the content of a PrepareForShutdown signal.
 type announcement struct {
 	active bool
 	kind   shutdown.Kind
 }
 
-// announced reads the body of either signal. ok is false for a body that is not
-// as documented; bad metadata leave the kind unknown.
-func announced(body []any) (a announcement, ok bool) {
+// parseAnnouncement reads the body of PrepareForShutdown or
+// PrepareForShutdownWithMetadata. ok is false if the body does not have the documented
+// types. Metadata of other types leave the kind unknown.
+func parseAnnouncement(body []any) (a announcement, ok bool) {
 	if len(body) == 0 {
 		return announcement{}, false
 	}
@@ -125,8 +126,8 @@ func announced(body []any) (a announcement, ok bool) {
 	return a, true
 }
 
-// kindOf reads the type from logind's metadata. The manual writes power-off
-// where logind sends poweroff; a type that is not known is [shutdown.KindUnknown].
+// kindOf reads the type from logind's metadata. The manual documents power-off, but
+// logind sends poweroff. Other types are [shutdown.KindUnknown].
 func kindOf(metadata map[string]dbus.Variant) shutdown.Kind {
 	name, _ := metadata["type"].Value().(string)
 	switch kind := shutdown.Kind(name); kind {

@@ -8,32 +8,34 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// availableTimeout is how long an agent's start may wait for an answer.
+// availableTimeout bounds Available, which an agent calls when it starts.
 const availableTimeout = 2 * time.Second
 
-// Source is the systemd-logind of a host. It is safe for concurrent use.
+// Source is the [shutdown.Source] of a host with systemd-logind. Make one with [New]. All
+// methods may be called concurrently.
 type Source struct {
 	options Options
 	dropIn  dropIn
-	store   *fdStore // nil: none
-	// turn is held by whoever changes the drop-in, across all sessions: a session
-	// that is lost may still be at it when the next one begins. It has room for one.
-	turn chan struct{}
-	vain attempt // the last one that a reload of logind did not help; who has the turn may use it
+	store   *fdStore // nil: NOTIFY_SOCKET is not set, or Options.NoFDStore
+	// dropInLock is held while the drop-in is changed, across all sessions: a session
+	// that has lost the bus may still be changing it when the next one begins. It is a
+	// channel of size 1 so that waiting for it ends with a context.
+	dropInLock    chan struct{}
+	failedAttempt attempt // the last attempt that logind did not apply; dropInLock guards it
 }
 
 var _ shutdown.Source = (*Source)(nil)
 
-// New checks the options. It does not connect: a bus that comes up later is no
-// error here. It takes over the locks that systemd has passed to this process
-// from its FD store, unless that is switched off. Off Linux it fails with an
-// error that wraps [errors.ErrUnsupported].
+// New validates the options and takes over the locks that systemd has passed to this
+// process from its FD store, unless Options.NoFDStore is set. It does not connect, so a
+// bus that comes up later is no error. On systems other than Linux the error wraps
+// [errors.ErrUnsupported].
 func New(options Options) (*Source, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("logind: %w", err)
 	}
 	options = options.withDefaults()
-	s := &Source{options: options, dropIn: options.dropIn(), turn: make(chan struct{}, 1)}
+	s := &Source{options: options, dropIn: options.dropIn(), dropInLock: make(chan struct{}, 1)}
 	if options.NoFDStore {
 		return s, nil
 	}
@@ -45,9 +47,9 @@ func New(options Options) (*Source, error) {
 	return s, nil
 }
 
-// Available says, at the price of one short connection, whether the system bus
-// has a logind that answers: nil if it has. It takes 2 s at most, for an agent that
-// is about to start: a logind that is silent longer counts as none.
+// Available returns nil if a logind answers on the bus. It opens one short connection and
+// takes 2 s at most. An agent calls it when it starts, to go on without logind where
+// there is none.
 func (s *Source) Available(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()
@@ -62,8 +64,9 @@ func (s *Source) Available(ctx context.Context) (err error) {
 	return nil
 }
 
-// Connect opens a connection of its own, and subscribes. ctx bounds the
-// connecting and gives the session its logger; it does not end the session.
+// Connect opens a connection for one session and subscribes to logind's signals. ctx
+// bounds the connecting, 12 s at most, and gives the session its logger; the end of ctx
+// does not end the session.
 func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Source is never made on this system: systemd-logind runs on Linux only.
+// Source cannot be made on this system: systemd-logind runs on Linux only.
 type Source struct{}
 
 var _ shutdown.Source = (*Source)(nil)

@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// errTimespan says that systemd would not take a value for a time span.
+// errTimespan reports a value that systemd does not parse as a time span.
 var errTimespan = errors.New("not a time span")
 
-// unitLength gives the length of each of the units of systemd.time(7); "" is what a
-// number without one has in a setting that ends in Sec.
+// unitLength returns the length of a unit of systemd.time(7). A number without a unit
+// means seconds, as in all settings whose names end with Sec.
 func unitLength(name string) (time.Duration, bool) {
 	switch name {
 	case "usec", "us", "µs", "μs": // U+00B5 and U+03BC
@@ -40,8 +40,8 @@ func unitLength(name string) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseTimespan reads a time span as logind does: numbers with units, added up.
-// What a [time.Duration] cannot hold is [unlimited].
+// parseTimespan parses a time span as logind does: the sum of numbers with units. The
+// result is [unlimited] if it does not fit into a [time.Duration].
 func parseTimespan(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
 	switch rest {
@@ -62,7 +62,7 @@ func parseTimespan(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parsePart reads the first number and its unit, and gives what follows.
+// parsePart parses the first number with its unit and returns the text behind it.
 func parsePart(text string) (part time.Duration, rest string, err error) {
 	digits, rest := cutWhile(strings.TrimPrefix(text, "+"), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' })
 	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)
@@ -77,6 +77,7 @@ func parsePart(text string) (part time.Duration, rest string, err error) {
 	return time.Duration(number * float64(length)), rest, nil
 }
 
+// cutWhile splits text before the first rune for which in returns false.
 func cutWhile(text string, in func(rune) bool) (head, rest string) {
 	end := strings.IndexFunc(text, func(r rune) bool { return !in(r) })
 	if end < 0 {

@@ -82,7 +82,7 @@ func TestFromMicroseconds(t *testing.T) {
 	}
 }
 
-// The units of systemd.time(7), each by all of its names.
+// Every unit of systemd.time(7) is parsed under all its names.
 func TestUnitsOfTimespans(t *testing.T) {
 	for length, names := range map[time.Duration][]string{
 		time.Microsecond: {"usec", "us", "µs", "μs"}, time.Millisecond: {"msec", "ms"},

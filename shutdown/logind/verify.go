@@ -8,15 +8,16 @@ import (
 	"slices"
 )
 
-// inhibitor is a lock as logind lists it.
+// inhibitor is an entry of logind's ListInhibitors. The order of the fields is that of
+// the reply.
 type inhibitor struct {
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
 
-// list gives all locks, and the process ID that is ours. That is the one that the bus
-// knows, as it is for logind: in a container ours is another.
-func (s *session) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
+// listInhibitors returns all inhibitors, and the process ID of this process as the bus
+// and logind see it. In a container it differs from os.Getpid.
+func (s *session) listInhibitors(ctx context.Context) (all []inhibitor, pid uint32, err error) {
 	if err := s.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, s.conn.Names()[0]).Store(&pid); err != nil {
 		return nil, 0, fmt.Errorf("find our own process ID: %w", err)
 	}
@@ -26,9 +27,9 @@ func (s *session) list(ctx context.Context) (all []inhibitor, pid uint32, err er
 	return all, pid, nil
 }
 
-// listed counts the locks that logind lists as ours.
-func (s *session) listed(ctx context.Context) (int, error) {
-	inhibitors, pid, err := s.list(ctx)
+// countOwnLocks returns how many inhibitors of this process logind lists.
+func (s *session) countOwnLocks(ctx context.Context) (int, error) {
+	inhibitors, pid, err := s.listInhibitors(ctx)
 	count := 0
 	for _, i := range inhibitors {
 		if i.Who == s.source.options.Who && i.Why == s.source.options.Why && i.Mode == delayMode && i.PID == pid {
@@ -38,57 +39,57 @@ func (s *session) listed(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// neighbour tells whether another process holds the host for the same reason: it needs the
-// limit that the drop-in sets.
-func (s *session) neighbour(ctx context.Context) bool {
+// heldByOtherProcess reports whether another process holds an inhibitor for the same
+// reason. That process needs the limit that the drop-in sets.
+func (s *session) heldByOtherProcess(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	inhibitors, pid, err := s.list(ctx)
+	inhibitors, pid, err := s.listInhibitors(ctx)
 	return err == nil && slices.ContainsFunc(inhibitors, func(i inhibitor) bool {
 		return i.Why == s.source.options.Why && i.Mode == delayMode && i.PID != pid
 	})
 }
 
-// watchOver lets verify look for a new lock from now on, if logind lists it now:
-// where it cannot be seen at once, that it is not seen later says nothing.
-func (s *session) watchOver() (forget func()) {
-	ctx, cancel := s.ask()
+// verifyLock makes lockLost check a new lock, if logind lists it already. If logind does
+// not list it now, its absence later would prove nothing.
+func (s *session) verifyLock() (stopVerifying func()) {
+	ctx, cancel := s.callContext()
 	defer cancel()
-	count, err := s.listed(ctx)
+	count, err := s.countOwnLocks(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || count <= s.watchedOver {
+	if err != nil || count <= s.verifiedLocks {
 		s.logger.V(1).Info("Cannot see the inhibitor in the list of systemd-logind", "listed", count, "err", err)
 		return func() {}
 	}
-	s.watchedOver++
+	s.verifiedLocks++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.watchedOver--
+		s.verifiedLocks--
 	}
 }
 
-// lockLost says whether a lock that was listed is listed no more, although it is
-// held. A logind that does not answer has lost nothing.
+// lockLost reports whether logind no longer lists a held lock that it has listed before.
+// If logind does not answer, no lock counts as lost.
 func (s *session) lockLost() bool {
-	before := s.expected()
+	before := s.verifiedCount()
 	if before == 0 {
 		return false
 	}
-	ctx, cancel := s.ask()
+	ctx, cancel := s.callContext()
 	defer cancel()
-	count, err := s.listed(ctx)
-	lost := err == nil && count < min(before, s.expected()) // one may have come or gone meanwhile
+	count, err := s.countOwnLocks(ctx)
+	lost := err == nil && count < min(before, s.verifiedCount()) // a lock may have been taken or closed meanwhile
 	if lost {
 		s.logger.Info("The inhibitor has vanished from systemd-logind", "listed", count)
 	}
 	return lost
 }
 
-// expected is how many locks are watched over.
-func (s *session) expected() int {
+// verifiedCount returns how many locks are verified.
+func (s *session) verifiedCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watchedOver
+	return s.verifiedLocks
 }

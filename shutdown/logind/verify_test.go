@@ -33,7 +33,7 @@ func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 	require.False(t, next(t, session).Cancelled, "the session goes on")
 }
 
-// stays waits until the list has been asked for some more times.
+// stays waits until the session has read the list several more times.
 func stays(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Listed()

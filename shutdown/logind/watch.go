@@ -10,28 +10,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// watch turns signals into events until the host is lost. It is the session's
-// only goroutine that sends events.
+// watch turns signals into events until the bus, logind or the lock is lost. It is the
+// session's only goroutine that sends events.
 func (s *session) watch() {
 	defer close(s.events)
-	// Both are asked here and not in goroutines of their own, so that an answer and
-	// a signal cannot be told in the wrong order.
+	// Both polls run in this goroutine, so that their results and the signals are handled
+	// in order.
 	poll := time.NewTicker(s.source.options.PollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(s.source.options.VerifyInterval)
 	defer verify.Stop()
-	for s.conn.Connected() { // a ticker may win against the end for a while
+	for s.conn.Connected() { // select may choose a ticker although the connection has ended
 		select {
-		case <-s.signals.more:
+		case <-s.signals.arrived:
 			for _, signal := range s.signals.take() {
-				if !s.hear(signal) {
+				if !s.handle(signal) {
 					return
 				}
 			}
 		case <-s.conn.Context().Done():
 			return
 		case <-poll.C:
-			s.pollCancelled()
+			s.pollCancellation()
 		case <-verify.C:
 			if s.lockLost() {
 				return
@@ -40,22 +40,23 @@ func (s *session) watch() {
 	}
 }
 
-// hear handles one signal and says whether this logind is still there.
-func (s *session) hear(signal *dbus.Signal) bool {
+// handle handles one signal. It returns false if logind's bus name has a new owner.
+func (s *session) handle(signal *dbus.Signal) bool {
 	if signal.Sender == dbusName {
-		return s.ownedStill(signal.Body)
+		return s.sameOwner(signal.Body)
 	}
-	s.prepare(signal)
+	s.handlePrepare(signal)
 	return true
 }
 
-func isPrepare(name string) bool {
+func isPrepareSignal(name string) bool {
 	return name == login1Manager+"."+prepareForShutdown || name == login1Manager+"."+prepareForShutdownWithMetadata
 }
 
-// ownedStill is false when logind's name has gone to another process or to none.
-func (s *session) ownedStill(body []any) bool {
-	var name, before, after string // after is "" when logind is gone and not back yet
+// sameOwner reports whether logind's bus name still belongs to the process of this
+// session.
+func (s *session) sameOwner(body []any) bool {
+	var name, before, after string // after is "" while logind is not running
 	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == s.owner {
 		return true
 	}
@@ -63,9 +64,10 @@ func (s *session) ownedStill(body []any) bool {
 	return false
 }
 
-// prepare handles both signals of one shutdown once: the first decides.
-func (s *session) prepare(signal *dbus.Signal) {
-	said, ok := announced(signal.Body)
+// handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind
+// sends both for one shutdown; the first one makes the event.
+func (s *session) handlePrepare(signal *dbus.Signal) {
+	announced, ok := parseAnnouncement(signal.Body)
 	if !ok {
 		s.logger.Info("Ignored a signal of systemd-logind with a malformed body", "signal", signal.Name)
 		return
@@ -73,32 +75,32 @@ func (s *session) prepare(signal *dbus.Signal) {
 	switch {
 	case s.stale(signal):
 		s.logger.V(1).Info("Ignored a signal of a shutdown that is over", "signal", signal.Name)
-	case said.active:
-		s.begin(said.kind)
+	case announced.active:
+		s.sendShutdown(announced.kind)
 	default:
-		s.cancel(said.kind)
+		s.sendCancelled(announced.kind)
 	}
 }
 
-// begin sends the event of a shutdown that was not known to be under way. The
-// question for its deadline costs one round trip to logind, a second at most.
-func (s *session) begin(kind shutdown.Kind) {
+// sendShutdown sends an event unless the shutdown is known already. Reading the limit for
+// the event's deadline takes one round trip to logind, a second at most.
+func (s *session) sendShutdown(kind shutdown.Kind) {
 	if s.preparing.CompareAndSwap(false, true) {
-		ctx, cancel := s.ask()
+		ctx, cancel := s.callContext()
 		defer cancel()
 		s.send(s.event(ctx, kind))
 	}
 }
 
-// cancel sends the end of a shutdown that was known to be under way: both signals
-// and the poll may notice the same one.
-func (s *session) cancel(kind shutdown.Kind) {
+// sendCancelled sends a cancellation if a shutdown is known to be under way. Both signals
+// and the poll may notice the same cancellation.
+func (s *session) sendCancelled(kind shutdown.Kind) {
 	if s.preparing.CompareAndSwap(true, false) {
 		s.send(shutdown.Event{Cancelled: true, Kind: kind, Origin: origin})
 	}
 }
 
-// send waits for the reader of the events, or for the end of the session.
+// send blocks until the event is received or the session ends.
 func (s *session) send(event shutdown.Event) {
 	select {
 	case s.events <- event:

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusOf says of the containers of a name how they are in the runtime, and of the
-// other one that it waits.
+// statusOf returns a status with the named containers as they are in the runtime; the
+// other container is waiting.
 func statusOf(rt *lifecycletest.Runtime, names ...string) *v1.PodStatus {
 	status := &v1.PodStatus{Phase: v1.PodRunning}
 	for _, name := range []string{"web", "log"} {
@@ -133,7 +133,8 @@ func codesOf(status *v1.PodStatus) (codes []int32) {
 	return codes
 }
 
-// The functions are asked with the context of the kill, and what they give is not changed.
+// The functions of Options are called with the context of the kill, and their results are
+// not modified.
 func TestTheFunctionsHaveTheContextOfTheKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}

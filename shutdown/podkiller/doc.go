@@ -1,5 +1,5 @@
-// Package podkiller makes the [lifecycle.Terminator] of an agent the
-// [shutdown.PodKiller] of its drain and of its evictions:
+// Package podkiller makes an agent's [lifecycle.Terminator] the [shutdown.PodKiller] of
+// its node shutdowns and of its evictions:
 //
 //	killer := podkiller.New(terminator, podkiller.Options{Status: runtime.PodStatus})
 //	manager, err := shutdown.NewManager(shutdown.Options{Killer: killer, ...})
@@ -10,24 +10,26 @@
 //		_, err = evictions.KillPod(ctx, pod, podkiller.SoftEviction(pod, 30, "The node was low on resource: memory."))
 //	}
 //
-// It is the one package that knows both engines; neither knows the other. An agent that
-// keeps a list of what runs gives that as [Options.Containers], and needs no statuses.
+// Packages lifecycle and shutdown do not import each other; this package imports both.
+// An agent that keeps a list of its running containers passes that as
+// [Options.Containers] and needs no statuses.
 //
 // # Concurrency properties
 //
-// All functions and methods may be called concurrently. A pod that is killed twice, by a
-// drain and by an eviction, has one termination, which only gets shorter. [New] starts no
-// goroutine. [Timed] has one for each kill, which [TimedKiller.Wait] waits for.
+// All functions and methods may be called concurrently. A pod that is killed by a
+// shutdown and by an eviction has one termination, whose deadline only moves earlier.
+// A killer of [New] starts no goroutine of its own. [TimedKiller.KillPod] starts one for
+// each kill; [TimedKiller.Wait] waits for them.
 //
 // # Failure modes
 //
-// Containers that could not be stopped are an error, and the final status is then not
-// given: a pod is not said to have ended while something of it may run. Where
-// [Options.Status] is nil no exit code is known to the reporter. A kill waits for the
-// functions of [Options] even when its context has ended: they have to heed it.
+// If a container could not be stopped, KillPod returns an error and no final status,
+// because the pod may still run. If [Options.Status] is nil, the reporter of the shutdown
+// learns no exit codes. KillPod waits for the functions of [Options] even when its
+// context has ended, so they must return when their ctx ends.
 //
 // # Testing
 //
-// Package lifecycletest has a runtime for the terminator, and works in testing/synctest
-// bubbles as this package does.
+// Package lifecycletest has a runtime for the terminator. It works in testing/synctest
+// bubbles, and so does this package.
 package podkiller

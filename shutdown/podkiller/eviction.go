@@ -11,49 +11,49 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// EvictedReason is the reason of a pod that its node has evicted: the Reason of
-// the kubelet's eviction manager.
+// EvictedReason is the status reason of a pod that its node has evicted, as the kubelet's
+// eviction manager sets it.
 const EvictedReason = "Evicted"
 
-// HardEviction asks a [shutdown.PodKiller] for the eviction of a pod because a hard
-// threshold was crossed: one second, whatever the pod asks for. message says which, to
-// people; it becomes that of the pod and of its DisruptionTarget condition (the
-// kubelet's evictPod). Ask [Evictable] first.
+// HardEviction returns the request to evict a pod because a hard threshold was crossed.
+// The grace period is 1 s, whatever the pod's own is. message names the threshold for
+// people; it becomes the message of the pod's status and of its DisruptionTarget
+// condition (the kubelet's evictPod). Ask [Evictable] first.
 func HardEviction(message string) shutdown.KillRequest {
-	return eviction(graceperiod.ImmediateEvictionSeconds, disrupted(message))
+	return eviction(graceperiod.ImmediateEvictionSeconds, evictedByNode(message))
 }
 
-// SoftEviction is [HardEviction] because a soft threshold was crossed for long
-// enough: the pod has its own grace period, but no more than
-// maxPodGracePeriodSeconds (evictionMaxPodGracePeriod of the kubelet's
-// configuration). A negative maximum leaves it its own; see
-// [graceperiod.ForSoftEviction], whose result may be 0, which is at once.
+// SoftEviction returns the request to evict a pod because a soft threshold was crossed
+// for its grace period. The pod keeps its own grace period, but at most
+// maxPodGracePeriodSeconds (evictionMaxPodGracePeriod of the kubelet's configuration); a
+// negative maximum is none. The result may be 0 s, see [graceperiod.ForSoftEviction].
+// message is used as in [HardEviction].
 func SoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64, message string) shutdown.KillRequest {
-	return eviction(graceperiod.ForSoftEviction(pod, maxPodGracePeriodSeconds), disrupted(message))
+	return eviction(graceperiod.ForSoftEviction(pod, maxPodGracePeriodSeconds), evictedByNode(message))
 }
 
-// LocalStorageEviction is [HardEviction] because the pod has used more local storage
-// than it may. That is the pod's own doing and no disruption: it gets no DisruptionTarget
-// condition (the kubelet's localStorageEviction).
+// LocalStorageEviction returns the request to evict a pod that exceeds its limit of local
+// storage. The grace period is 1 s. The pod gets no DisruptionTarget condition, because
+// the pod itself is the cause (the kubelet's localStorageEviction).
 func LocalStorageEviction(message string) shutdown.KillRequest {
-	return eviction(graceperiod.ImmediateEvictionSeconds, failed(message))
+	return eviction(graceperiod.ImmediateEvictionSeconds, evictedStatus(message))
 }
 
 func eviction(seconds int64, set func(*v1.PodStatus)) shutdown.KillRequest {
 	return shutdown.KillRequest{GracePeriodSeconds: seconds, Evict: true, SetStatus: set}
 }
 
-// failed makes a pod one that was evicted.
-func failed(message string) func(*v1.PodStatus) {
+// evictedStatus returns a function that makes a pod's status that of an evicted pod.
+func evictedStatus(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		status.Phase, status.Reason, status.Message = v1.PodFailed, EvictedReason, message
 	}
 }
 
-// disrupted is failed that says that its node has ended the pod.
-func disrupted(message string) func(*v1.PodStatus) {
+// evictedByNode is evictedStatus with the DisruptionTarget condition.
+func evictedByNode(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
-		failed(message)(status)
+		evictedStatus(message)(status)
 		podcondition.Set(status, v1.PodCondition{
 			Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
 			Reason: v1.PodReasonTerminationByKubelet, Message: message,
@@ -61,9 +61,9 @@ func disrupted(message string) func(*v1.PodStatus) {
 	}
 }
 
-// Evictable tells whether a node may evict a pod. It never evicts static pods, the
-// mirrors that stand for them, and those with a priority of system-cluster-critical
-// or more (the kubelet's IsCriticalPod); a nil pod is none to evict.
+// Evictable reports whether a node may evict a pod. It is false for static pods, their
+// mirror pods, pods with a priority of system-cluster-critical or more (the kubelet's
+// IsCriticalPod), and a nil pod.
 func Evictable(pod *v1.Pod) bool {
 	return pod != nil && !staticpod.Is(pod) && !staticpod.IsMirror(pod) &&
 		(pod.Spec.Priority == nil || *pod.Spec.Priority < plan.SystemCriticalPriority)

@@ -72,7 +72,8 @@ func TestEvictable(t *testing.T) {
 	}
 }
 
-// timed runs a kill in a bubble against a timed killer around another.
+// timed runs a test in a bubble with a timed killer around a killer of the given
+// behaviour.
 func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestTimedKillerInTime(t *testing.T) {
 	})
 }
 
-// A kill is waited for as long as the kubelet waits, then it is overdue and goes on.
+// KillPod waits as long as the kubelet does, then returns an OverdueError while the kill
+// goes on.
 func TestTimedKillerOverdue(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run(strconv.FormatInt(seconds, 10), func(t *testing.T) {
@@ -133,8 +135,8 @@ func TestTimedKillerPanics(t *testing.T) {
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
-// The end of the context ends the waiting and is no event. What a killer says that hears of
-// that end, too, may come first.
+// The end of the context ends the waiting and records no event. The killer, which sees
+// that end too, may return its own error first.
 func TestTimedKillerIsGivenUp(t *testing.T) {
 	timed(t, shutdowntest.Behaviour{Hangs: true, Deaf: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
@@ -166,7 +168,7 @@ func TestTimedKillerWithoutEvents(t *testing.T) {
 	})
 }
 
-// A pod that has used too much local storage has done so itself.
+// A pod that exceeds its limit of local storage gets no DisruptionTarget condition.
 func TestALocalStorageEvictionIsNoDisruption(t *testing.T) {
 	req := podkiller.LocalStorageEviction("too large")
 	status := v1.PodStatus{Phase: v1.PodRunning}

@@ -14,8 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent evicts pods through the same door as a shutdown kills them: one
-// PodKiller.
+// An agent evicts pods with the same PodKiller that its shutdown manager uses.
 func ExampleTimedKiller() {
 	stop := func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		status := pod.Status.DeepCopy()
@@ -40,7 +39,7 @@ func ExampleTimedKiller() {
 	// web has 20 s: Failed, Evicted: The node was low on resource: memory.
 }
 
-// A terminator is the killer of a drain. The status says how the containers have ended.
+// A terminator kills the pods of a shutdown. The final status has the exit codes.
 func ExampleNew() {
 	rt := lifecycletest.NewRuntime()
 	rt.Start("7f3a", lifecycletest.Script{ExitCode: 3})
@@ -63,4 +62,34 @@ func ExampleNew() {
 	// Output:
 	// Graceful <nil>
 	// Failed 3
+}
+
+// The requests differ in their grace period and in the DisruptionTarget condition.
+func ExampleSoftEviction() {
+	pod := shutdowntest.Pod("web", 0, 60)
+	for _, req := range []shutdown.KillRequest{
+		podkiller.HardEviction("The node was low on resource: memory."),
+		podkiller.SoftEviction(pod, 20, "The node was low on resource: memory."),
+		podkiller.LocalStorageEviction("Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."),
+	} {
+		var status v1.PodStatus
+		req.SetStatus(&status)
+		fmt.Println(req.GracePeriodSeconds, status.Phase, status.Reason, len(status.Conditions))
+	}
+	// Output:
+	// 1 Failed Evicted 1
+	// 20 Failed Evicted 1
+	// 1 Failed Evicted 0
+}
+
+// A node never evicts critical pods.
+func ExampleEvictable() {
+	critical := int32(2000000000) // system-cluster-critical
+	pod := shutdowntest.Pod("dns", 0, 30)
+	fmt.Println(podkiller.Evictable(pod))
+	pod.Spec.Priority = &critical
+	fmt.Println(podkiller.Evictable(pod))
+	// Output:
+	// true
+	// false
 }

@@ -9,34 +9,40 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Options says what a killer works with. The zero value is enough where the pods that
-// it is given have a status that is true. The functions are called by several goroutines at
-// once, for one pod and for many; ctx is that of the kill, whose end ends the waiting. What
-// they give is not changed.
+// Options configure a killer. The zero value is sufficient if the pods that are passed to
+// KillPod have an up-to-date status.
+//
+// Both functions may be called concurrently, also for the same pod. Their ctx is that of
+// the kill. Their results are not modified.
 type Options struct {
-	// Containers gives the containers of a pod that run now, from an agent that keeps a
-	// list of them. It is asked once in each kill, before anything is stopped. An empty list
-	// says that none runs but for those that the terminator's Start has started. A nil list
-	// says that the agent does not know: they are then those of the status. A nil function is
-	// one that always gives nil.
+	// Containers returns the running containers of a pod, from an agent that keeps a list
+	// of them. It is called once for each kill, before any container is stopped.
+	//
+	// An empty list means that only containers run that the terminator's Start has
+	// started. A nil list means that the agent does not know; the running containers are
+	// then those of the status. A nil function is the same as one that returns nil.
 	Containers func(ctx context.Context, pod *v1.Pod) []lifecycle.Container
-	// Status gives the status of a pod as it is now: which containers run, and with
-	// which exit codes others have ended. It is asked before the stop, unless Containers has
-	// given a list, and once all containers have ended. A nil status before the stop stands
-	// for that of the pod; after it, no final status is given. A nil function is one that always
-	// gives nil.
+	// Status returns the current status of a pod: which containers run, and the exit
+	// codes of the others. It is called before the stop, unless Containers has returned a
+	// list, and again when all containers have ended.
+	//
+	// If it returns nil before the stop, the status of the pod that was passed to KillPod
+	// counts. If it returns nil after the stop, KillPod returns no final status. A nil
+	// function is the same as one that returns nil.
 	Status func(ctx context.Context, pod *v1.Pod) *v1.PodStatus
 }
 
-// New makes a killer of a terminator. The containers that it stops are those of
-// [Options.Containers], else those that run in the pod's status, and always those that the
-// terminator's Start has started; a pod of which that is not known gives an error that wraps
-// [lifecycle.ErrUnknownContainers]. It may be called again for a pod: what is under way is
-// joined, and shortened, and what got stuck is asked for again.
+// New returns a [shutdown.PodKiller] that stops pods with the terminator.
 //
-// The outcome is that of [lifecycle.Result.Outcome]. The status is given once all
-// containers have ended, with that of the request written into it. The agent forgets the
-// pod ([lifecycle.Terminator.Forget]) when it is gone.
+// It stops the containers of [Options.Containers], or else those that run according to
+// the status, and always those that the terminator's Start has started. If none of these
+// tells what runs, the error wraps [lifecycle.ErrUnknownContainers]. A second kill of a
+// pod joins the termination that is under way and may shorten it; containers that could
+// not be stopped are stopped again.
+//
+// The outcome is that of [lifecycle.Result.Outcome]. The final status is that of
+// [Options.Status] after all containers have ended, modified by the SetStatus of the
+// request. When the pod is gone, the agent must call [lifecycle.Terminator.Forget].
 func New(t *lifecycle.Terminator, opts Options) shutdown.PodKiller {
 	return &killer{terminator: t, opts: opts}
 }
@@ -46,7 +52,8 @@ type killer struct {
 	opts       Options
 }
 
-// KillPod implements [shutdown.PodKiller]. ctx bounds the waiting only.
+// KillPod implements [shutdown.PodKiller]. The end of ctx ends the waiting, not the
+// termination.
 func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: k.containers(ctx, pod)}
 	if stop.Containers == nil {
@@ -67,7 +74,8 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	return kill, nil
 }
 
-// containers are those that the agent says to run; nil: it does not say.
+// containers returns the containers that run according to the agent, or nil if it does
+// not know.
 func (k *killer) containers(ctx context.Context, pod *v1.Pod) []lifecycle.Container {
 	if k.opts.Containers == nil || pod == nil {
 		return nil
@@ -75,7 +83,8 @@ func (k *killer) containers(ctx context.Context, pod *v1.Pod) []lifecycle.Contai
 	return k.opts.Containers(ctx, pod)
 }
 
-// status is a copy of a pod's status, nil if nobody tells.
+// status returns a copy of the pod's current status, or nil if the agent does not know
+// it.
 func (k *killer) status(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	if k.opts.Status == nil || pod == nil {
 		return nil

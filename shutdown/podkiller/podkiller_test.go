@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// scene is a pod of one container on a fake runtime, and a killer of it.
+// scene is a pod with one container on a fake runtime, and its killer.
 type scene struct {
 	*testing.T
 

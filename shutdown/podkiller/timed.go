@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// overdueReason and overdueMessage are those of the kubelet's killPodNow.
-	overdueReason  = "ExceededGracePeriod"
-	overdueMessage = "Container runtime did not kill the pod within specified grace period."
+	// timeoutReason and timeoutMessage are those of the kubelet's killPodNow.
+	timeoutReason  = "ExceededGracePeriod"
+	timeoutMessage = "Container runtime did not kill the pod within specified grace period."
 )
 
-// OverdueError is a kill that has outlasted its time. It goes on.
+// OverdueError is the error of a kill that has not ended within its timeout. The kill
+// goes on.
 type OverdueError struct {
 	Pod     types.NamespacedName
-	Timeout time.Duration // how long it was waited for
+	Timeout time.Duration // how long KillPod has waited
 
-	kill *call.Future[shutdown.KillResult] // nil: nobody knows of it
+	kill *call.Future[shutdown.KillResult] // nil: made by other code, so there is nothing to await
 }
 
-// Error is the kubelet's text.
+// Error returns the kubelet's text.
 func (*OverdueError) Error() string { return "timeout waiting to kill pod" }
 
-// Await waits for the end of the kill, or of ctx, and gives what came of it. A
-// [shutdown.Manager] does so instead of killing the pod again.
+// Await waits for the end of the kill, or of ctx, and returns the result of the kill. A
+// [shutdown.Manager] calls it instead of killing the pod again.
 func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
 	if e.kill == nil {
 		return shutdown.KillResult{}, e
@@ -39,39 +40,40 @@ func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
 	return e.kill.Wait(ctx)
 }
 
-// EventRecorder records an event on an object; client-go's recorder is one.
+// EventRecorder records events on objects, as client-go's recorder does.
 type EventRecorder = shutdown.EventRecorder
 
-// errNoKiller is the error of every kill where there is nobody to kill.
+// errNoKiller is the error of every kill if [Timed] was called with a nil killer.
 var errNoKiller = errors.New("the killer of a timed killer is nil")
 
-// errNoPod is the error of a kill of nothing.
+// errNoPod is the error for a nil pod.
 var errNoPod = errors.New("the pod is nil")
 
-// TimedKiller is a [shutdown.PodKiller] that waits no longer than the kubelet does: for what
-// [graceperiod.KillTimeout] makes of the grace, one and a half times of it and 10 s
-// at least (the kubelet's killPodNow). It is for evictions, which must not wait for
-// one stuck pod; a [shutdown.Manager] has bounds of its own and needs none. Make one with
-// [Timed]. All methods may be called concurrently.
+// TimedKiller is a [shutdown.PodKiller] that waits for a kill no longer than the
+// kubelet's killPodNow does: one and a half times the grace period, at least 10 s
+// ([graceperiod.KillTimeout]). It is meant for evictions, which must not wait for a pod
+// that hangs. A [shutdown.Manager] has its own timeouts and does not need it. Make one
+// with [Timed]. All methods may be called concurrently.
 type TimedKiller struct {
 	killer shutdown.PodKiller
-	events EventRecorder // nil: nothing is recorded
-	calls  call.Group    // of the killer
+	events EventRecorder // nil: no events are recorded
+	calls  call.Group    // the kills that are under way
 }
 
-// Timed makes a killer that waits for another one as long as the kubelet does
-// (killPodNow). A kill that is overdue is an event on its pod; nil events record none. A
-// nil killer gives an error for every pod, and a nil pod is an error.
+// Timed returns a killer that limits the waiting for another killer. A kill that exceeds
+// its timeout is recorded as an event on the pod; a nil recorder records nothing. If
+// killer is nil, every KillPod returns an error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
 	return &TimedKiller{killer: killer, events: events}
 }
 
 var _ shutdown.PodKiller = (*TimedKiller)(nil)
 
-// KillPod has the pod killed and waits for it. After the timeout it records the
-// Warning ExceededGracePeriod and gives an *[OverdueError], and the kill goes on:
-// another call joins it, if the killer is one that joins. The end of ctx ends the
-// waiting, and the kill's own context.
+// KillPod kills the pod with the other killer and waits for it. When the timeout has
+// passed, it records the Warning ExceededGracePeriod and returns an *[OverdueError],
+// while the kill goes on. A further call joins that kill if the other killer joins kills,
+// as that of [New] does. The end of ctx ends both the waiting and the kill's own context.
+// A nil pod is an error.
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if t.killer == nil {
 		return shutdown.KillResult{}, errNoKiller
@@ -88,11 +90,12 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 		return result, err
 	}
 	if t.events != nil {
-		t.events.Event(pod, v1.EventTypeWarning, overdueReason, overdueMessage)
+		t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
 	}
 	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout, kill: kill}
 }
 
-// Wait waits for all kills, also for those that are overdue: when an agent ends,
-// after the context of its kills. No KillPod may begin meanwhile.
+// Wait waits for all kills, including those that have exceeded their timeout. Call it
+// when the agent ends, after the end of the kills' contexts. KillPod must not be called
+// at the same time.
 func (t *TimedKiller) Wait() { t.calls.Wait(nil) }

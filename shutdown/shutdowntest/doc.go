@@ -1,47 +1,72 @@
-// Package shutdowntest has a host, a killer of pods and a reporter for the tests
-// of those who embed a [shutdown.Manager]:
+// Package shutdowntest has a host, a killer and a reporter for the tests of a program that
+// embeds a [shutdown.Manager]. A test sets what they do and then asks what was done to them.
+// In a bubble of testing/synctest a shutdown of minutes takes no time:
 //
-//	synctest.Test(t, func(t *testing.T) {
-//		host, killer := &shutdowntest.Host{}, &shutdowntest.Killer{
-//			Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}},
-//		}
-//		m, err := shutdown.NewManager(shutdown.Options{
-//			Config: config,
-//			Source: host,
-//			Killer: killer,
-//			Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 30)} },
+//	package agent_test
+//
+//	import (
+//		"testing"
+//		"testing/synctest"
+//		"time"
+//
+//		"github.com/stretchr/testify/require"
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/plan"
+//		"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+//	)
+//
+//	func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			host := &shutdowntest.Host{}
+//			killer := &shutdowntest.Killer{
+//				Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}},
+//			}
+//			manager, err := shutdown.NewManager(shutdown.Options{
+//				Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//				Source: host,
+//				Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} },
+//				Killer: killer,
+//			})
+//			require.NoError(t, err)
+//			go manager.Run(t.Context())
+//			<-manager.Ready()
+//
+//			start := time.Now()
+//			host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+//			<-time.After(time.Minute)
+//
+//			kill, found := killer.Kill("slow")
+//			require.True(t, found)
+//			require.Equal(t, 20*time.Second, kill.Ended.Sub(start))
+//			released, ok := host.Released()
+//			require.True(t, ok)
+//			require.Equal(t, kill.Ended, released)
+//			require.NoError(t, host.Err())
 //		})
-//		require.NoError(t, err)
-//		go m.Run(t.Context())
-//		<-m.Ready()
-//
-//		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
-//		<-time.After(time.Minute)
-//
-//		kill, _ := killer.Kill("slow") // killed when its bucket was over
-//		released, _ := host.Released() // and the host was let go
-//	})
+//	}
 //
 // # Concurrency properties
 //
-// Everything may be used by several goroutines. No mutex is held while anything
-// waits, and all waits are timers and channels, so that everything works inside a
-// bubble of testing/synctest; make the values inside it. An event that [Host]
-// announces is in the session's channel when Announce returns: follow it with
-// synctest.Wait to see what the manager makes of it.
+// All methods may be called by several goroutines. No mutex is held while a call waits, and
+// all waits are for timers and channels, so that everything works in a bubble of
+// testing/synctest; make the values inside it. When [Host.Announce] returns, the event is in
+// the channel of the session: call synctest.Wait to let the manager handle it.
 //
 // # Failure modes
 //
-// A [Host] can refuse a connection, a lock, a delay; grant a lock late; grant less
-// delay than it is asked for; lose its sessions; change its mind without a word.
-// [Host.Err] tells of locks and sessions that were closed twice. A [Killer] can
-// fail, hang, and ignore its context; end such a hang with [Killer.Release], or the
-// test does not end. A [Reporter] can be slow, and refuse.
+// A [Host] can refuse a connection, a delay or a lock, answer late, grant less delay than
+// asked for, lose its sessions, and change its pending shutdown without an event. [Host.Err]
+// reports locks and sessions that were closed twice. A [Killer] can fail, hang, and ignore its
+// context; a test has to end such a hang with [Killer.Release]. A [Reporter] can be slow and
+// refuse.
 //
-// What they are not: the host does not go down, neither when it is let go nor when
-// its limit is over, so that a test can see what would have come too late.
+// A Host does not go down, neither when its lock is released nor when its limit is over. So a
+// test can see what would have come too late.
 //
 // # Testing
 //
-// The tests of package shutdown are written with this package.
+// The tests of package shutdown use this package.
 package shutdowntest

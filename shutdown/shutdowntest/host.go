@@ -11,46 +11,44 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// ErrInProgress is what a host gives that is asked for a lock during a shutdown,
-// as logind does.
+// ErrInProgress is the error of a host that is asked for a lock during a shutdown. logind answers
+// with this text.
 var ErrInProgress = errors.New("the operation inhibition has been requested for is already running")
 
-// Host is a [shutdown.Source] that does what a test tells it to. The zero value
-// is a host that can be reached, is not shutting down, grants every delay and
-// every lock. All methods may be called concurrently.
+// Host is a [shutdown.Source] that does what a test tells it to do. The zero value can be
+// reached, is not shutting down, and grants every delay and every lock. All methods may be called
+// concurrently.
 //
-// The fields are read at each use; set them before the host is used, or with
-// [Host.Script].
+// Each call reads the fields. Set them before the first use, or with [Host.Script].
 type Host struct {
-	// Limit is the longest delay that it grants; 0: any.
+	// Limit is the longest delay that the host grants. 0: it grants any.
 	Limit time.Duration
-	// Winner is the file that a capped delay names.
+	// Winner is the file that is named in the error of a capped delay.
 	Winner string
-	// CapReason is joined to the error of a capped delay; nil: nothing is.
+	// CapReason is joined to the error of a capped delay. Nil: nothing is joined.
 	CapReason error
-	// ConnectErr, PendingErr, DelayErr and InhibitErr refuse a call each. Nil: it
-	// succeeds.
+	// ConnectErr, PendingErr, DelayErr and InhibitErr are the errors of Connect, Pending,
+	// RequestDelay and Inhibit. Nil: the call succeeds.
 	ConnectErr, PendingErr, DelayErr, InhibitErr error
-	// PendingTakes is how long the host takes to say whether a shutdown is under way:
-	// the answer is of the moment of the question.
+	// PendingTakes is how long Pending takes. Its answer is that of the time of the call.
 	PendingTakes time.Duration
-	// DelayTakes is how long it takes to change its limit.
+	// DelayTakes is how long RequestDelay takes.
 	DelayTakes time.Duration
-	// InhibitTakes is how long a lock takes to be granted; it does not end with the
-	// context, as a reply on a bus does not.
+	// InhibitTakes is how long Inhibit takes. It does not end with the context, like a reply on a
+	// bus.
 	InhibitTakes time.Duration
-	// Kept is a lock that the host has kept for a former agent: it is granted once,
-	// in the middle of a shutdown.
+	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the
+	// lock of a previous agent. That Inhibit resets it.
 	Kept bool
 
-	mu       sync.Mutex // guards the fields above and all below
-	pending  *shutdown.Event
-	sessions []*session
-	log      []string
-	held     int
-	released time.Time
-	wishes   []time.Duration
-	misuse   []error
+	mu              sync.Mutex // guards the fields above and all below
+	pending         *shutdown.Event
+	sessions        []*session
+	calls           []string
+	held            int
+	released        time.Time
+	requestedDelays []time.Duration
+	misuse          []error
 }
 
 var _ shutdown.Source = (*Host)(nil)
@@ -62,8 +60,7 @@ func (h *Host) Script(change func(*Host)) {
 	change(h)
 }
 
-// Announce begins a shutdown: it is pending from now on, and every session hears
-// of it.
+// Announce begins a shutdown: every session gets the event, and later sessions find it pending.
 func (h *Host) Announce(event shutdown.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +68,7 @@ func (h *Host) Announce(event shutdown.Event) {
 	h.send(event)
 }
 
-// Cancel calls the shutdown off, and every session hears of it.
+// Cancel cancels the shutdown. Every session gets the event.
 func (h *Host) Cancel() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,15 +80,15 @@ func (h *Host) Cancel() {
 	h.send(event)
 }
 
-// SetPending changes what is pending without a word to anyone, as a host does
-// that was restarted; nil: no shutdown.
+// SetPending changes the pending shutdown and sends no event, like a host that was restarted.
+// Nil: no shutdown is pending.
 func (h *Host) SetPending(event *shutdown.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending = event
 }
 
-// Lose ends all sessions, as a lost bus does. Locks stay held.
+// Lose ends all sessions, as the loss of a bus does. Locks stay held.
 func (h *Host) Lose() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,48 +98,49 @@ func (h *Host) Lose() {
 	h.sessions = nil
 }
 
-// Held is the number of locks that are held.
+// Held returns the number of locks that are held.
 func (h *Host) Held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.held
 }
 
-// Released is when the last lock was given back; false: one is held, or none was.
+// Released returns when the last lock was closed. It returns false if one is held or none ever
+// was.
 func (h *Host) Released() (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.released, h.held == 0 && !h.released.IsZero()
 }
 
-// Wishes are the delays that were asked for, in order.
+// Wishes returns the delays that the host was asked for, in order.
 func (h *Host) Wishes() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.wishes)
+	return slices.Clone(h.requestedDelays)
 }
 
-// Calls are the calls of the host in order: connect, pending, delay, inhibit,
-// release and close. A call that fails is among them.
+// Calls returns the names of the calls of the host, in order and with those that failed: connect,
+// pending, delay, inhibit, release and close.
 func (h *Host) Calls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.log)
+	return slices.Clone(h.calls)
 }
 
-// Err is what the host was treated to wrongly, joined: a lock or a session that
-// was closed twice. Nil: nothing.
+// Err returns the wrong uses of the host, joined: locks and sessions that were closed twice. Nil:
+// there was none.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return errors.Join(h.misuse...)
 }
 
-// Connect is the host's part of [shutdown.Source].
+// Connect implements [shutdown.Source].
 func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.called(ctx, "connect", h.ConnectErr); err != nil {
+	if err := h.logCall(ctx, "connect", h.ConnectErr); err != nil {
 		return nil, err
 	}
 	s := &session{host: h, events: make(chan shutdown.Event, 64)}
@@ -150,40 +148,40 @@ func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
 	return s, nil
 }
 
-// called notes a call and gives what refuses it. The mutex is held.
-func (h *Host) called(ctx context.Context, name string, refusal error) error {
-	h.log = append(h.log, name)
+// logCall records a call and returns its error. The mutex is held.
+func (h *Host) logCall(ctx context.Context, name string, refusal error) error {
+	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return refusal
 }
 
-// send hands an event to every session. The mutex is held; sessions have room.
+// send sends an event to every session. The mutex is held; the channels have space for it.
 func (h *Host) send(event shutdown.Event) {
 	for _, s := range h.sessions {
 		s.events <- event
 	}
 }
 
-// grant hands out a lock. The mutex is held.
+// grant returns a new lock. The mutex is held.
 func (h *Host) grant() io.Closer {
 	h.held++
 	return &lock{host: h}
 }
 
-// lock is one inhibitor of the host.
+// lock is an inhibitor lock of the host.
 type lock struct {
 	host   *Host
 	closed bool // guarded by the host's mutex
 }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (l *lock) Close() error {
 	h := l.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log = append(h.log, "release")
+	h.calls = append(h.calls, "release")
 	if l.closed {
 		h.misuse = append(h.misuse, errors.New("a lock was closed twice"))
 		return nil

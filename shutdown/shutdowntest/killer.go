@@ -12,48 +12,50 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// ErrNotWaited is what the [Killer] gives when its caller waits no longer.
+// ErrNotWaited is the error of KillPod if its context ends before the pod does.
 var ErrNotWaited = errors.New("timeout waiting to kill pod")
 
 const (
-	// OutcomeGraceful is the outcome of a pod that ended by itself within its grace.
+	// OutcomeGraceful is the outcome of a pod that ended within its grace period.
 	OutcomeGraceful = "Graceful"
-	// OutcomeGraceExceeded is that of one that was killed when its grace was over.
+	// OutcomeGraceExceeded is the outcome of a pod that was killed at the end of its grace
+	// period.
 	OutcomeGraceExceeded = "GraceExceeded"
 )
 
-// Behaviour is how a pod ends when it is told to. The zero value ends at once.
+// Behaviour is how a pod ends when it is killed. The zero value ends at once.
 type Behaviour struct {
-	// Takes is how long the pod needs; it is killed when its grace is over.
+	// Takes is how long the pod needs to end. It is killed at the end of its grace period.
 	Takes time.Duration
-	// Hangs makes a kill last until [Killer.Release], whatever the grace is.
+	// Hangs makes the kill last until [Killer.Release], whatever the grace period is.
 	Hangs bool
-	// Deaf makes the call ignore its context too, as a runtime does that is stuck.
+	// Deaf makes KillPod ignore its context, as a runtime does that hangs.
 	Deaf bool
-	// Err is what the killer gives at the end.
+	// Err is the error of KillPod at the end.
 	Err error
-	// Status is the status that the killer gives at the end; nil: none.
+	// Status is the status in the result of KillPod. Nil: the result has none.
 	Status *v1.PodStatus
 }
 
-// Kill is one call of a [Killer].
+// Kill is one call of [Killer.KillPod].
 type Kill struct {
 	Pod     *v1.Pod
 	Request shutdown.KillRequest
-	Status  v1.PodStatus // what the request's SetStatus makes of the pod's status
+	Status  v1.PodStatus // the pod's status after SetStatus of the request
 	Started time.Time
 	Ended   time.Time // zero: the call has not returned
 }
 
-// Killer is a [shutdown.PodKiller] whose pods end as a test tells it. The zero
-// value ends every pod at once. A second call for a pod that still ends only
-// shortens it, and both return when it has ended, as a lifecycle.Terminator does.
+// Killer is a [shutdown.PodKiller] whose pods end as a test tells them to. The zero value ends
+// every pod at once. A second call for a pod that is still ending only shortens its grace period.
+// Both calls return when the pod has ended, as with a lifecycle.Terminator. All methods may be
+// called concurrently.
 type Killer struct {
-	// Pods has the behaviour of pods by name; set it before the first call.
+	// Pods maps names of pods to their behaviour. Set it before the first call.
 	Pods map[string]Behaviour
-	// Default is the behaviour of all others.
+	// Default is the behaviour of all other pods.
 	Default Behaviour
-	// OnKill is called at the start of each call; nil: nothing is.
+	// OnKill is called at the start of each KillPod. Nil: nothing is called.
 	OnKill func(pod *v1.Pod)
 
 	mu     sync.Mutex // guards all below
@@ -63,39 +65,39 @@ type Killer struct {
 
 var _ shutdown.PodKiller = (*Killer)(nil)
 
-// ending is a pod on its way out.
+// ending is a pod that was told to end and has not ended.
 type ending struct {
-	until time.Time // killed then; zero: it hangs
+	until time.Time // the pod is killed then; zero: it hangs
 	timer *time.Timer
 	over  chan struct{}
 }
 
-// KillPod is the killer's part of [shutdown.PodKiller].
+// KillPod implements [shutdown.PodKiller].
 func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if k.OnKill != nil {
 		k.OnKill(pod)
 	}
 	how := k.behaviour(pod)
-	call, e := k.begin(pod, req, how)
+	call, e := k.startCall(pod, req, how)
 	done := ctx.Done()
 	if how.Deaf {
 		done = nil
 	}
 	select {
 	case <-e.over:
-		return k.end(call, how)
+		return k.finishCall(call, how)
 	case <-done:
 	}
 	select {
-	case <-e.over: // at the same moment
-		return k.end(call, how)
+	case <-e.over: // the pod has ended at the same time
+		return k.finishCall(call, how)
 	default:
-		k.returned(call)
+		k.setReturned(call)
 		return shutdown.KillResult{}, ErrNotWaited
 	}
 }
 
-// Kills are the calls so far, in order.
+// Kills returns copies of the calls so far, in order.
 func (k *Killer) Kills() []Kill {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,7 +108,7 @@ func (k *Killer) Kills() []Kill {
 	return calls
 }
 
-// Kill is the last call for the pod of a name; false: there was none.
+// Kill returns the last call for the pod of that name; false if there was none.
 func (k *Killer) Kill(name string) (Kill, bool) {
 	for _, call := range slices.Backward(k.Kills()) {
 		if call.Pod.Name == name {
@@ -135,8 +137,9 @@ func (k *Killer) behaviour(pod *v1.Pod) Behaviour {
 	return k.Default
 }
 
-// begin notes the call and starts or shortens the end of the pod.
-func (k *Killer) begin(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
+// startCall records a call. It starts the end of the pod, or shortens it if the pod is ending
+// already.
+func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call := &Kill{Pod: pod, Request: req, Status: *pod.Status.DeepCopy(), Started: time.Now()}
@@ -149,12 +152,12 @@ func (k *Killer) begin(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*K
 		e.shorten(grace)
 		return call, e
 	}
-	e := k.start(pod.Name, how, grace)
+	e := k.startEnding(pod.Name, how, grace)
 	return call, e
 }
 
-// start lets a pod end after what it takes, or after its grace.
-func (k *Killer) start(name string, how Behaviour, grace time.Duration) *ending {
+// startEnding makes a pod end after the time it takes, at most after its grace period.
+func (k *Killer) startEnding(name string, how Behaviour, grace time.Duration) *ending {
 	e := &ending{over: make(chan struct{})}
 	takes := min(how.Takes, grace)
 	if takes <= 0 && !how.Hangs {
@@ -167,12 +170,12 @@ func (k *Killer) start(name string, how Behaviour, grace time.Duration) *ending 
 	k.ending[name] = e
 	if !how.Hangs {
 		e.until = time.Now().Add(takes)
-		e.timer = time.AfterFunc(takes, func() { k.over(name, e) })
+		e.timer = time.AfterFunc(takes, func() { k.endPod(name, e) })
 	}
 	return e
 }
 
-// shorten moves the end of a pod to an earlier time. One that hangs hangs on.
+// shorten moves the end of a pod to an earlier time. A pod that hangs goes on hanging.
 func (e *ending) shorten(grace time.Duration) {
 	if e.timer != nil && time.Until(e.until) > grace {
 		e.until = time.Now().Add(grace)
@@ -180,24 +183,24 @@ func (e *ending) shorten(grace time.Duration) {
 	}
 }
 
-// over is the end of a pod.
-func (k *Killer) over(name string, e *ending) {
+// endPod ends a pod.
+func (k *Killer) endPod(name string, e *ending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.ending, name)
 	close(e.over)
 }
 
-// returned notes the end of a call.
-func (k *Killer) returned(call *Kill) {
+// setReturned records the end of a call.
+func (k *Killer) setReturned(call *Kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call.Ended = time.Now()
 }
 
-// end notes the end of a call whose pod has ended.
-func (k *Killer) end(call *Kill, how Behaviour) (shutdown.KillResult, error) {
-	k.returned(call)
+// finishCall records the end of a call whose pod has ended, and returns its result.
+func (k *Killer) finishCall(call *Kill, how Behaviour) (shutdown.KillResult, error) {
+	k.setReturned(call)
 	outcome := OutcomeGraceful
 	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
 		outcome = OutcomeGraceExceeded

@@ -11,15 +11,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Reporter is a [shutdown.Reporter] that also flushes, marks and restores, and
-// remembers what it was told. The zero value accepts everything at once. Set the
-// fields before it is used.
+// Reporter is a [shutdown.Reporter] that is also a [shutdown.StatusFlusher], a
+// [shutdown.ReadinessMarker] and a [shutdown.ReadinessRestorer]. It records its calls. The zero
+// value accepts every call at once. Set the fields before the first use. All methods may be
+// called concurrently.
 type Reporter struct {
-	// PublishTakes, MarkTakes and FlushTakes are how long the calls take; they end
-	// with their context before that.
+	// PublishTakes, MarkTakes and FlushTakes are how long the calls take. A call fails if its
+	// context ends before.
 	PublishTakes, MarkTakes, FlushTakes time.Duration
-	// PublishErr, MarkErr and FlushErr are asked for the result of the n-th call, from
-	// 0; MarkErr for that of RestoreReadiness too. Nil: it succeeds.
+	// PublishErr, MarkErr and FlushErr return the result of the n-th call, counted from 0.
+	// MarkErr is also for RestoreReadiness. Nil: every call succeeds.
 	PublishErr, MarkErr, FlushErr func(n int) error
 
 	mu        sync.Mutex // guards all below
@@ -35,30 +36,30 @@ var (
 	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
 )
 
-// Published is one PublishNode of a [Reporter] that has returned.
+// Published is one call of PublishNode that has returned.
 type Published struct {
 	State shutdown.NodeState
 	At    time.Time
 	Err   error
 }
 
-// Marked is one MarkNotReady, or one RestoreReadiness, of a [Reporter] that has returned.
+// Marked is one call of MarkNotReady or RestoreReadiness that has returned.
 type Marked struct {
 	Pod   string // its name
-	Ready bool   // it was RestoreReadiness
+	Ready bool   // the call was RestoreReadiness
 	At    time.Time
 	Err   error
 }
 
-// Flushed is one FlushPod of a [Reporter] that has returned.
+// Flushed is one call of FlushPod that has returned.
 type Flushed struct {
 	Pod   string  // its name
-	Final *v1.Pod // as it was handed in
+	Final *v1.Pod // as it was passed to FlushPod
 	At    time.Time
 	Err   error
 }
 
-// PublishNode is the reporter's part of [shutdown.Reporter].
+// PublishNode implements [shutdown.Reporter].
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	err := pass(ctx, r.PublishTakes)
 	r.mu.Lock()
@@ -70,12 +71,12 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 	return err
 }
 
-// MarkNotReady is the reporter's part of [shutdown.ReadinessMarker].
+// MarkNotReady implements [shutdown.ReadinessMarker].
 func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, false)
 }
 
-// RestoreReadiness is the reporter's part of [shutdown.ReadinessRestorer].
+// RestoreReadiness implements [shutdown.ReadinessRestorer].
 func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, true)
 }
@@ -91,7 +92,7 @@ func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	return err
 }
 
-// FlushPod is the reporter's part of [shutdown.StatusFlusher].
+// FlushPod implements [shutdown.StatusFlusher].
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	err := pass(ctx, r.FlushTakes)
 	r.mu.Lock()
@@ -103,28 +104,29 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// Published are the calls of PublishNode so far, in the order of their ends.
+// Published returns the calls of PublishNode so far, in the order in which they returned.
 func (r *Reporter) Published() []Published {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.published)
 }
 
-// Marked are the calls of MarkNotReady and RestoreReadiness so far, in the order of their ends.
+// Marked returns the calls of MarkNotReady and RestoreReadiness so far, in the order in which
+// they returned.
 func (r *Reporter) Marked() []Marked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.marked)
 }
 
-// Flushed are the calls of FlushPod so far, in the order of their ends.
+// Flushed returns the calls of FlushPod so far, in the order in which they returned.
 func (r *Reporter) Flushed() []Flushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.flushed)
 }
 
-// pass lets time go by, until ctx ends.
+// pass waits for d. It returns early with an error if ctx ends.
 func pass(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

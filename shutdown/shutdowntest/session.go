@@ -10,8 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// session is one connection to a [Host]. Its fields are guarded by the host's
-// mutex.
+// session is a connection to a [Host]. The mutex of the host guards its fields.
 type session struct {
 	host   *Host
 	events chan shutdown.Event
@@ -19,12 +18,12 @@ type session struct {
 	closed bool
 }
 
-// Events gives what the host announces after Connect.
+// Events returns the channel of what the host announces after Connect.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Pending gives a copy of the shutdown that was under way when it was called.
+// Pending returns a copy of the shutdown that is pending when it is called.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
-	pending, takes, err := s.host.asked(ctx)
+	pending, takes, err := s.host.readPending(ctx)
 	if err == nil {
 		err = pass(ctx, takes)
 	}
@@ -35,21 +34,21 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	return &copied, nil
 }
 
-// asked is what is pending, and how long the answer takes.
-func (h *Host) asked(ctx context.Context) (*shutdown.Event, time.Duration, error) {
+// readPending returns the pending shutdown and how long the answer takes.
+func (h *Host) readPending(ctx context.Context) (*shutdown.Event, time.Duration, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err := h.called(ctx, "pending", h.PendingErr)
+	err := h.logCall(ctx, "pending", h.PendingErr)
 	return h.pending, h.PendingTakes, err
 }
 
-// RequestDelay grants what the host's limit allows.
+// RequestDelay grants the delay up to the limit of the host.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.wishes = append(h.wishes, wish)
-	if err := h.called(ctx, "delay", h.DelayErr); err != nil {
+	h.requestedDelays = append(h.requestedDelays, wish)
+	if err := h.logCall(ctx, "delay", h.DelayErr); err != nil {
 		return 0, err
 	}
 	if takes := h.DelayTakes; takes > 0 {
@@ -67,12 +66,12 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	return h.Limit, errors.Join(capped, h.CapReason)
 }
 
-// Inhibit grants a lock, unless the host refuses or is shutting down. A session
-// that ends meanwhile changes nothing: the lock is the host's.
+// Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the
+// host, so the end of the session does not change it.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
-	err, takes := h.called(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
+	err, takes := h.logCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
 	if err == nil && h.pending != nil && !h.Kept {
 		err = ErrInProgress
 	}
@@ -94,7 +93,7 @@ func (s *session) Close() error {
 	h := s.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log = append(h.log, "close")
+	h.calls = append(h.calls, "close")
 	if s.closed {
 		h.misuse = append(h.misuse, errors.New("a session was closed twice"))
 	}

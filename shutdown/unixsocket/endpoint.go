@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// staleAfter is the age at which a leftover of a listen is that of an agent which
-	// has died within it: it takes less than a millisecond.
+	// staleAfter is the age from which a leftover of listen belongs to an agent that has
+	// died. A listen takes less than a millisecond.
 	staleAfter = 10 * time.Second
-	// probeTimeout bounds the question whether somebody listens.
+	// probeTimeout bounds the connection that probes whether another agent listens.
 	probeTimeout = time.Second
 )
 
-// endpoint is a listening socket and the file through which it is found.
+// endpoint is a listening socket and its file.
 type endpoint struct {
 	*net.UnixListener
 
@@ -28,18 +28,18 @@ type endpoint struct {
 	file os.FileInfo
 }
 
-// listen binds the socket in a directory that is the agent's alone, gives it its mode,
-// and moves it into its place: at no moment can anyone else connect, whatever the umask,
-// and nothing of a former agent is in the way.
+// listen binds the socket in a new directory that only this user can enter, sets its
+// mode, and moves it to path. So nobody else can connect at any moment, whatever the
+// umask is, and the socket of an earlier agent is replaced.
 func listen(ctx context.Context, path string) (*endpoint, error) {
-	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // of mode 0700
+	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
 	if err != nil {
 		return nil, err
 	}
 	bound := filepath.Join(private, boundName)
 	e, err := bind(ctx, bound, path)
 	if err != nil {
-		_ = os.Remove(bound) // it may not be there
+		_ = os.Remove(bound) // it may not exist
 	}
 	if failed := os.Remove(private); failed != nil && err == nil {
 		err = errors.Join(failed, e.close())
@@ -50,17 +50,17 @@ func listen(ctx context.Context, path string) (*endpoint, error) {
 	return e, nil
 }
 
-// boundName is the socket's name before it has its own.
+// boundName is the name of the socket in that directory.
 const boundName = "s"
 
-// bind listens at bound and moves that to path.
+// bind listens at bound and moves the socket to path.
 func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", bound)
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{UnixListener: listener.(*net.UnixListener), path: path} // by the network's name
-	e.SetUnlinkOnClose(false)                                              // it will have another name
+	e := &endpoint{UnixListener: listener.(*net.UnixListener), path: path} // the network is "unix"
+	e.SetUnlinkOnClose(false)                                              // the listener would remove the wrong name
 	err = os.Chmod(bound, 0o600)
 	if err == nil {
 		e.file, err = os.Lstat(bound)
@@ -74,14 +74,14 @@ func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 	return e, nil
 }
 
-// inPlace tells whether the file at the path is this socket. The socket is open, so that
-// no other file has its inode.
+// inPlace reports whether the file at path is this socket. The socket is open, so its
+// inode cannot be reused by another file.
 func (e *endpoint) inPlace() bool {
 	file, err := os.Lstat(e.path)
 	return err == nil && os.SameFile(file, e.file)
 }
 
-// close removes the file, unless it is another's by now, and stops to listen.
+// close removes the file, unless it belongs to another agent by now, and stops listening.
 func (e *endpoint) close() error {
 	var err error
 	if e.inPlace() {
@@ -90,7 +90,7 @@ func (e *endpoint) close() error {
 	return errors.Join(err, e.Close())
 }
 
-// taken tells whether somebody else listens at the path.
+// taken reports whether another agent listens at path.
 func (e *endpoint) taken(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -98,12 +98,12 @@ func (e *endpoint) taken(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	_ = probe.Close() // nothing was said
+	_ = probe.Close() // nothing was sent
 	return true
 }
 
-// removeStale removes what agents have left that died while they listened: a directory
-// with a socket in it, or a socket, named as the path with digits behind it.
+// removeStale removes what agents left behind that died during listen: a directory with a
+// socket in it, or a socket, named like path with a dot and digits appended.
 func removeStale(path string, now time.Time) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -117,7 +117,7 @@ func removeStale(path string, now time.Time) error {
 		}
 		info, err := entry.Info()
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
-			continue // it is gone, or somebody is at it
+			continue // it is gone, or another agent is listening right now
 		}
 		errs = append(errs, removeLeftover(filepath.Join(filepath.Dir(path), entry.Name()), info.Mode().Type()))
 	}
@@ -132,7 +132,7 @@ func removeLeftover(name string, kind fs.FileMode) error {
 			return fmt.Errorf("remove what a former agent has left: %w", err)
 		}
 	default:
-		return nil // not ours
+		return nil // no agent makes other files
 	}
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what a former agent has left: %w", err)

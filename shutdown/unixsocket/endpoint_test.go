@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// reaches makes sure that a host which connects now is heard by the session, and that
+// reaches checks that an announcement on a new connection reaches the session, and that
 // the session goes on.
 func reaches(t *testing.T, path string, session shutdown.Session) {
 	t.Helper()
@@ -36,7 +36,8 @@ func reachable(t *testing.T, path string) {
 	}, patience, time.Millisecond)
 }
 
-// An agent that ends after its successor has begun leaves the successor's socket.
+// An agent that ends after a later one has started does not remove the later one's
+// socket.
 func TestSuccessorsSocketStays(t *testing.T) {
 	former, path := newSource(t)
 	ending, err := former.Connect(t.Context())
@@ -48,7 +49,7 @@ func TestSuccessorsSocketStays(t *testing.T) {
 	reaches(t, path, session)
 }
 
-// Whatever happens to the name, hosts find the agent again, and the session goes on.
+// Whatever happens to the file, hosts reach the agent again, and the session goes on.
 func TestSocketIsMadeAnew(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -76,7 +77,8 @@ func TestSocketIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A socket that cannot be made again ends the session: whoever connects again is told.
+// A socket that cannot be made again ends the session, and the next Connect returns the
+// error.
 func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 	source, path := newSource(t)
 	session, err := source.Connect(t.Context())
@@ -113,8 +115,8 @@ func TestTwoAgents(t *testing.T) {
 	reaches(t, path, session)
 }
 
-// What an agent has left that was killed while it listened is removed, and is in
-// nobody's way before; what is not an agent's stays.
+// What an agent left that was killed during listen is removed, and does not disturb
+// before. Other files stay.
 func TestLeftovers(t *testing.T) {
 	source, path := newSource(t)
 	long := time.Now().Add(-time.Hour)

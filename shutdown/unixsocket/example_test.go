@@ -8,20 +8,97 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// The host's init script says what it is about to do, and goes on with the reply. A
-// manager does the rest; here the session is used without one.
+// announce does what echo "poweroff 90" | socat -t 90 - UNIX-CONNECT:PATH does: it
+// sends the line and returns the reply when the agent has closed the connection.
+func announce(path, line string) (reply string, err error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := fmt.Fprintln(conn, line); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	return string(text), err
+}
+
+// The init script announces the shutdown and goes on when the manager has drained the
+// pods.
 func Example() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a leftover in the temporary directory
+	path := filepath.Join(dir, "shutdown.sock")
+
+	source, err := unixsocket.New(unixsocket.Options{Path: path})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
+		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 30)} },
+		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+			return shutdown.KillResult{Outcome: "Graceful"}, nil
+		}),
+		Source: source,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+
+	reply, err := announce(path, "poweroff 90")
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("the host is told: %s", reply)
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// kill web within 20 s
+	// the host is told: released
+	// <nil>
+}
+
+// New reports options that it cannot use. It does not touch the file system.
+func ExampleNew() {
+	_, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock", Delay: -time.Second})
+	fmt.Println(err)
+	// Output: unixsocket: Options.Delay must not be negative: -1s
+}
+
+// A session can be used without a manager.
+func ExampleSource_Connect() {
 	err := func() (err error) {
 		dir, err := os.MkdirTemp("", "agent")
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		source, err := unixsocket.New(unixsocket.Options{Path: filepath.Join(dir, "shutdown.sock")})
+		path := filepath.Join(dir, "shutdown.sock")
+		source, err := unixsocket.New(unixsocket.Options{Path: path})
 		if err != nil {
 			return err
 		}
@@ -34,24 +111,15 @@ func Example() {
 		if err != nil {
 			return err
 		}
-
-		// What echo poweroff | socat -t 90 - UNIX-CONNECT:shutdown.sock does.
-		script, err := net.Dial("unix", filepath.Join(dir, "shutdown.sock"))
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, script.Close()) }()
-		if _, err := fmt.Fprintln(script, "poweroff"); err != nil {
-			return err
-		}
-
+		replies := make(chan string)
+		go func() {
+			reply, err := announce(path, "poweroff")
+			replies <- fmt.Sprintf("%s%v", reply, err)
+		}()
 		event := <-session.Events()
 		fmt.Println("the host is about to:", event.Kind)
-		if err := lock.Close(); err != nil { // the pods have ended
-			return err
-		}
-		answer, err := io.ReadAll(script)
-		fmt.Printf("the host is told: %s", answer)
+		err = lock.Close() // the pods have ended
+		fmt.Println(<-replies)
 		return err
 	}()
 	if err != nil {
@@ -59,5 +127,6 @@ func Example() {
 	}
 	// Output:
 	// the host is about to: poweroff
-	// the host is told: released
+	// released
+	// <nil>
 }

@@ -56,10 +56,10 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
 	source, err := New(Options{Path: "unused"})
 	require.NoError(t, err)
-	source.lock()
-	s := &session{source: source, events: make(chan shutdown.Event), said: make(chan statement)}
+	source.addLock()
+	s := &session{source: source, events: make(chan shutdown.Event), statements: make(chan statement)}
 	s.life, s.end = context.WithCancel(t.Context())
-	s.work.Go(s.relay)
+	s.work.Go(s.relayStatements)
 	heard := make(chan int)
 	go func() {
 		n := 0
@@ -74,7 +74,7 @@ func serveAll(t *testing.T, text []byte, piece int) {
 		defer close(answers)
 		_, _ = io.Copy(io.Discard, host) // until either end is closed
 	}()
-	require.Nil(t, s.guests.add(agent))
+	require.Nil(t, s.unannounced.add(agent))
 	s.work.Go(func() { s.serve(agent) })
 	// A host that waits is read no more once it has sent too long a line, and the pipe,
 	// unlike a socket, keeps nothing for a reader.
@@ -84,12 +84,12 @@ func serveAll(t *testing.T, text []byte, piece int) {
 			break // it has been told to go
 		}
 	}
-	require.NoError(t, reply(source.unlock(), "released"))
+	require.NoError(t, replyAndClose(source.removeLock(), "released"))
 	s.end()
 	s.work.Wait()
 	close(s.events)
 	require.LessOrEqual(t, <-heard, 1+bytes.Count(text, []byte("\n")))
-	require.Empty(t, s.guests.list)
+	require.Empty(t, s.unannounced.list)
 	_ = host.Close() // the agent may have closed its end
 	_ = agent.Close()
 	<-answers

@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Those who say nothing whole hold neither goroutines nor descriptors, and keep nobody
-// from being heard.
+// Connections without a complete line keep neither goroutines nor descriptors, and
+// prevent no other connection from announcing.
 func TestHalfLines(t *testing.T) {
 	source, path := newSource(t)
 	session := connect(t, source)
@@ -84,8 +84,8 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// What is pending changes together with the event: an announcement that comes after a
-// cancellation stays after it, however long those who waited take to be told.
+// The pending shutdown changes together with the event: an announcement after a
+// cancellation stays after it, however long the replies to the waiting hosts take.
 func TestCancelThenReboot(t *testing.T) {
 	source, path := newSource(t)
 	session := connect(t, source)
@@ -118,7 +118,7 @@ func TestCancelThenReboot(t *testing.T) {
 	require.Equal(t, "cancelled\n", first.hear())
 }
 
-// A cancellation that nobody has heard has cancelled nothing.
+// A cancellation that the manager has not received has no effect.
 func TestCancelWhileTheSessionEnds(t *testing.T) {
 	source, path := newSource(t)
 	session, err := source.Connect(t.Context())
@@ -139,7 +139,7 @@ func TestCancelWhileTheSessionEnds(t *testing.T) {
 	require.Equal(t, shutdown.KindReboot, event.Kind)
 }
 
-// A host that says much and reads nothing does not hold the end of the session.
+// A host that sends much and reads nothing does not delay Close.
 func TestDeafHostDoesNotHoldClose(t *testing.T) {
 	source, path := newSource(t)
 	session, err := source.Connect(t.Context())

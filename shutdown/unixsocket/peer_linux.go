@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkPeer refuses a host that is neither root nor this process's user. The kernel
-// says who has connected (SO_PEERCRED in unix(7)).
+// checkPeer returns an error unless the connected process runs as root or as this
+// process's user. The kernel tells (SO_PEERCRED in unix(7)).
 func checkPeer(host *net.UnixConn) error {
 	raw, err := host.SyscallConn()
 	if err != nil {

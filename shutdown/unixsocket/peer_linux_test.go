@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// Whoever could open the socket, because somebody has changed its mode, is asked for
-// who he is.
+// The user of a connection is checked even if somebody has changed the mode of the
+// socket.
 func TestForeignUserIsRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")
@@ -34,7 +34,7 @@ func TestForeignUserIsRefused(t *testing.T) {
 	heard := make(chan string)
 	go func() {
 		defer close(heard)
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		const nobody = 65534
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			heard <- errno.Error()

@@ -11,11 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// maxDelaySeconds keeps the deadline within what a duration can hold.
+// maxDelaySeconds bounds SECONDS to one year, which a time.Duration can hold.
 const maxDelaySeconds = 365 * 24 * 60 * 60
 
-// parse reads one line of a host: a kind, and how many seconds the host waits; or
-// the word cancel.
+// parse parses one line of a host: KIND, KIND SECONDS, or cancel. now is the time from
+// which the seconds count.
 func parse(line string, now time.Time) (shutdown.Event, error) {
 	words := strings.Fields(line)
 	switch {
@@ -45,8 +45,8 @@ func parse(line string, now time.Time) (shutdown.Event, error) {
 	return event, nil
 }
 
-// answer writes a line to a host, for a bounded time.
-func answer(host net.Conn, line string) error {
+// writeLine writes a line to a host, within replyTimeout.
+func writeLine(host net.Conn, line string) error {
 	if err := host.SetWriteDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func answer(host net.Conn, line string) error {
 	return err
 }
 
-// reply lets hosts go on. Each is told and its connection closed; one that has
-// gone without waiting has its way already, and is no error.
-func reply(hosts []net.Conn, line string) error {
+// replyAndClose writes the line to each host and closes the connections. A failed write
+// is no error: that host has gone without waiting.
+func replyAndClose(hosts []net.Conn, line string) error {
 	errs := make([]error, len(hosts))
 	for i, host := range hosts {
-		_ = answer(host, line)
+		_ = writeLine(host, line)
 		errs[i] = host.Close()
 	}
 	return errors.Join(errs...)

@@ -15,40 +15,41 @@ import (
 )
 
 const (
-	// lookInterval is how often the socket is looked for at its path.
+	// lookInterval is how often the session checks that its socket is at its path.
 	lookInterval = 500 * time.Millisecond
-	// acceptPause spaces attempts to take a host in, as when descriptors are short.
+	// acceptPause is the pause after a failed accept, as when the process has no free
+	// descriptor.
 	acceptPause = 100 * time.Millisecond
 )
 
-// session is a listening socket, or one after the other if somebody removes them.
+// session listens on the socket. If the socket is removed, the session makes a new one.
 type session struct {
-	source *Source
-	logger klog.Logger
-	events chan shutdown.Event
-	said   chan statement
-	guests guests
-	life   context.Context
-	end    context.CancelFunc
-	work   sync.WaitGroup // every goroutine but the one that waits for them
-	over   chan struct{}  // closed when they and the events have ended
-	failed error          // of the closing of the socket; set before over is closed
+	source      *Source
+	logger      klog.Logger
+	events      chan shutdown.Event
+	statements  chan statement
+	unannounced unannounced
+	life        context.Context
+	end         context.CancelFunc
+	work        sync.WaitGroup // all goroutines but the one that closes over
+	over        chan struct{}  // closed after these goroutines have ended and events is closed
+	failed      error          // the error of closing the socket; set before over is closed
 }
 
-// newSession starts to accept hosts. Its life does not end with ctx, which may be
-// that of the attempt to connect, but with Close.
+// newSession starts to accept connections. The session ends with Close and not with ctx,
+// which may only bound the connecting.
 func newSession(ctx context.Context, source *Source, e *endpoint) *session {
 	s := &session{
-		source: source,
-		logger: klog.FromContext(ctx),
-		events: make(chan shutdown.Event),
-		said:   make(chan statement),
-		over:   make(chan struct{}),
+		source:     source,
+		logger:     klog.FromContext(ctx),
+		events:     make(chan shutdown.Event),
+		statements: make(chan statement),
+		over:       make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.work.Go(func() { s.accept(e) })
-	s.work.Go(s.relay)
-	s.work.Go(func() { s.failed = s.lookAfter(e) })
+	s.work.Go(s.relayStatements)
+	s.work.Go(func() { s.failed = s.keepInPlace(e) })
 	go func() {
 		defer close(s.over)
 		s.work.Wait()
@@ -57,21 +58,23 @@ func newSession(ctx context.Context, source *Source, e *endpoint) *session {
 	return s
 }
 
-// Events is closed when the socket is lost, and by Close.
+// Events returns the channel of shutdowns and cancellations. It is closed when the socket
+// cannot be made again, and by Close.
 func (s *session) Events() <-chan shutdown.Event { return s.events }
 
-// Pending gives the shutdown that was announced to this process. A host does not
-// answer questions: if none was, it cannot tell, and the error wraps
-// errors.ErrUnsupported.
+// Pending returns the shutdown that a host has announced to this process. If none was, it
+// cannot know whether one is under way, because the host answers no questions; the error
+// then wraps errors.ErrUnsupported.
 func (s *session) Pending(context.Context) (*shutdown.Event, error) {
-	if event := s.source.under(); event != nil {
+	if event := s.source.pendingEvent(); event != nil {
 		copied := *event
 		return &copied, nil
 	}
 	return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
 }
 
-// RequestDelay grants what the options say.
+// RequestDelay grants wish, or Options.Delay with a *[shutdown.DelayCappedError] if that
+// is shorter.
 func (s *session) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
 	limit := s.source.options.Delay
 	if limit == 0 || limit >= wish {
@@ -80,29 +83,30 @@ func (s *session) RequestDelay(_ context.Context, wish time.Duration) (time.Dura
 	return limit, &shutdown.DelayCappedError{Requested: wish, Granted: limit}
 }
 
-// Inhibit makes hosts wait for their reply.
+// Inhibit takes a lock. Hosts that announce a shutdown wait until all locks are closed.
 func (s *session) Inhibit(context.Context) (io.Closer, error) {
-	s.source.lock()
-	return &lock{release: sync.OnceValue(func() error { return reply(s.source.unlock(), "released") })}, nil
+	s.source.addLock()
+	return &lock{release: sync.OnceValue(func() error { return replyAndClose(s.source.removeLock(), "released") })}, nil
 }
 
-// lock is what hosts wait for.
+// lock is held while the hosts wait.
 type lock struct{ release func() error }
 
-// Close lets them go on. Every later call gives the result of the first.
+// Close releases the waiting hosts if this was the last lock. Further calls return the
+// result of the first.
 func (l *lock) Close() error { return l.release() }
 
-// Close stops to listen. Hosts that wait go on waiting for the lock.
+// Close stops listening. Hosts that wait for a lock go on waiting for it.
 func (s *session) Close() error {
 	s.end()
 	<-s.over
 	return s.failed
 }
 
-// lookAfter sees to it that hosts find the socket until the session ends: one that was
-// removed or replaced is made anew, unless another agent listens in its place. A socket
-// that cannot be made ends the session. It owns the endpoint, and closes it.
-func (s *session) lookAfter(e *endpoint) error {
+// keepInPlace keeps the socket at its path until the session ends. It makes a socket that
+// was removed or replaced anew, unless another agent listens in its place. If that fails,
+// the session ends. keepInPlace owns the endpoint and closes it.
+func (s *session) keepInPlace(e *endpoint) error {
 	defer s.end()
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
@@ -138,7 +142,7 @@ func (s *session) lookAfter(e *endpoint) error {
 	}
 }
 
-// accept takes hosts in until the socket is closed.
+// accept accepts connections until the socket is closed.
 func (s *session) accept(e *endpoint) {
 	for {
 		host, err := e.AcceptUnix()
@@ -152,36 +156,35 @@ func (s *session) accept(e *endpoint) {
 			case <-s.life.Done():
 			}
 		default:
-			s.admit(host)
+			s.startServing(host)
 		}
 	}
 }
 
-// statement is a line of a host that is an event, and where its outcome goes.
+// statement is an announcement or cancellation of a host on its way to relayStatements.
 type statement struct {
 	event   shutdown.Event
 	host    net.Conn
-	outcome chan outcome // of size 1
+	outcome chan outcome // buffered, so that relayStatements does not block
 }
 
-// outcome is what follows from a statement for those who are connected.
+// outcome is the effect of a statement on the connections.
 type outcome struct {
-	waits  bool       // the host is told when the lock is closed
-	answer string     // to the host; "": none yet
-	freed  []net.Conn // those who waited and need not any longer
+	waits    bool       // the host is told when the locks are closed
+	line     string     // the line to write to the host now; "": none
+	released []net.Conn // the hosts that no longer wait; they get the line too
 }
 
-// relay takes one statement after the other, so that what this source says to be
-// pending changes together with the event, and the events come in the order of the
-// changes.
-func (s *session) relay() {
+// relayStatements handles one statement after the other, so that the pending shutdown
+// changes together with its event, and the events are sent in the order of the changes.
+func (s *session) relayStatements() {
 	for {
 		select {
-		case said := <-s.said:
-			if said.event.Cancelled {
-				said.outcome <- s.cancel(said.event)
+		case stmt := <-s.statements:
+			if stmt.event.Cancelled {
+				stmt.outcome <- s.cancel(stmt.event)
 			} else {
-				said.outcome <- s.announce(said)
+				stmt.outcome <- s.announce(stmt)
 			}
 		case <-s.life.Done():
 			return
@@ -189,27 +192,27 @@ func (s *session) relay() {
 	}
 }
 
-func (s *session) announce(said statement) outcome {
-	waits, answer := s.source.announced(said.event, said.host)
-	s.send(said.event) // if the session ends instead, it is pending for the next one
-	return outcome{waits: waits, answer: answer}
+func (s *session) announce(stmt statement) outcome {
+	waits, line := s.source.addAnnouncement(stmt.event, stmt.host)
+	s.send(stmt.event) // if the session ends instead, the next session finds the shutdown pending
+	return outcome{waits: waits, line: line}
 }
 
-// cancel undoes itself if the session ends before the manager has heard it: the next
-// one will find the shutdown pending, and the host may say it again.
+// cancel keeps the shutdown pending if the session ends before the manager has received
+// the cancellation. The host is told so and may cancel again.
 func (s *session) cancel(event shutdown.Event) outcome {
 	pending := s.source.setPending(nil)
 	if !s.send(event) {
 		s.source.setPending(pending)
-		return outcome{answer: notHeard}
+		return outcome{line: sessionEndingLine}
 	}
-	return outcome{answer: "cancelled", freed: s.source.free()}
+	return outcome{line: "cancelled", released: s.source.takeWaiting()}
 }
 
-// notHeard is the answer when the session ends within a statement.
-const notHeard = "error: the agent is about to listen anew, say it again"
+// sessionEndingLine is the reply to a statement that the ending session did not pass on.
+const sessionEndingLine = "error: the agent is about to listen anew, say it again"
 
-// send hands an event to the manager, unless the session ends.
+// send passes an event to the manager. It returns false if the session ends instead.
 func (s *session) send(event shutdown.Event) bool {
 	select {
 	case s.events <- event:

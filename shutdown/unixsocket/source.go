@@ -13,44 +13,47 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Origin is what [shutdown.Event.Origin] says of an event of this source.
+// Origin is the [shutdown.Event.Origin] of this source's events.
 const Origin = "unixsocket"
 
 const (
-	// replyTimeout bounds the answer to a host that does not read it.
+	// replyTimeout bounds the writing of a line to a host that does not read.
 	replyTimeout = time.Second
-	// maxWaiting is how many connections may wait for the reply.
+	// maxWaiting is how many connections may wait for the locks.
 	maxWaiting = 64
-	// maxPath keeps the socket's name, and the longer one that it has while it is made,
-	// within what the kernel takes: 103 bytes on macOS, 107 on Linux.
+	// maxPath leaves enough of the kernel's limit (103 bytes on macOS, 107 on Linux) for
+	// the longer name that the socket has while it is made.
 	maxPath = 90
 )
 
-// Options says where the host finds the agent.
+// Options configure a [Source].
 type Options struct {
-	// Path is the socket's, of 90 bytes at most; its directory must exist. Whatever is
-	// there is replaced, be it of a former agent or of one that runs. Required.
+	// Path is the path of the socket, at most 90 bytes. Its directory must exist. A file
+	// that is there is replaced, whether it is the socket of an earlier agent or of one
+	// that runs. Required.
 	Path string
-	// Delay is how long the host waits when an announcement does not say; 0: as long
-	// as it is asked to.
+	// Delay is how long the host waits when an announcement has no SECONDS. 0 means as
+	// long as the manager requests; a negative value is an error.
 	Delay time.Duration
 }
 
-// Source is a host that announces its shutdown on a unix socket and waits for the
-// reply. Make one with [New]; it is used by one manager.
+// Source is the [shutdown.Source] of a host that announces its shutdown on a unix socket
+// and waits for the reply. Make one with [New] and give it to one manager. All methods
+// may be called concurrently.
 type Source struct {
 	options Options
-	idle    time.Duration // idleTimeout, but in tests
+	idle    time.Duration // idleTimeout, except in tests
 
-	mu      sync.Mutex // guards all below; never held while anything is read or written
-	locks   int
-	pending *shutdown.Event
-	waiting map[net.Conn]struct{} // hosts that wait for the reply
+	mu        sync.Mutex // guards the fields below; never held while anything is read or written
+	lockCount int
+	pending   *shutdown.Event
+	waiting   map[net.Conn]struct{} // hosts that wait for the locks
 }
 
 var _ shutdown.Source = (*Source)(nil)
 
-// New checks the options; nothing listens before a manager runs.
+// New validates the options. The socket does not exist before Connect, which the manager
+// calls.
 func New(options Options) (*Source, error) {
 	switch {
 	case options.Path == "":
@@ -63,7 +66,9 @@ func New(options Options) (*Source, error) {
 	return &Source{options: options, idle: idleTimeout, waiting: map[net.Conn]struct{}{}}, nil
 }
 
-// Connect listens on the socket, also where another agent does: it takes its place.
+// Connect listens on the socket. If another agent listens there, this one takes its
+// place. ctx gives the session its logger and bounds the connecting; the end of ctx does
+// not end the session.
 func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
 	if err := removeStale(s.options.Path, time.Now()); err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to clean up beside the socket", "path", s.options.Path)
@@ -75,15 +80,15 @@ func (s *Source) Connect(ctx context.Context) (shutdown.Session, error) {
 	return newSession(ctx, s, e), nil
 }
 
-// announced notes a shutdown and who waits for it. It tells whether the host has
-// anything to wait for, and else what it is answered.
-func (s *Source) announced(event shutdown.Event, host net.Conn) (waits bool, answer string) {
+// addAnnouncement records a shutdown and the host that waits for the locks. If there is
+// nothing to wait for, waits is false and line is the reply.
+func (s *Source) addAnnouncement(event shutdown.Event, host net.Conn) (waits bool, line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = &event
 	_, known := s.waiting[host]
 	switch {
-	case s.locks == 0:
+	case s.lockCount == 0:
 		return false, "released"
 	case len(s.waiting) >= maxWaiting && !known:
 		return false, "error: too many connections wait for the reply"
@@ -92,7 +97,7 @@ func (s *Source) announced(event shutdown.Event, host net.Conn) (waits bool, ans
 	return true, ""
 }
 
-// setPending changes what is under way, nil being nothing, and gives what was.
+// setPending replaces the pending shutdown, nil being none, and returns the previous one.
 func (s *Source) setPending(event *shutdown.Event) (before *shutdown.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,32 +105,33 @@ func (s *Source) setPending(event *shutdown.Event) (before *shutdown.Event) {
 	return before
 }
 
-// free gives the hosts that wait, and need not any longer.
-func (s *Source) free() []net.Conn {
+// takeWaiting removes and returns the hosts that wait.
+func (s *Source) takeWaiting() []net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takeWaiting()
+	return s.takeWaitingLocked()
 }
 
-// lock counts a lock.
-func (s *Source) lock() {
+// addLock counts a new lock.
+func (s *Source) addLock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.locks++
+	s.lockCount++
 }
 
-// unlock gives the hosts that may go on: those that wait, if it was the last lock.
-func (s *Source) unlock() []net.Conn {
+// removeLock discounts a lock. If it was the last one, it removes and returns the hosts
+// that wait.
+func (s *Source) removeLock() []net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.locks--; s.locks > 0 {
+	if s.lockCount--; s.lockCount > 0 {
 		return nil
 	}
-	return s.takeWaiting()
+	return s.takeWaitingLocked()
 }
 
-// takeWaiting empties the list of those who wait. The mutex is held.
-func (s *Source) takeWaiting() []net.Conn {
+// takeWaitingLocked removes and returns the hosts that wait. The caller holds the mutex.
+func (s *Source) takeWaitingLocked() []net.Conn {
 	hosts := make([]net.Conn, 0, len(s.waiting))
 	for host := range s.waiting {
 		hosts = append(hosts, host)
@@ -134,8 +140,8 @@ func (s *Source) takeWaiting() []net.Conn {
 	return hosts
 }
 
-// under gives the shutdown under way; nil: none was announced.
-func (s *Source) under() *shutdown.Event {
+// pendingEvent returns the announced shutdown, or nil if there is none.
+func (s *Source) pendingEvent() *shutdown.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending

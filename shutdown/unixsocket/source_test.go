@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// patience is how long something that has to happen may take on a busy machine.
+// patience bounds the waits of the tests on a busy machine.
 const patience = 30 * time.Second
 
 func newSource(t *testing.T) (source *unixsocket.Source, path string) {
@@ -161,7 +161,7 @@ func TestHalfClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.hear())
 }
 
-// What is not understood is answered and changes nothing.
+// A line of another form is answered with an error and changes nothing.
 func TestGarbage(t *testing.T) {
 	source, path := newSource(t)
 	session := connect(t, source)
@@ -184,7 +184,7 @@ func TestGarbage(t *testing.T) {
 	require.Equal(t, shutdown.KindKexec, next(t, session).Kind, "still heard")
 }
 
-// The socket is its user's alone, and takes the place of a former agent's.
+// Only the agent's user can open the socket, which replaces that of an earlier agent.
 func TestSocketFile(t *testing.T) {
 	source, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
@@ -208,7 +208,7 @@ func TestSocketFile(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
 }
 
-// A host that waits outlives the session, and is told by the lock.
+// A host that waits outlives the session and is told when the lock is closed.
 func TestLockOutlivesTheSession(t *testing.T) {
 	source, path := newSource(t)
 	session, err := source.Connect(t.Context())
@@ -239,7 +239,7 @@ func TestRequestDelay(t *testing.T) {
 	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
 }
 
-// The whole way: a script announces, the manager drains, the script goes on.
+// A script announces, the manager drains, and the script goes on.
 func TestManager(t *testing.T) {
 	source, path := newSource(t)
 	killed := make(chan string, 1)

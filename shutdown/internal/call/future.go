@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// ErrTimeSpent is the error of a call that was not waited for any longer.
+// ErrTimeSpent is the error of a wait whose time is over.
 var ErrTimeSpent = errors.New("the time for it was spent")
 
-// Future is the result of something that goes on in another goroutine.
+// Future is the result of a call that runs in another goroutine.
 type Future[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// NewFuture gives a future and the function that completes it, which is to be called
-// once.
+// NewFuture returns a future and the function that completes it. Call that function once.
 func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	f := &Future[T]{done: make(chan struct{})}
 	return f, func(value T, err error) {
@@ -26,7 +25,7 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	}
 }
 
-// Start calls f in a goroutine of the group. The context that f is given is ctx.
+// Start calls f in a goroutine of the group, with ctx. name is the name of the call in errors.
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	g.Go(func() string { return name }, func() {
@@ -39,11 +38,11 @@ func Start[T any](ctx context.Context, g *Group, name string, f func(context.Con
 	return future
 }
 
-// Done is closed when there is a result.
+// Done returns a channel that is closed when there is a result.
 func (f *Future[T]) Done() <-chan struct{} { return f.done }
 
-// Wait waits for the result, or until ctx ends, and gives it. A result that is there
-// counts even if ctx has ended. Without one the error is the cause of ctx's end.
+// Wait waits for the result, or until ctx ends. If there is a result Wait returns it, even after
+// the end of ctx. Otherwise the error is the cause of that end.
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	select {
 	case <-f.done:
@@ -52,7 +51,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await is Wait until a time: then, without a result, the error is [ErrTimeSpent].
+// Await is Wait with an end: without a result at that time the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -66,7 +65,7 @@ func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	return f.result(err)
 }
 
-// result is what there is; none is the error if there is nothing.
+// result returns the result, or none as the error if there is no result yet.
 func (f *Future[T]) result(none error) (T, error) {
 	select {
 	case <-f.done:

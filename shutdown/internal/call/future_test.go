@@ -18,7 +18,7 @@ var (
 	errCause = errors.New("no longer wanted")
 )
 
-// A future gives its value and its error to all who ask, as often as they ask.
+// A future returns its value and its error to every caller, any number of times.
 func TestFutureGivesItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
@@ -41,7 +41,7 @@ func TestFutureGivesItsResult(t *testing.T) {
 	})
 }
 
-// Without a result the error says which end came: that of the time or that of the context.
+// Without a result the error says whether the time or the context has ended.
 func TestFutureWithoutAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
@@ -60,8 +60,7 @@ func TestFutureWithoutAResult(t *testing.T) {
 	})
 }
 
-// A result that comes at the very moment at which the waiting ends is not lost, whichever
-// is noticed first.
+// A result that arrives at the end of the wait is not lost.
 func TestFutureCompleteAtTheSameMoment(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -74,8 +73,7 @@ func TestFutureCompleteAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// Start calls a function beside its caller. Whatever the function does, its future
-// completes.
+// Start does not block, and its future completes whatever the function does.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group

@@ -1,7 +1,6 @@
-// Package call runs code that is not kubegrace's own: the functions and interfaces that
-// an embedder puts into the options of a manager. Such code may hang, panic or end its
-// goroutine. Here it becomes an error, it is waited for as long as the caller likes, and
-// what does not return is known by its name:
+// Package call runs an embedder's code: the functions and interfaces in the options of a manager.
+// Such code may hang, panic or end its goroutine. This package turns a panic into an error,
+// bounds the wait for a call, and knows the names of the calls that have not returned:
 //
 //	var calls call.Group
 //	listed := call.Start(ctx, &calls, "Options.Pods", func(context.Context) ([]*v1.Pod, error) { return pods(), nil })
@@ -15,21 +14,20 @@ import (
 	"sync"
 )
 
-// Group knows the goroutines that run an embedder's code. The zero value is ready. All
+// Group is a set of goroutines that run an embedder's code. The zero value is ready to use. All
 // methods may be called concurrently.
 type Group struct {
 	mu      sync.Mutex // guards all below
 	running map[*member]struct{}
-	idle    chan struct{} // closed when nothing runs any more; nil: nobody waits
+	idle    chan struct{} // closed when no goroutine runs; nil: nobody waits
 }
 
-// member is one goroutine.
+// member is one goroutine of a group.
 type member struct {
 	name func() string
 }
 
-// Go runs f in a goroutine. name says what it is doing, for those who wait for it in
-// vain; it is called then, from another goroutine.
+// Go runs f in a goroutine. Wait calls name, from another goroutine, if f has not returned.
 func (g *Group) Go(name func() string, f func()) {
 	m := &member{name: name}
 	g.mu.Lock()
@@ -39,12 +37,12 @@ func (g *Group) Go(name func() string, f func()) {
 	g.running[m] = struct{}{}
 	g.mu.Unlock()
 	go func() {
-		defer g.end(m)
+		defer g.remove(m)
 		f()
 	}()
 }
 
-func (g *Group) end(m *member) {
+func (g *Group) remove(m *member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.running, m)
@@ -54,11 +52,11 @@ func (g *Group) end(m *member) {
 	}
 }
 
-// Wait waits until nothing runs, or until enough is closed; then it gives the names of
-// what still runs, sorted.
+// Wait waits until no goroutine of the group runs, or until enough is closed. It returns the
+// names of the goroutines that still run, sorted.
 func (g *Group) Wait(enough <-chan struct{}) (hanging []string) {
 	select {
-	case <-g.untilIdle():
+	case <-g.whenIdle():
 		return nil
 	case <-enough:
 	}
@@ -71,7 +69,7 @@ func (g *Group) Wait(enough <-chan struct{}) (hanging []string) {
 	return hanging
 }
 
-func (g *Group) untilIdle() <-chan struct{} {
+func (g *Group) whenIdle() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.running) == 0 {

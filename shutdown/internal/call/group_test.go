@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// Nobody waits for a group in which nothing runs, at first and afterwards.
+// Wait returns at once if nothing runs, before and after a call.
 func TestGroupThatIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -22,8 +22,8 @@ func TestGroupThatIsIdle(t *testing.T) {
 	})
 }
 
-// Wait returns when the last one has ended, for all who wait, and with those that were
-// begun meanwhile.
+// Wait returns to every caller when the last function has ended, including those that began
+// meanwhile.
 func TestGroupWaitsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -42,7 +42,7 @@ func TestGroupWaitsForAll(t *testing.T) {
 	})
 }
 
-// A group that was idle while somebody waited is waited for again.
+// Wait works again after the group was idle.
 func TestGroupThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -55,8 +55,8 @@ func TestGroupThatRunsAgain(t *testing.T) {
 	})
 }
 
-// When it is enough, Wait names what still runs: sorted, one name for each, and as it is
-// called at that moment.
+// When the wait is given up, Wait returns the names of what still runs, sorted, as the name
+// functions give them then.
 func TestGroupNamesWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group

@@ -8,14 +8,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// PanicError is the error of a call that did not return: it panicked, or it ended its
-// goroutine (runtime.Goexit, as a test's FailNow does).
+// PanicError is the error of a call that did not return: it panicked, or it ended its goroutine
+// with runtime.Goexit, as FailNow of a test does.
 type PanicError struct {
 	Call  string // the name of what was called
-	Value any    // of the panic; nil: the goroutine was ended
+	Value any    // the value of the panic; nil: the goroutine was ended
 }
 
-// Error names the call, and the value of its panic.
+// Error names the call and the value of its panic.
 func (e *PanicError) Error() string {
 	if e.Value == nil {
 		return e.Call + " ended its goroutine"
@@ -23,11 +23,11 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked: %v", e.Call, e.Value)
 }
 
-// Guard calls f and gives its error to end, once, whatever f does. A panic is logged
-// with its stack and goes no further. After a Goexit end is called too, and then the
-// goroutine ends, which nothing can prevent.
+// Guard calls f and then end, once, with the error of f. A panic is logged with its stack and
+// becomes a [PanicError]. Guard calls end after a runtime.Goexit too; the goroutine ends then,
+// which cannot be prevented.
 func Guard(ctx context.Context, name string, f func() error, end func(error)) {
-	err := error(&PanicError{Call: name}) // stands if f neither returns nor panics
+	err := error(&PanicError{Call: name}) // stays if f calls runtime.Goexit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Call: name, Value: value}
@@ -38,8 +38,8 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 	err = f()
 }
 
-// Recover makes an error of a panic, in err, and logs it with its stack. It is to be
-// deferred itself. It is for those who call so often that [Guard] costs too much.
+// Recover turns a panic into an error, stores it in err, and logs it with its stack. Defer it
+// directly. It is for callers to whom [Guard] is too slow.
 func Recover(ctx context.Context, name fmt.Stringer, err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Call: name.String(), Value: value}

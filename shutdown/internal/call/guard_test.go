@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// What a function gives, or does instead, is told once.
+// Guard calls end once, whatever the function does.
 func TestGuard(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error
@@ -43,7 +43,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A panic is told apart from an error, with its value.
+// A panic can be told from an error and has its value.
 func TestPanicError(t *testing.T) {
 	var got error
 	call.Guard(t.Context(), "Options.Hold", func() error { panic(errTest) }, func(err error) { got = err })
@@ -63,8 +63,7 @@ func recovering(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// Recover leaves errors as they are and makes one of a panic. A function that ends its
-// goroutine is not stopped by it.
+// Recover keeps an error and turns a panic into one. It does not stop a runtime.Goexit.
 func TestRecover(t *testing.T) {
 	require.NoError(t, recovering(t.Context(), func() error { return nil }))
 	require.Equal(t, errTest, recovering(t.Context(), func() error { return errTest }))

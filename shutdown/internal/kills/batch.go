@@ -11,73 +11,72 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// retryPause is the time between two attempts to kill a pod.
+// retryPause is the pause between two attempts to kill a pod.
 const retryPause = time.Second
 
-// Killing is what kills need of their drain. The functions are called concurrently.
+// Killing is what a batch needs of its drain. The functions are called concurrently.
 type Killing struct {
-	// Context is that of the killer's calls: it ends when the host is let go.
+	// Context is the context of the killer's calls. It ends when the host is released.
 	Context context.Context
 	Calls   *call.Group
-	// Halted tells whether no further pod is to be signalled.
+	// Halted reports whether no further pod is to be signalled.
 	Halted func() bool
-	// Before is called right before a pod is signalled and may wait. Nil: nothing is.
+	// Before is called right before a pod is signalled and may block. Nil: nothing is called.
 	Before func(*Kill)
-	// Seconds is the grace of a pod that is signalled now.
+	// Seconds returns the grace period of a pod that is signalled now.
 	Seconds func(*v1.Pod) int64
-	// Kill is the embedder's killer.
+	// Kill calls the embedder's killer.
 	Kill func(ctx context.Context, pod *v1.Pod, seconds int64) (Result, error)
-	// Final tells whether an error of the killer is the last word.
+	// Final reports whether no attempt is to follow an error of the killer.
 	Final func(error) bool
-	// Earlier gives the kill of a pod in the drains before this one; nil: there is none.
+	// Earlier returns the kill of a pod that still runs in an earlier drain; nil if there is
+	// none.
 	Earlier func(types.UID) *Kill
-	// Signalled is told of each pod that is signalled now, Failed of the first
-	// attempt of a pod that is going to be repeated, Ended of each pod that has ended or was
-	// given up.
+	// Signalled is called when a pod is signalled, and Ended when it has ended or was given up.
+	// Failed is called after the first attempt that failed, if another one follows.
 	Signalled, Ended func(*Kill)
 	Failed           func(*Kill, error)
 }
 
-// Batch is the pods that are killed at the same moment.
+// Batch is a set of pods that are killed at the same time.
 //
-// Each kill blocks, so each needs a goroutine; but most pods of a large node end
-// at once, and a goroutine for each of them would be made for nothing. So a
-// worker takes one pod after the other, and before it turns to one it sees to it
-// that another worker is ready for the next: no pod waits for another's end, and
-// there are only as many goroutines as kills that take their time.
+// A kill blocks until the pod has ended, so it needs a goroutine of its own. But most pods of a
+// large node end at once, and a new goroutine for each would be waste. So a worker takes one pod
+// after the other. Before it starts a kill it makes sure that another worker is free for the next
+// pod: no pod waits for the end of another, and there are only as many goroutines as kills that
+// take time.
 type Batch struct {
-	// Signalled is complete when each pod was signalled, or is not going to be; Done when
-	// each has ended or was given up.
+	// Signalled completes when each pod was signalled, or is not to be signalled any more. Done
+	// completes when each pod has ended or was given up.
 	Signalled, Done *call.Future[time.Time]
 
 	killing              *Killing
 	kills                []*Kill
 	next                 atomic.Int64
-	ready                atomic.Int64 // workers that are free to take the next pod
+	freeWorkers          atomic.Int64 // workers that can take the next pod
 	unsignalled, running atomic.Int64
 	signalled, done      func(time.Time, error)
 }
 
-// Start kills pods and does not wait. There is at least one.
+// Start kills the pods of kills, of which there is at least one. It does not wait.
 func (killing *Killing) Start(kills []*Kill) *Batch {
 	b := &Batch{killing: killing, kills: kills}
 	b.Signalled, b.signalled = call.NewFuture[time.Time]()
 	b.Done, b.done = call.NewFuture[time.Time]()
 	b.unsignalled.Store(int64(len(kills)))
 	b.running.Store(int64(len(kills)))
-	b.hire()
+	b.startWorker()
 	return b
 }
 
-// hire starts a worker.
-func (b *Batch) hire() {
-	b.ready.Add(1)
+// startWorker starts a worker.
+func (b *Batch) startWorker() {
+	b.freeWorkers.Add(1)
 	var at atomic.Pointer[Kill]
-	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.serve(&at) })
+	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.work(&at) })
 }
 
-// String names the call of the killer for a pod; a nil kill is that of a worker which has
-// no pod.
+// String names the call of the killer for a pod. A nil kill stands for a worker without a pod.
 func (k *Kill) String() string {
 	if k == nil {
 		return "Options.Killer"
@@ -85,55 +84,55 @@ func (k *Kill) String() string {
 	return "Options.Killer for pod " + k.Pod.Namespace + "/" + k.Pod.Name
 }
 
-// serve takes pods until there is none left. A killer that ends the goroutine does not
-// end the batch: another worker was ready for the next pod by then.
-func (b *Batch) serve(at *atomic.Pointer[Kill]) {
+// work takes pods until there is none left. If the killer ends the goroutine, another worker
+// was free for the next pod by then.
+func (b *Batch) work(at *atomic.Pointer[Kill]) {
 	for {
 		n := int(b.next.Add(1)) - 1
 		if n >= len(b.kills) {
 			return
 		}
-		if b.ready.Add(-1) == 0 && n+1 < len(b.kills) {
-			b.hire()
+		if b.freeWorkers.Add(-1) == 0 && n+1 < len(b.kills) {
+			b.startWorker()
 		}
 		at.Store(b.kills[n])
 		b.kill(b.kills[n])
-		b.ready.Add(1)
+		b.freeWorkers.Add(1)
 	}
 }
 
-// kill sees one pod to its end.
+// kill kills one pod and waits for its end.
 func (b *Batch) kill(k *Kill) {
-	defer count(&b.running, b.done)
+	defer countDown(&b.running, b.done)
 	if b.signal(k) {
-		b.insist(k)
+		b.killUntilEnded(k)
 	}
 }
 
-// signal begins the kill of a pod; false: it is not to be signalled any more.
+// signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
 func (b *Batch) signal(k *Kill) bool {
-	defer count(&b.unsignalled, b.signalled)
+	defer countDown(&b.unsignalled, b.signalled)
 	if b.killing.Before != nil && !b.killing.Halted() {
 		b.killing.Before(k)
 	}
 	if b.killing.Halted() {
 		return false
 	}
-	k.begin(b.killing.Seconds(k.Pod))
+	k.setSignalled(b.killing.Seconds(k.Pod))
 	b.killing.Signalled(k)
 	return true
 }
 
-// count takes one from what is left, and completes a future with the last.
-func count(left *atomic.Int64, complete func(time.Time, error)) {
+// countDown decrements left and completes a future when it reaches 0.
+func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 	if left.Add(-1) == 0 {
 		complete(time.Now(), nil)
 	}
 }
 
-// insist calls the killer until the pod has ended, the killer has had its last word or
-// the host is let go.
-func (b *Batch) insist(k *Kill) {
+// killUntilEnded calls the killer until the pod has ended, an error is final, or the host is
+// released.
+func (b *Batch) killUntilEnded(k *Kill) {
 	var result Result
 	var err error
 	returned := false
@@ -141,28 +140,28 @@ func (b *Batch) insist(k *Kill) {
 		if !returned { // the killer has ended the goroutine
 			err = &call.PanicError{Call: k.String()}
 		}
-		k.end(result, err)
+		k.setEnded(result, err)
 		b.killing.Ended(k)
 	}()
-	for seconds := k.State().Seconds; ; seconds = k.left() {
+	for seconds := k.State().Seconds; ; seconds = k.secondsLeft() {
 		var last bool
 		returned = false
-		result, last, err = b.attempt(k, seconds)
+		result, last, err = b.killOnce(k, seconds)
 		returned = true
 		if err == nil || last || b.killing.Context.Err() != nil {
 			return
 		}
-		if k.failed(err) {
+		if k.setRetriedErr(err) {
 			b.killing.Failed(k, err)
 		}
-		if !b.pause() {
+		if !b.waitBeforeRetry() {
 			return
 		}
 	}
 }
 
-// pause waits before another attempt; false: the host is let go first.
-func (b *Batch) pause() bool {
+// waitBeforeRetry waits for retryPause. It returns false if the host is released first.
+func (b *Batch) waitBeforeRetry() bool {
 	timer := time.NewTimer(retryPause)
 	defer timer.Stop()
 	select {
@@ -173,10 +172,11 @@ func (b *Batch) pause() bool {
 	}
 }
 
-// attempt calls the killer once, unless the pod still ends from an earlier drain and
-// does so in time: then that end is its own. last tells that there is to be no other
-// attempt. It is found out here, because the methods of the killer's error may panic too.
-func (b *Batch) attempt(k *Kill, seconds int64) (result Result, last bool, err error) {
+// killOnce calls the killer once. If an earlier drain still kills the pod, and its grace period
+// ends no later, killOnce waits for that kill and takes its result instead. last says that no
+// attempt is to follow. It is computed here, because methods of the killer's error are the
+// embedder's code and may panic too.
+func (b *Batch) killOnce(k *Kill, seconds int64) (result Result, last bool, err error) {
 	ctx := b.killing.Context
 	defer call.Recover(ctx, k, &err)
 	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
@@ -189,7 +189,7 @@ func (b *Batch) attempt(k *Kill, seconds int64) (result Result, last bool, err e
 			if state := before.State(); state.Err == nil {
 				return state.Result, false, nil
 			}
-			seconds = min(seconds, k.left()) // the grace went on meanwhile
+			seconds = min(seconds, k.secondsLeft()) // less is left after the wait
 		}
 	}
 	result, err = b.killing.Kill(ctx, k.Pod, seconds)

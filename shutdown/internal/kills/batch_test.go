@@ -25,7 +25,7 @@ var (
 	errLetGo = errors.New("the host goes on")
 )
 
-// rig is a drain around a batch. Its killer is set by each test.
+// rig is a drain around a batch. Each test sets its killer.
 type rig struct {
 	*kills.Killing
 
@@ -42,7 +42,7 @@ type rig struct {
 	failed    int
 }
 
-// newRig is a drain that gives each pod 20 s.
+// newRig returns a drain that gives each pod 20 s.
 func newRig(t *testing.T, kill func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error)) *rig {
 	t.Helper()
 	began := time.Now()
@@ -76,7 +76,7 @@ func newRig(t *testing.T, kill func(ctx context.Context, pod *v1.Pod, seconds in
 	return r
 }
 
-// over gives the pods that have ended or were given up so far.
+// over returns the pods that have ended or were given up so far.
 func (r *rig) over() (names []string) {
 	r.note(func() { names = slices.Clone(r.ended) })
 	slices.Sort(names)
@@ -123,8 +123,7 @@ func done(t *testing.T, batch *kills.Batch) time.Time {
 	return at
 }
 
-// All pods are signalled at the same moment, however long each takes, and each is told of
-// once.
+// All pods are signalled at the same time, however long each takes, and each is reported once.
 func TestBatchSignalsAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := newRig(t, takes(5*time.Second)), time.Now()
@@ -149,7 +148,7 @@ func TestBatchSignalsAllAtOnce(t *testing.T) {
 	})
 }
 
-// The end of a kill is told to those who asked before it and to those who ask after it.
+// Over is closed for callers before and after the end of a kill.
 func TestOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := newRig(t, takes(time.Second)), time.Now()
@@ -161,8 +160,7 @@ func TestOver(t *testing.T) {
 	})
 }
 
-// What is done before a pod is signalled holds up that pod alone. A drain that is halted
-// meanwhile signals no further one.
+// Before delays only its own pod. A drain that is halted meanwhile signals no further pod.
 func TestBatchBeforeAndHalted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, takes(0))
@@ -191,8 +189,8 @@ func TestBatchBeforeAndHalted(t *testing.T) {
 	})
 }
 
-// An attempt that fails is repeated a second later with what is left, and with 0 once
-// nothing is; the last word of the killer counts.
+// A failed attempt is repeated a second later with the rest of the grace period, with 0 once
+// nothing is left. The last result counts.
 func TestKillIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -234,8 +232,8 @@ func TestKillThatFailsForGood(t *testing.T) {
 	})
 }
 
-// Once the host is let go nothing is tried again, neither what fails then nor what waits
-// for its next attempt.
+// After the release of the host nothing is tried again, neither a kill that fails then nor one
+// that waits for its next attempt.
 func TestKillIsNotTriedAgainOnceTheHostIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(ctx context.Context, pod *v1.Pod, _ int64) (kills.Result, error) {
@@ -258,8 +256,8 @@ func TestKillIsNotTriedAgainOnceTheHostIsLetGo(t *testing.T) {
 	})
 }
 
-// A killer that panics is one that has failed. One that ends its goroutine takes no other
-// pod with it, and its pod is over.
+// A killer that panics has failed. One that ends its goroutine affects no other pod, and its own
+// pod is given up.
 func TestKillerThatPanicsOrExits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panicked := false
@@ -290,7 +288,7 @@ func TestKillerThatPanicsOrExits(t *testing.T) {
 	})
 }
 
-// Those who wait in vain for a killer learn the names of its pods.
+// Wait returns the names of the pods whose killer hangs.
 func TestKillerThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// Key tells pods apart, also those that come back with the name of a former one.
+// Key identifies a pod: by its UID, or by its namespace and name if it has none.
 func Key(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -19,22 +19,22 @@ func Key(pod *v1.Pod) types.UID {
 	return types.UID(pod.Namespace + "/" + pod.Name)
 }
 
-// Result is what a killer says of a pod that has ended.
+// Result is what a killer returns for a pod that has ended.
 type Result struct {
 	Outcome string
-	Status  *v1.PodStatus // nil: the killer does not tell
+	Status  *v1.PodStatus // nil: the killer does not report it
 }
 
-// The states of a kill, in order. One that is never signalled stays planned.
+// The states of a kill, in order. A pod that is never signalled stays planned.
 const (
 	planned uint8 = iota
 	signalled
 	ended
 )
 
-// Kill is one pod of a drain: what was asked for it, and what came of that. There is
-// one for each pod of the node, so it is kept small: moments count from the event of
-// the drain. All methods may be called concurrently.
+// Kill is the kill of one pod in a drain: the request and its result. There is one for each pod
+// of the node, so it is kept small: times are stored as durations since the event of the drain.
+// All methods may be called concurrently.
 type Kill struct {
 	Pod      *v1.Pod
 	Priority int32 // of the pod
@@ -45,27 +45,27 @@ type Kill struct {
 	mu             sync.Mutex // guards all below
 	state          uint8
 	acknowledged   bool          // the API server has the final status
-	seconds        int64         // the granted grace
-	until          time.Duration // when the grace ends
+	seconds        int64         // the granted grace period
+	until          time.Duration // the end of the grace period
 	started, ended time.Duration
 	result         Result
 	err            error         // of the last attempt
-	over           chan struct{} // closed at the end; nil: nobody has asked for it
-	joined         *Kill         // of an earlier drain, until the end; nil: none
+	over           chan struct{} // closed when state is ended; nil: Over was not called
+	joined         *Kill         // the kill of an earlier drain that this one waits for; nil: none
 }
 
-// State is what is known of a kill at some moment.
+// State is a copy of what is known of a kill.
 type State struct {
-	Seconds      int64     // the granted grace
+	Seconds      int64     // the granted grace period
 	Signalled    bool      // the killer was called
-	Started      time.Time // when it was; zero: never
-	Ended        time.Time // when the pod had ended, or its kill was given up; zero: not yet
+	Started      time.Time // the first call of the killer; zero: never
+	Ended        time.Time // when the pod had ended or was given up; zero: not yet
 	Result       Result
-	Err          error // of the last attempt that failed; nil once one has succeeded
+	Err          error // of the last attempt; nil if it succeeded
 	Acknowledged bool  // the API server has the final status
 }
 
-// State gives what is known of the kill.
+// State returns what is known of the kill now.
 func (k *Kill) State() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,8 +85,8 @@ func (k *Kill) State() State {
 	return s
 }
 
-// begin records that the pod is signalled now, with this grace.
-func (k *Kill) begin(seconds int64) {
+// setSignalled records that the pod is signalled now, with this grace period.
+func (k *Kill) setSignalled(seconds int64) {
 	now := max(time.Since(*k.event), 0)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -97,9 +97,9 @@ func (k *Kill) begin(seconds int64) {
 	}
 }
 
-// failed records the error of an attempt that will be repeated, and tells whether it is the
-// first one.
-func (k *Kill) failed(err error) (first bool) {
+// setRetriedErr records the error of an attempt that another one follows. It returns whether this
+// is the first such error.
+func (k *Kill) setRetriedErr(err error) (first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	first = k.err == nil
@@ -107,8 +107,8 @@ func (k *Kill) failed(err error) (first bool) {
 	return first
 }
 
-// end records what came of the kill.
-func (k *Kill) end(result Result, err error) {
+// setEnded records the result of the kill.
+func (k *Kill) setEnded(result Result, err error) {
 	now := time.Since(*k.event)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +118,7 @@ func (k *Kill) end(result Result, err error) {
 	}
 }
 
-// Over is closed when the pod has ended, or its kill was given up.
+// Over returns a channel that is closed when the pod has ended or was given up.
 func (k *Kill) Over() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,29 +131,29 @@ func (k *Kill) Over() <-chan struct{} {
 	return k.over
 }
 
-// left is how many whole seconds of the grace are left, 0 at least. 100 ms of timer lag
-// are forgiven.
-func (k *Kill) left() int64 {
+// secondsLeft returns the whole seconds that are left of the grace period, at least 0. It
+// tolerates 100 ms of timer lag.
+func (k *Kill) secondsLeft() int64 {
 	now := time.Since(*k.event)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return max(int64((k.until-now+timerLag)/time.Second), 0)
 }
 
-// timerLag is how late a timer may be without costing a whole second of grace.
+// timerLag is how late a timer may fire without costing a whole second of grace.
 const timerLag = 100 * time.Millisecond
 
-// inFlight tells whether the pod was signalled and has not ended, and when its grace
-// ends.
+// inFlight reports whether the pod was signalled and has not ended, and returns the end of its
+// grace period.
 func (k *Kill) inFlight() (until time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.event.Add(k.until), k.state == signalled
 }
 
-// takeOver gives the kill the end of the grace of another one of the same pod, unless
-// its own comes earlier; false: it does. The kill that it has joined itself follows.
-func (k *Kill) takeOver(until time.Time) bool {
+// shortenTo moves the end of the grace period to an earlier time, also for the kill that this one
+// waits for. It returns false if the end is earlier already.
+func (k *Kill) shortenTo(until time.Time) bool {
 	other := until.Sub(*k.event)
 	k.mu.Lock()
 	if k.until < other {
@@ -164,24 +164,25 @@ func (k *Kill) takeOver(until time.Time) bool {
 	joined := k.joined
 	k.mu.Unlock()
 	if joined != nil {
-		joined.takeOver(until)
+		joined.shortenTo(until)
 	}
 	return true
 }
 
-// join shortens the kill of an earlier drain that is still under way, should it be tried
-// again there, and whatever that one has joined; or takes its end over, if that comes first.
+// join makes this kill wait for one of the same pod in an earlier drain. Both then have the
+// earlier end of their two grace periods, which counts if the earlier drain has to try again.
+// tookOver reports whether this kill got its end from the other one.
 func (k *Kill) join(before *Kill, until time.Time) (tookOver bool) {
-	tookOver = k.takeOver(until)
-	own, _ := k.inFlight()
+	tookOver = k.shortenTo(until)
+	ownUntil, _ := k.inFlight()
 	k.mu.Lock()
 	k.joined = before
 	k.mu.Unlock()
-	before.takeOver(own)
+	before.shortenTo(ownUntil)
 	return tookOver
 }
 
-// HasEnded tells whether the pod is known to have ended: its killer said so without an
+// HasEnded reports whether the pod is known to have ended, because the killer returned without an
 // error. A pod whose kill was given up may still run.
 func (k *Kill) HasEnded() bool {
 	k.mu.Lock()
@@ -189,14 +190,14 @@ func (k *Kill) HasEnded() bool {
 	return k.state == ended && k.err == nil
 }
 
-// Signalled tells whether the killer was called for the pod.
+// Signalled reports whether the killer was called for the pod, or is about to be.
 func (k *Kill) Signalled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.state != planned
 }
 
-// Acknowledge records that the API server has the final status, or needs none.
+// Acknowledge records that the API server has the final status, or that it needs none.
 func (k *Kill) Acknowledge() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package kills knows which pods a drain has signalled, calls the killer for each, and
-// keeps what came of it.
+// Package kills picks the pods that a drain kills, calls the killer for each, and keeps the
+// results.
 //
-// A [Roster] picks the pods of a bucket out of the list of all pods and knows them
-// afterwards; a [Batch] kills the pods of one bucket at the same moment; a [Kill] is one
-// of them. The package knows neither the drain nor its timetable: what a kill needs of
-// them is in a [Killing].
+// A [Roster] picks the pods of a bucket from the list of all pods and keeps their kills. A
+// [Batch] kills the pods of one bucket at the same time. A [Kill] is the kill of one pod. The
+// package does not know the drain or its timetable: a [Killing] has what it needs of them.
 package kills
 
 import (
@@ -16,36 +15,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Roster has the kills of one drain. The pods are listed again before each bucket, and
-// almost always each is where it was: so they are compared by their places first, and
-// looked up by their UIDs only where that fails. Pick is for one goroutine, all else for
-// any.
+// Roster holds the kills of one drain. The pods are listed again before each bucket, and almost
+// always a pod has the same index as before. So Pick compares pods by their indexes first, and
+// looks up a UID only if that fails. Only one goroutine may call Pick; all other methods may be
+// called concurrently.
 type Roster struct {
 	event  time.Time // of the drain
-	listed []*v1.Pod // as they were listed last; a copy, the list is its owner's
-	picked []bool    // by the same places
+	listed []*v1.Pod // a copy of the last list
+	picked []bool    // the pods of listed that have a kill
 
 	mu      sync.Mutex // guards all below
 	kills   []*Kill    // in the order in which they were picked
-	indexed int        // so many kills are in the index
+	indexed int        // the number of kills that are in index
 	index   map[types.UID]*Kill
 }
 
-// NewRoster makes a roster for a drain whose event was received at this time.
+// NewRoster returns a roster for a drain whose event was received at a time.
 func NewRoster(event time.Time) *Roster { return &Roster{event: event} }
 
-// killsAtOnce is how many kills are made at once.
+// killsAtOnce is how many kills are allocated at once.
 const killsAtOnce = 256
 
-// Pick gives a kill for each pod of a list that bucket wants, and that was not picked
-// before. Nil pods are left out, and so is a pod that the list has had already, whatever
-// object it is there. wants gives the pod's priority and whether it is meant.
+// Pick returns a new kill for each pod that wants accepts. It skips nil pods, pods that were
+// picked before, and further objects of a pod that the list has twice. bucket is the priority
+// that names the bucket. wants returns the priority of a pod and whether the bucket has it.
 func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priority int32, ok bool)) []*Kill {
 	picked := make([]bool, len(pods))
-	before := len(r.kills) // which nobody else writes to
+	before := len(r.kills) // no other goroutine writes kills
 	kills := slices.Grow(r.kills, max(len(pods)-before, 0))
-	chosen := make(map[types.UID]struct{}, len(pods)) // by this call
-	var room []Kill                                   // kills are made in lots, and not moved
+	chosen := make(map[types.UID]struct{}, len(pods)) // in this call
+	var lot []Kill                                    // the unused kills of the last allocation
 	for i, pod := range pods {
 		if pod == nil {
 			continue
@@ -60,11 +59,11 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 			if chosen[Key(pod)] = struct{}{}; len(chosen) == len(kills)-before {
 				continue
 			}
-			if len(room) == 0 {
-				room = make([]Kill, min(len(pods)-i, killsAtOnce))
+			if len(lot) == 0 {
+				lot = make([]Kill, min(len(pods)-i, killsAtOnce))
 			}
-			k := &room[0]
-			room = room[1:]
+			k := &lot[0]
+			lot = lot[1:]
 			k.Pod, k.Priority, k.Bucket, k.event = pod, priority, bucket, &r.event
 			kills = append(kills, k)
 		}
@@ -76,15 +75,15 @@ func (r *Roster) Pick(pods []*v1.Pod, bucket int32, wants func(*v1.Pod) (priorit
 	return slices.Clip(kills[before:])
 }
 
-// All are the kills so far. The list is not written to again.
+// All returns the kills so far. The slice is not written to again.
 func (r *Roster) All() []*Kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clip(r.kills)
 }
 
-// Find gives the kill of a pod; nil: there is none. The index is made when it is asked
-// for.
+// Find returns the kill of a pod; nil if there is none. The index is built in Find, because most
+// drains never need it.
 func (r *Roster) Find(key types.UID) *Kill {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,7 +27,7 @@ func names(picked []*kills.Kill) []string {
 	return all
 }
 
-// Pods are told apart by their UIDs, and by their names where they have none.
+// Pods are identified by their UIDs, or by their names if they have none.
 func TestKey(t *testing.T) {
 	require.Equal(t, types.UID("uid-web"), kills.Key(pod("web")))
 	plain := pod("web")
@@ -35,8 +35,8 @@ func TestKey(t *testing.T) {
 	require.Equal(t, types.UID("default/web"), kills.Key(plain))
 }
 
-// A pod is picked once, by the first bucket that wants it, wherever it stands in later
-// lists and whatever object it is there. Nil pods are left out.
+// A pod is picked once, by the first bucket that wants it, wherever it is in later lists and
+// whatever object it is. Nil pods are skipped.
 func TestPickTakesEachPodOnce(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	a, b, c := pod("a"), pod("b"), pod("c")
@@ -74,7 +74,7 @@ func TestPickAPodThatCameBack(t *testing.T) {
 	require.Same(t, again, roster.Find("another").Pod)
 }
 
-// The list belongs to the one who gave it, and may be used for something else.
+// Pick keeps no reference to the list, which its owner may reuse.
 func TestPickKeepsNoList(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	pods := []*v1.Pod{pod("a"), pod("b")}
@@ -106,7 +106,7 @@ func TestAllIsNotWrittenTo(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, names(roster.All()))
 }
 
-// A kill that was not begun has no times and no result, and says so.
+// A kill that has not begun has no times and no result.
 func TestKillThatIsPlanned(t *testing.T) {
 	k := kills.NewRoster(time.Now()).Pick([]*v1.Pod{pod("a")}, 0, all)[0]
 	require.Equal(t, kills.State{}, k.State())

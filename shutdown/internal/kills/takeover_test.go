@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// again is a drain that begins while another one still kills.
+// again returns a drain that begins while another one still kills.
 func again(t *testing.T, before *rig, kill func(context.Context, *v1.Pod, int64) (kills.Result, error)) *rig {
 	t.Helper()
 	r := newRig(t, kill)
@@ -21,8 +21,8 @@ func again(t *testing.T, before *rig, kill func(context.Context, *v1.Pod, int64)
 	return r
 }
 
-// A pod that still ends in time is not signalled again: its end, its outcome and its
-// status are those of the earlier kill.
+// A pod that ends in time is not signalled again: the later kill takes the end, the outcome and
+// the status of the earlier one.
 func TestTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := &v1.PodStatus{Phase: v1.PodSucceeded}
@@ -43,7 +43,7 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// A pod that would take longer than the later drain grants is asked again, with less.
+// A pod that would take longer than the later drain grants is killed again, with less time.
 func TestTakeOverShortens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newRig(t, takes(15*time.Second))
@@ -59,7 +59,7 @@ func TestTakeOverShortens(t *testing.T) {
 	})
 }
 
-// The earlier drain asks with no more than the later one did, should it try again.
+// If the earlier drain tries again, it grants no more than the later one did.
 func TestTakeOverShortensWhatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errBusy }
@@ -79,8 +79,8 @@ func TestTakeOverShortensWhatIsTriedAgain(t *testing.T) {
 	})
 }
 
-// An earlier kill that fails is tried again, with what is left of the earlier grace: that
-// it was waited for gives the pod no more time.
+// After an earlier kill has failed, the later one tries with the rest of the earlier grace
+// period. The wait gives the pod no more time.
 func TestTakeOverOfAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) {
@@ -99,8 +99,8 @@ func TestTakeOverOfAFailure(t *testing.T) {
 	})
 }
 
-// A pod that is over in the earlier drain is asked for afresh: it was given up there, or
-// it is still listed.
+// A pod that the earlier drain has given up, or that is still listed after its end, is killed
+// again.
 func TestNoTakeOverOfWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errFinal })
@@ -114,7 +114,7 @@ func TestNoTakeOverOfWhatIsOver(t *testing.T) {
 	})
 }
 
-// A pod that is waited for when the host is let go has no end, and is not said to have one.
+// A pod that is waited for when the host is released has no end.
 func TestTakeOverEndsWithTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})

@@ -1,5 +1,5 @@
-// Package statefile reads the files of a state folder that somebody else may have written
-// to, and keeps two agents from using one folder:
+// Package statefile reads the files of a state folder to which other users may have written, and
+// locks the folder so that only one agent uses it:
 //
 //	data, err := statefile.Read("/var/lib/kubelet/graceful_node_shutdown_progress")
 //	lock, err := statefile.Lock(ctx, "/var/lib/kubelet")
@@ -12,12 +12,12 @@
 //
 // # Failure modes
 //
-// A file that is no regular one (a FIFO, a device, a link), that is larger than [MaxSize],
-// that belongs to neither this user nor root, or that others may write to is an error that
-// says which of these it is, and nothing of it is read. The lock of a folder ends with the
-// process that holds it. Where there are no such locks (Windows) none is taken.
+// Read returns an error, and no content, for a file that is not regular (a FIFO, a device, a
+// link), is larger than [MaxSize], belongs to neither this user nor root, or may be written to by
+// others. The error says which of these it is. The lock of a folder ends with the process that
+// holds it. On systems without such locks (Windows) none is taken.
 //
 // # Testing
 //
-// It needs nothing but a folder; [testing.T.TempDir] is one.
+// The tests need only a folder, such as that of [testing.T.TempDir].
 package statefile

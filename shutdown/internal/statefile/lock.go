@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// lockFile is what is locked of a folder. It stays behind: removing it would let two agents
-// lock two files of its name.
+// lockFile is the file that is locked. It is never removed: otherwise two agents could lock two
+// files of this name.
 const lockFile = ".graceful_node_shutdown_lock"
 
-// lockPause is the time between two attempts.
+// lockPause is the pause between two attempts to lock.
 const lockPause = 50 * time.Millisecond
 
-// errLocked is the error of an attempt that somebody else's lock is in the way of.
+// errLocked is the error of tryLock if another process holds the lock.
 var errLocked = errors.New("another agent uses it")
 
-// Lock locks a folder and gives what unlocks it. It waits for the one who has it locked,
-// until ctx ends.
+// Lock locks a folder and returns its lock, which Close releases. If another process holds the
+// lock, Lock waits until ctx ends.
 func Lock(ctx context.Context, dir string) (io.Closer, error) {
 	path := filepath.Join(dir, lockFile)
 	f, err := openLock(path)
@@ -29,7 +29,7 @@ func Lock(ctx context.Context, dir string) (io.Closer, error) {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = checkOwn(path, info)
+		err = checkOwner(path, info)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to lock folder %s: %w", dir, errors.Join(err, f.Close()))
@@ -43,7 +43,7 @@ func Lock(ctx context.Context, dir string) (io.Closer, error) {
 	return f, nil
 }
 
-// pause waits before another attempt; false: ctx ends first.
+// pause waits before the next attempt. It returns false if ctx ends first.
 func pause(ctx context.Context) bool {
 	timer := time.NewTimer(lockPause)
 	defer timer.Stop()

@@ -4,5 +4,5 @@ package statefile
 
 import "os"
 
-// tryLock does nothing: there are no locks here that end with their process.
+// tryLock does nothing: these systems have no lock that ends with its process.
 func tryLock(*os.File) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock locks a file without waiting. The lock ends when the file is closed, at the end of
-// the process at the latest.
+// tryLock locks a file without waiting. The lock ends when the file is closed, or with the
+// process.
 func tryLock(f *os.File) error {
 	connection, err := f.SyscallConn()
 	if err != nil {

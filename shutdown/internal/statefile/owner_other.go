@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// hasOwners tells whether modes and owners of files mean something.
+// hasOwners reports whether the mode and the owner of a file mean something.
 const hasOwners = false
 
 // openWithoutWaiting opens a file.
 func openWithoutWaiting(path string) (*os.File, error) { return os.Open(path) }
 
-// foreign tells whether a file belongs to somebody else.
+// isForeign reports whether a file belongs to another user.
 func foreign(fs.FileInfo) bool { return false }
 
 func openLock(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) }

@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// hasOwners tells whether modes and owners of files mean something.
+// hasOwners reports whether the mode and the owner of a file mean something.
 const hasOwners = true
 
-// openWithoutWaiting opens a file, but follows no link and does not wait for the writer of
+// openWithoutWaiting opens a file. It does not follow a link and does not wait for the writer of
 // a FIFO.
 func openWithoutWaiting(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// openLock opens the file that is locked, or makes it. On a file system that is read-only
-// the one that is there can be locked all the same.
+// openLock opens the lock file or creates it. On a read-only file system an existing file can be
+// locked too.
 func openLock(path string) (*os.File, error) {
 	const plain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|plain, 0o600)
@@ -31,8 +31,8 @@ func openLock(path string) (*os.File, error) {
 	return f, err
 }
 
-// foreign tells whether a file belongs to somebody else than this user and root.
-func foreign(info fs.FileInfo) bool {
+// isForeign reports whether a file belongs to a user other than this one and root.
+func isForeign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }

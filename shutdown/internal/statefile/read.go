@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// MaxSize is the size of the largest state file that is read: that of a shutdown of
-// 50,000 pods has 20 MB.
+// MaxSize is the largest size, in bytes, of a state file that is read. A shutdown of 50,000 pods
+// takes 20 MB.
 const MaxSize = 64 << 20
 
-// othersMayWrite are the bits of a mode that let others than the owner write.
+// othersMayWrite are the mode bits that let users other than the owner write.
 const othersMayWrite fs.FileMode = 0o022
 
-// Read gives the content of a state file. Without one the error wraps [fs.ErrNotExist].
+// Read returns the content of a state file. If there is no file the error wraps [fs.ErrNotExist].
 func Read(path string) (data []byte, err error) {
 	f, err := openWithoutWaiting(path)
 	if err != nil {
@@ -31,28 +31,28 @@ func Read(path string) (data []byte, err error) {
 	if err := check(path, info); err != nil {
 		return nil, err
 	}
-	data, err = io.ReadAll(io.LimitReader(f, MaxSize+1)) // it may grow while it is read
+	data, err = io.ReadAll(io.LimitReader(f, MaxSize+1)) // the file may grow after Stat
 	if err == nil && len(data) > MaxSize {
 		err = fmt.Errorf("%s is larger than %d bytes", path, MaxSize)
 	}
 	return data, err
 }
 
-// checkOwn says what keeps a file from being one of ours.
-func checkOwn(path string, info fs.FileInfo) error {
+// checkOwner returns an error if a file is not regular or belongs to another user.
+func checkOwner(path string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file but %v", path, info.Mode().Type())
-	case foreign(info):
+	case isForeign(info):
 		return fmt.Errorf("%s belongs to neither this user nor root", path)
 	default:
 		return nil
 	}
 }
 
-// check says what keeps a file from being read.
+// check returns an error if a file is not to be read.
 func check(path string, info fs.FileInfo) error {
-	if err := checkOwn(path, info); err != nil {
+	if err := checkOwner(path, info); err != nil {
 		return err
 	}
 	switch mode := info.Mode(); {
@@ -65,8 +65,8 @@ func check(path string, info fs.FileInfo) error {
 	}
 }
 
-// CheckFolder says what is wrong with a state folder that can be used nevertheless: others
-// may put files into it. Nil: nothing is.
+// CheckFolder returns an error if other users may put files into a state folder. Such a folder
+// can still be used.
 func CheckFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -78,8 +78,8 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// RemoveLeftovers removes what writes of these files have left that were cut off in their
-// middle. Nobody may write them meanwhile.
+// RemoveLeftovers removes the temporary files of interrupted writes of these files. No other
+// process may write them meanwhile.
 func RemoveLeftovers(dir string, names ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

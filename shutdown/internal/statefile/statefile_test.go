@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 	require.Equal(t, "{}", string(data))
 }
 
-// What somebody else may have put there is neither read nor waited for.
+// Files that another user may have planted are neither read nor waited for.
 func TestReadRefuses(t *testing.T) {
 	for text, plant := range map[string]func(path string) error{
 		"is no regular file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -83,7 +83,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	require.ErrorIs(t, statefile.RemoveLeftovers(dir+"/absent", "state"), fs.ErrNotExist)
 }
 
-// Two cannot have a folder; who waits has it as soon as it is free.
+// Only one can lock a folder; the next one gets the lock as soon as it is free.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	first, err := statefile.Lock(t.Context(), dir)
@@ -107,7 +107,7 @@ func TestLock(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What somebody else has put in the place of that file is not opened.
+// A planted lock file is not opened.
 func TestLockFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".graceful_node_shutdown_lock")

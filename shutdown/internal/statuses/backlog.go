@@ -8,13 +8,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// kind orders the items of a queue.
+// kind is the kind of an item, in the order of precedence.
 type kind int
 
 const (
-	status  kind = iota // a final status
-	mark                // that a pod is not ready
-	restore             // that a pod is ready again
+	status  kind = iota // the final status
+	mark                // not ready
+	restore             // ready again
 	kinds
 )
 
@@ -22,61 +22,61 @@ func (k kind) String() string {
 	return [...]string{"FlushPod", "MarkNotReady", "RestoreReadiness"}[k]
 }
 
-// item is one thing that is to be told of one pod.
+// item is one message about one pod for the API server.
 type item struct {
-	kind     kind
-	pod      *v1.Pod
-	tell     Func
-	expires  time.Time // it is dropped then; zero: never
-	end      func(error)
-	due      time.Time // of the next attempt
-	attempts int       // so far, the one under way included
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	heard    func() bool // takes back what waits for the end of ctx
-	deaf     bool        // ctx has ended a while ago and the call has not
+	kind           kind
+	pod            *v1.Pod
+	tell           Func
+	expires        time.Time // it is dropped then; zero: never
+	done           func(error)
+	due            time.Time // of the next attempt
+	attempts       int       // including the one under way
+	ctx            context.Context
+	cancel         context.CancelCauseFunc
+	unwatch        func() bool // cancels the AfterFunc on the end of ctx
+	ignoresContext bool        // the call still runs although ctx has ended a while ago
 }
 
 func (i *item) name() string {
 	return "Options.Reporter." + i.kind.String() + " for pod " + i.pod.Namespace + "/" + i.pod.Name
 }
 
-// dropped tells whether the item has expired, and ends it then.
-func (i *item) dropped(now time.Time) bool {
+// dropIfExpired ends the item if it has expired, and reports whether it has.
+func (i *item) dropIfExpired(now time.Time) bool {
 	expired := !i.expires.IsZero() && !i.expires.After(now)
 	if expired {
-		i.end(errTooLate)
+		i.done(errTooLate)
 	}
 	return expired
 }
 
-// backlog is what is to be told and is not being told now.
+// backlog holds the items that are not being sent now.
 type backlog struct {
-	fresh [kinds][]*item // that have not been tried
-	again []*item        // that have failed, in the order of their failures
+	untried [kinds][]*item // were never sent
+	retries []*item        // have failed, in the order of their failures
 }
 
-// add puts an item at the end of its kind.
-func (b *backlog) add(i *item) { b.fresh[i.kind] = append(b.fresh[i.kind], i) }
+// add appends an item that was never sent.
+func (b *backlog) add(i *item) { b.untried[i.kind] = append(b.untried[i.kind], i) }
 
-// retry puts an item back that has failed.
-func (b *backlog) retry(i *item) { b.again = append(b.again, i) }
+// retry appends an item that has failed.
+func (b *backlog) retry(i *item) { b.retries = append(b.retries, i) }
 
-// next takes the item that is to be told next, but none of a kind that is blocked. What has
-// not failed yet comes first, so that a pod that is refused for ever takes nobody's turn.
-// Nil: there is none now; soonest is when there may be one, zero if that is not known.
+// next removes and returns the item to send next, of a kind that is not blocked. Items that were
+// never sent come first, so that a pod that is refused for ever delays no other. If no item is
+// due it returns nil and the time of the soonest one, zero if that is unknown.
 func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest time.Time) {
-	for k := range b.fresh {
-		for len(b.fresh[k]) > 0 && !blocked(kind(k)) {
-			i := b.fresh[k][0]
-			b.fresh[k] = b.fresh[k][1:]
-			if !i.dropped(now) {
+	for k := range b.untried {
+		for len(b.untried[k]) > 0 && !blocked(kind(k)) {
+			i := b.untried[k][0]
+			b.untried[k] = b.untried[k][1:]
+			if !i.dropIfExpired(now) {
 				return i, time.Time{}
 			}
 		}
 	}
-	for n := 0; n < len(b.again); n++ {
-		i := b.again[n]
+	for n := 0; n < len(b.retries); n++ {
+		i := b.retries[n]
 		switch {
 		case blocked(i.kind):
 		case i.due.After(now):
@@ -84,8 +84,8 @@ func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest
 				soonest = i.due
 			}
 		default:
-			b.again = slices.Delete(b.again, n, n+1)
-			if !i.dropped(now) {
+			b.retries = slices.Delete(b.retries, n, n+1)
+			if !i.dropIfExpired(now) {
 				return i, time.Time{}
 			}
 			n--
@@ -94,10 +94,10 @@ func (b *backlog) next(now time.Time, blocked func(kind) bool) (i *item, soonest
 	return nil, soonest
 }
 
-// of are all items of a kind.
+// of returns all items of a kind.
 func (b *backlog) of(k kind) []*item {
-	items := slices.Clone(b.fresh[k])
-	for _, i := range b.again {
+	items := slices.Clone(b.untried[k])
+	for _, i := range b.retries {
 		if i.kind == k {
 			items = append(items, i)
 		}
@@ -105,19 +105,19 @@ func (b *backlog) of(k kind) []*item {
 	return items
 }
 
-// remove takes an item out, and does not end it.
+// remove removes an item and does not end it.
 func (b *backlog) remove(i *item) {
 	is := func(other *item) bool { return other == i }
-	b.fresh[i.kind] = slices.DeleteFunc(b.fresh[i.kind], is)
-	b.again = slices.DeleteFunc(b.again, is)
+	b.untried[i.kind] = slices.DeleteFunc(b.untried[i.kind], is)
+	b.retries = slices.DeleteFunc(b.retries, is)
 }
 
 // drop ends all items of a kind.
 func (b *backlog) drop(k kind) {
 	dropped := b.of(k)
-	b.fresh[k] = nil
-	b.again = slices.DeleteFunc(b.again, func(i *item) bool { return i.kind == k })
+	b.untried[k] = nil
+	b.retries = slices.DeleteFunc(b.retries, func(i *item) bool { return i.kind == k })
 	for _, i := range dropped {
-		i.end(errTooLate)
+		i.done(errTooLate)
 	}
 }

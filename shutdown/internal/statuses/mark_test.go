@@ -15,7 +15,7 @@ func (r *rig) mark(name string, lasts time.Duration) *statuses.Mark {
 	return r.Mark(r.tell("mark"), pod(name), time.Now().Add(lasts))
 }
 
-// settled tells whether a mark has come to its end, and which.
+// settled reports whether a mark has completed, and with which error.
 func settled(t *testing.T, m *statuses.Mark) (ok bool, err error) {
 	t.Helper()
 	select {
@@ -42,7 +42,7 @@ func TestMark(t *testing.T) {
 	})
 }
 
-// A mark that fails is tried again until it expires, and no call outlives that.
+// A failed mark is tried again until it expires, and no call goes on after that.
 func TestMarkExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(context.Context, string, string, int) error { return errRefused }
@@ -63,7 +63,7 @@ func TestMarkExpires(t *testing.T) {
 	})
 }
 
-// A mark whose turn does not come before it expires is dropped and was never sent.
+// A mark that expires before its turn is dropped and was never sent.
 func TestMarkThatWasNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 2 * time.Second
@@ -78,8 +78,7 @@ func TestMarkThatWasNotSent(t *testing.T) {
 	})
 }
 
-// Marks that are dropped end at once where they are not under way, and as soon as their
-// call returns where they are.
+// Dropped marks complete at once, or when their call returns if one is under way.
 func TestDropMarks(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
@@ -117,8 +116,8 @@ func TestDropMarksThatHaveFailed(t *testing.T) {
 	})
 }
 
-// What comes last counts: nothing is restored while a mark is under way, be it deaf to
-// its context, and no mark is sent while something is being restored.
+// The later one of a mark and a restore counts: neither is sent while the other is in flight,
+// even if its call ignores its context.
 func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		deaf := make(chan struct{})
@@ -160,7 +159,7 @@ func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
 	})
 }
 
-// That also holds where the one that was under way has failed and comes again.
+// This holds too if the one in flight fails and is tried again.
 func TestMarkThatFailsBesideARestore(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 150 * time.Millisecond
@@ -180,7 +179,7 @@ func TestMarkThatFailsBesideARestore(t *testing.T) {
 	})
 }
 
-// A restore is tried until it expires; then it is told of, once.
+// A restore is tried until it expires. Then its failure is reported, once.
 func TestRestore(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, pod string, n int) error {
@@ -202,7 +201,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// Restores that are dropped are told of, and not sent any more.
+// Dropped restores are reported and not sent any more.
 func TestDropRestores(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Minute

@@ -2,15 +2,15 @@ package statuses
 
 import "time"
 
-// pace is how fast calls may follow one another: ten at a time as long as the server
-// answers, else one, with a pause before it.
+// pace limits the calls to the API server: ten at a time as long as the server answers, otherwise
+// one at a time with a pause between two calls.
 type pace struct {
-	failures int // without an acknowledgement between them
+	failures int // since the last acknowledgement
 	pause    time.Duration
-	until    time.Time // no call begins before it
+	until    time.Time // no call starts before
 }
 
-// atOnce is how many calls may be made at the same time now.
+// atOnce returns how many calls may run at the same time now.
 func (p *pace) atOnce() int {
 	if p.pause > 0 {
 		return 1
@@ -18,12 +18,12 @@ func (p *pace) atOnce() int {
 	return callsAtOnce
 }
 
-// acknowledged makes it as fast as it can be.
+// acknowledged returns to full speed.
 func (p *pace) acknowledged() { *p = pace{} }
 
-// failed records a failure, and tells whether it is the first one since the last answer.
-// limited is the pause that a server asks for which is asked for too much; 0: it does not.
-// Calls that fail together count as one reason to slow down.
+// failed records a failure and reports whether it is the first one since the last
+// acknowledgement. limited is the pause that the server asks for; 0 if it asks for none. Failures
+// during a pause do not make the next pause longer.
 func (p *pace) failed(limited time.Duration) (first bool) {
 	p.failures++
 	now := time.Now()

@@ -13,7 +13,7 @@ import (
 
 var groupResource = schema.GroupResource{Resource: "pods"}
 
-// perSecond is how many calls began in each second.
+// perSecond is the number of calls that began in each second.
 func (s *server) perSecond(seconds int) []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,8 +26,8 @@ func (s *server) perSecond(seconds int) []int {
 	return n
 }
 
-// A server that says that it is asked for too much is asked by one call at a time, once a
-// second in the end, whether there are few pods or many.
+// A server that answers with too many requests gets one call at a time, at last one a second, for
+// few pods and for many.
 func TestServerThatLimits(t *testing.T) {
 	for _, pods := range []int{1, 5, 500} {
 		bubble(t, func(t *testing.T, r *rig) {
@@ -48,8 +48,7 @@ func TestServerThatLimits(t *testing.T) {
 	}
 }
 
-// The server may say when it wants to be asked again, in 429 and in other answers; more
-// than 5 s are not waited for.
+// The server can name the pause, in 429 and in other answers; 5 s at most count.
 func TestServerThatNamesThePause(t *testing.T) {
 	for seconds, want := range map[int]time.Duration{3: 3 * time.Second, 100: 5 * time.Second} {
 		for name, err := range map[string]error{
@@ -68,7 +67,7 @@ func TestServerThatNamesThePause(t *testing.T) {
 	}
 }
 
-// The first answer ends the slowness: all that waits is sent at the full pace.
+// The first acknowledgement restores the full pace for all that waits.
 func TestServerThatRecovers(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 10 * time.Millisecond
@@ -92,9 +91,8 @@ func TestServerThatRecovers(t *testing.T) {
 	})
 }
 
-// A server that answers nothing but errors is asked slowly after ten of them in a row,
-// whatever their pods, and at the full pace again after the first acknowledgement, be it
-// of something else.
+// A server that only fails gets fewer calls after ten failures in a row, of any pods. The first
+// acknowledgement, even of another call, restores the full pace.
 func TestServerThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Millisecond
@@ -123,7 +121,7 @@ func TestServerThatFails(t *testing.T) {
 	})
 }
 
-// Pods that are refused one by one do not slow the others down.
+// Pods that are refused one by one do not delay the others.
 func TestRefusalsBetweenAcknowledgements(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 10 * time.Millisecond

@@ -1,13 +1,12 @@
-// Package statuses brings what becomes of pods to the API server, beside everything else
-// that a drain does: the final status of each pod as it ends, and before that its mark
-// that it is not ready.
+// Package statuses sends the final statuses and the readiness marks of pods to the API server
+// while a drain goes on.
 //
-// A [Queue] makes ten calls at a time, final statuses before marks, and each call is one
-// attempt for one pod. What fails is tried again, with a pause that doubles from 100 ms
-// to 1 s for each pod, or as long as the server asks for. While nothing succeeds, and
-// when the server says that it is asked for too much, there is one call at a time, with
-// such a pause between two calls. The package knows no drain and no timetable: those who
-// wait say for what and until when.
+// A [Queue] makes ten calls at a time, final statuses before marks. Each call is one attempt for
+// one pod. A failed call is tried again, with a pause that doubles from 100 ms to 1 s for each
+// pod, or for as long as the server asks. After ten failures in a row, or when the server answers
+// that it gets too many requests, the queue makes one call at a time, with such a pause between
+// two calls. The package does not know the drain or its timetable: callers of [Queue.Await] say
+// what they wait for and until when.
 package statuses
 
 import (
@@ -23,31 +22,33 @@ import (
 )
 
 const (
-	// callsAtOnce is how many calls are made at the same time.
+	// callsAtOnce is the largest number of calls that run at the same time.
 	callsAtOnce = 10
-	// failuresInARow is how many calls may fail one after the other, whatever their pods,
-	// before the server counts as one that does not answer.
+	// failuresInARow is how many calls in a row, of any pods, fail before the server counts as
+	// one that does not answer.
 	failuresInARow = callsAtOnce
-	// pauseFirst and pauseMost bound the pause after a failure.
+	// pauseFirst and pauseMost bound the pause after a failed call.
 	pauseFirst, pauseMost = 100 * time.Millisecond, time.Second
-	// attemptFirst bounds a call. It doubles for each attempt of a pod, so that a call that
-	// hangs is given up and a server that is slow is waited for.
+	// attemptFirst bounds the first call for a pod. The bound doubles with each further call, so
+	// that a call that hangs is given up soon and a slow server gets time later.
 	attemptFirst = 5 * time.Second
-	// deafness is how long after the end of its context a call keeps its place.
-	deafness = time.Second
-	// retryAfterMost bounds the pause that a server asks for: a shutdown has not much more.
+	// ignoredContextTime is how long after the end of its context a call still counts as one of
+	// callsAtOnce.
+	ignoredContextTime = time.Second
+	// retryAfterMost bounds the pause that a server asks for. A shutdown has little more time.
 	retryAfterMost = 5 * time.Second
-	// patience is how long the last acknowledgement may be ago for those who wait.
-	patience = 2500 * time.Millisecond
+	// answerPatience bounds the time since the last acknowledgement in Await.
+	answerPatience = 2500 * time.Millisecond
 )
 
-// errTooLate ends a call that nobody wants any more.
+// errTooLate ends an item that has expired or was dropped.
 var errTooLate = errors.New("it came too late")
 
-// Func tells the API server something of one pod. Nil means acknowledged, or gone.
+// Func makes one call for one pod. Nil means that the API server has accepted it or has no such
+// pod.
 type Func func(ctx context.Context, pod *v1.Pod) error
 
-// podKey tells pods apart, also those that come back with the name of a former one.
+// podKey identifies a pod, and tells it from an earlier one of the same name.
 type podKey struct {
 	namespace, name string
 	uid             types.UID
@@ -57,56 +58,56 @@ func keyOf(pod *v1.Pod) podKey {
 	return podKey{namespace: pod.Namespace, name: pod.Name, uid: pod.UID}
 }
 
-// Queue has what is to be told to the API server. Make one with [New]. All methods may
-// be called concurrently, and none but Await blocks.
+// Queue sends items to the API server. Make one with [New]. All methods may be called
+// concurrently. Only Await blocks.
 type Queue struct {
 	ctx   context.Context
 	calls *call.Group
 
-	mu       sync.Mutex // guards all below
-	backlog  backlog
-	timer    *time.Timer
-	sending  int
-	inFlight [kinds]map[*item]bool // that are being sent
-	statuses map[podKey]*item      // that are not acknowledged
-	dropped  map[podKey]*item      // restores that DropRestores has ended
-	pace     pace
-	failed   error // why a final status was not accepted, the last time
+	mu              sync.Mutex // guards all below
+	backlog         backlog
+	timer           *time.Timer
+	sending         int
+	inFlight        [kinds]map[*item]bool // items that are being sent
+	statuses        map[podKey]*item      // final statuses that are not acknowledged
+	droppedRestores map[podKey]*item      // that a later RestoreDropped may send again
+	pace            pace
+	lastErr         error // the lastAnswer error of a final status
 
-	answers uint64
-	last    time.Time     // the last acknowledgement; zero: none yet
-	changed chan struct{} // closed at the next one; nil: nobody waits
-	vain    time.Duration // was waited in vain since that
+	answers    uint64
+	lastAnswer time.Time     // the time of the lastAnswer acknowledgement; zero: none yet
+	answered   chan struct{} // closed at the next acknowledgement; nil: nobody waits
+	unanswered time.Duration // how long Await has waited in unanswered since lastAnswer
 }
 
-// New makes a queue whose calls are members of a group and end with ctx.
+// New returns a queue whose calls run in a group and end with ctx.
 func New(ctx context.Context, calls *call.Group) *Queue {
-	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}, dropped: map[podKey]*item{}}
+	q := &Queue{ctx: ctx, calls: calls, statuses: map[podKey]*item{}, droppedRestores: map[podKey]*item{}}
 	for k := range q.inFlight {
 		q.inFlight[k] = map[*item]bool{}
 	}
 	return q
 }
 
-// Status tells the final status of a pod, until it is acknowledged; acknowledged is
-// called then. Two drains that have killed the same pod tell it once: where it is not
-// acknowledged yet, the later function is the one that is called, and both are told.
+// Status sends the final status of a pod until it is acknowledged, and then calls acknowledged.
+// If another drain has queued a status of the same pod, it is sent once: with the newer function,
+// and both drains are told.
 func (q *Queue) Status(tell Func, pod *v1.Pod, acknowledged func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := &item{kind: status, pod: pod, tell: tell, end: func(error) { acknowledged() }}
+	i := &item{kind: status, pod: pod, tell: tell, done: func(error) { acknowledged() }}
 	if before := q.statuses[keyOf(pod)]; before != nil {
-		first := before.end
-		before.tell, before.end = tell, func(err error) { first(err); acknowledged() }
+		first := before.done
+		before.tell, before.done = tell, func(err error) { first(err); acknowledged() }
 		return
 	}
 	q.statuses[keyOf(pod)] = i
 	q.backlog.add(i)
-	q.pump()
+	q.startCalls()
 }
 
-// Mark is a mark that is to be told. Its future completes when the API server has
-// acknowledged it, or with an error when it was dropped.
+// Mark is a queued mark that a pod is not ready. The future completes when the API server has
+// acknowledged the mark, or with an error when the mark is dropped.
 type Mark struct {
 	*call.Future[struct{}]
 
@@ -114,67 +115,68 @@ type Mark struct {
 	item  *item
 }
 
-// Sent tells whether there was an attempt, so that the API server may have the mark.
+// Sent reports whether a call was made, so that the API server may have the mark.
 func (m *Mark) Sent() bool {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
 	return m.item.attempts > 0
 }
 
-// Mark tells that a pod is not ready. A mark that is not acknowledged by the time it
-// expires is dropped.
+// Mark sends a mark that a pod is not ready. The mark is dropped if it is not acknowledged before
+// it expires.
 func (q *Queue) Mark(tell Func, pod *v1.Pod, expires time.Time) *Mark {
 	future, complete := call.NewFuture[struct{}]()
-	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, end: func(err error) { complete(struct{}{}, err) }}
+	i := &item{kind: mark, pod: pod, tell: tell, expires: expires, done: func(err error) { complete(struct{}{}, err) }}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.backlog.add(i)
-	q.pump()
+	q.startCalls()
 	return &Mark{Future: future, queue: q, item: i}
 }
 
-// Restore takes the mark of a pod back, until it expires.
+// Restore reverts the mark of a pod. failed is called if that is not acknowledged before it
+// expires.
 func (q *Queue) Restore(tell Func, pod *v1.Pod, expires time.Time, failed func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.backlog.add(&item{kind: restore, pod: pod, tell: tell, expires: expires, end: func(err error) {
+	q.backlog.add(&item{kind: restore, pod: pod, tell: tell, expires: expires, done: func(err error) {
 		if err != nil {
 			failed(err)
 		}
 	}})
-	q.pump()
+	q.startCalls()
 }
 
-// DropRestores forgets what Restore was asked for, and ends what is being sent of it: a
-// new shutdown has begun. No mark is sent before that has ended.
+// DropRestores drops the queued restores and ends the calls of those that are being sent. It is
+// called when a new shutdown begins. No mark is sent before these calls have returned.
 func (q *Queue) DropRestores() {
 	q.mu.Lock()
 	for i := range q.inFlight[restore] {
-		q.dropped[keyOf(i.pod)] = i
+		q.droppedRestores[keyOf(i.pod)] = i
 	}
 	for _, i := range q.backlog.of(restore) {
-		q.dropped[keyOf(i.pod)] = i
+		q.droppedRestores[keyOf(i.pod)] = i
 	}
 	q.mu.Unlock()
 	q.drop(restore)
 }
 
-// RestoreDropped restores, until a time, what DropRestores has ended of pods that are
-// wanted, and forgets the rest: the new shutdown was cancelled too.
+// RestoreDropped queues again the restores that DropRestores has dropped, of the pods that wanted
+// accepts, and forgets the others. It is called when the new shutdown is cancelled too.
 func (q *Queue) RestoreDropped(wanted func(*v1.Pod) bool, expires time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for key, i := range q.dropped {
-		delete(q.dropped, key)
+	for key, i := range q.droppedRestores {
+		delete(q.droppedRestores, key)
 		if wanted(i.pod) {
-			q.backlog.add(&item{kind: restore, pod: i.pod, tell: i.tell, expires: expires, end: i.end})
+			q.backlog.add(&item{kind: restore, pod: i.pod, tell: i.tell, expires: expires, done: i.done})
 		}
 	}
-	q.pump()
+	q.startCalls()
 }
 
-// DropMarks forgets the marks that were not sent, and ends those that are being sent: the
-// shutdown was cancelled. Nothing is restored before that has ended.
+// DropMarks drops the queued marks and ends the calls of those that are being sent. It is called
+// when the shutdown is cancelled. No restore is sent before these calls have returned.
 func (q *Queue) DropMarks() { q.drop(mark) }
 
 func (q *Queue) drop(k kind) {
@@ -188,53 +190,52 @@ func (q *Queue) drop(k kind) {
 	q.backlog.drop(k)
 }
 
-// Acknowledged records that the API server has answered something else.
+// Acknowledged records that the API server has answered a call that the queue did not make.
 func (q *Queue) Acknowledged() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.acknowledged()
-	q.pump()
+	q.startCalls()
 }
 
-// Answers is how often something was acknowledged so far.
+// Answers returns the number of acknowledgements so far.
 func (q *Queue) Answers() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.answers
 }
 
-// Failure is why a final status was not accepted, the last time; nil: none has failed.
+// Failure returns the last error of a final status; nil if none has failed.
 func (q *Queue) Failure() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.failed
+	return q.lastErr
 }
 
-// Pending is how many final statuses are not acknowledged.
+// Pending returns the number of final statuses that are not acknowledged.
 func (q *Queue) Pending() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.statuses)
 }
 
-// Await waits as long as pending says that there is something to wait for, at most until
-// a time or the end of ctx, and no longer than the server answers: the last
-// acknowledgement, or the beginning of the wait, must be less than 2.5 s ago. What was
-// waited in vain before counts, also where the time had ended it, but reserve is left,
-// until something is acknowledged again. pending is called anew after each acknowledgement.
-// False: it still says so.
+// Await waits until pending returns false, which it calls again after each acknowledgement. It
+// gives up at a time, at the end of ctx, or when the server does not answer: 2.5 s after the last
+// acknowledgement or the beginning of the wait, whichever is later. Earlier waits in vain since
+// the last acknowledgement shorten these 2.5 s, down to reserve. Await returns false if pending
+// still returns true.
 func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
-	began := time.Now()
+	start := time.Now()
 	for {
-		changed, last, vain := q.watch()
+		answered, lastAnswer, unanswered := q.watch()
 		if !pending() {
 			return true
 		}
-		since := later(began, last)
-		enough := since.Add(max(patience-vain, reserve))
-		timer := time.NewTimer(time.Until(earlier(enough, until)))
+		since := maxTime(start, lastAnswer)
+		giveUp := since.Add(max(answerPatience-unanswered, reserve))
+		timer := time.NewTimer(time.Until(minTime(giveUp, until)))
 		select {
-		case <-changed:
+		case <-answered:
 			timer.Stop()
 			continue
 		case <-ctx.Done():
@@ -242,54 +243,54 @@ func (q *Queue) Await(ctx context.Context, pending func() bool, until time.Time,
 			return !pending()
 		case <-timer.C:
 		}
-		q.waitedInVain(last, time.Since(since))
+		q.addUnanswered(lastAnswer, time.Since(since))
 		return !pending()
 	}
 }
 
-// watch gives a channel that the next acknowledgement closes, and what was before it.
-func (q *Queue) watch() (changed <-chan struct{}, last time.Time, vain time.Duration) {
+// watch returns a channel that the next acknowledgement closes, and the state before it.
+func (q *Queue) watch() (answered <-chan struct{}, lastAnswer time.Time, unanswered time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.changed == nil {
-		q.changed = make(chan struct{})
+	if q.answered == nil {
+		q.answered = make(chan struct{})
 	}
-	return q.changed, q.last, q.vain
+	return q.answered, q.lastAnswer, q.unanswered
 }
 
-// waitedInVain records that somebody waits no longer, if nothing was acknowledged since.
-func (q *Queue) waitedInVain(last time.Time, waited time.Duration) {
+// addUnanswered records a wait in vain, unless something was acknowledged meanwhile.
+func (q *Queue) addUnanswered(lastAnswer time.Time, waited time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.last.Equal(last) {
-		q.vain = min(q.vain+max(waited, 0), patience)
+	if q.lastAnswer.Equal(lastAnswer) {
+		q.unanswered = min(q.unanswered+max(waited, 0), answerPatience)
 	}
 }
 
-// acknowledged records an answer. The mutex is held.
+// acknowledged records an acknowledgement. The mutex is held.
 func (q *Queue) acknowledged() {
 	q.answers++
-	q.last, q.vain = time.Now(), 0
+	q.lastAnswer, q.unanswered = time.Now(), 0
 	q.pace.acknowledged()
-	q.wakeAll()
+	q.wakeWaiters()
 }
 
-// wakeAll has those who wait look again. The mutex is held.
-func (q *Queue) wakeAll() {
-	if q.changed != nil {
-		close(q.changed)
-		q.changed = nil
+// wakeWaiters makes every Await look again. The mutex is held.
+func (q *Queue) wakeWaiters() {
+	if q.answered != nil {
+		close(q.answered)
+		q.answered = nil
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
+func minTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// Ten calls are made at a time, each pod in its turn.
+// Ten calls are made at a time, one for each pod in order.
 func TestTenAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond
@@ -55,8 +55,7 @@ func TestOrderOfKinds(t *testing.T) {
 	})
 }
 
-// What has not been tried yet comes before what has failed, so that one that is refused
-// for ever takes nobody's turn.
+// New items come before failed ones, so that a pod that is refused for ever delays no other.
 func TestFreshBeforeFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond
@@ -77,7 +76,7 @@ func TestFreshBeforeFailed(t *testing.T) {
 	})
 }
 
-// The pauses of a pod double from 100 ms to 1 s, and others do not share them.
+// The pauses of a pod double from 100 ms to 1 s, and each pod has its own.
 func TestPausesOfAPod(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, _ string, n int) error {
@@ -95,8 +94,8 @@ func TestPausesOfAPod(t *testing.T) {
 	})
 }
 
-// A call may take 5 s, the second one of the same pod 10 s, and so on: a server that is
-// slow is waited for, one that hangs is given up.
+// The first call for a pod may take 5 s, the second 10 s, and so on: a slow server gets time
+// later, and a call that hangs is ended.
 func TestAttemptsTakeLongerEachTime(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 18 * time.Second
@@ -108,8 +107,7 @@ func TestAttemptsTakeLongerEachTime(t *testing.T) {
 	})
 }
 
-// A function that panics has failed, and one that ends its goroutine has too; neither
-// takes a place of the ten with it.
+// A function that panics or ends its goroutine has failed. Neither reduces the ten calls.
 func TestFunctionThatPanicsOrExits(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, _ string, n int) error {
@@ -133,8 +131,7 @@ func TestFunctionThatPanicsOrExits(t *testing.T) {
 	})
 }
 
-// Nothing is sent once the context of the queue has ended, and what is under way ends
-// with it.
+// After the end of the queue's context nothing is sent, and running calls end.
 func TestEndOfTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
@@ -151,8 +148,8 @@ func TestEndOfTheQueue(t *testing.T) {
 	})
 }
 
-// Calls that ignore the end of their context do not keep the others from being told, and
-// what comes of them in the end counts.
+// Calls that ignore the end of their context do not keep others from being sent, and their
+// results count.
 func TestDeafCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		over := make(chan struct{})
@@ -184,7 +181,7 @@ func TestDeafCalls(t *testing.T) {
 	})
 }
 
-// Those who wait for the group in vain learn what hangs, and for which pod.
+// Wait returns which calls hang, and for which pods.
 func TestHangingCallsAreNamed(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		over := make(chan struct{})
@@ -203,7 +200,7 @@ func TestHangingCallsAreNamed(t *testing.T) {
 	})
 }
 
-// Any acknowledgement counts as an answer, also of something else, and an error never does.
+// Every acknowledgement counts as an answer, even of another call. An error never does.
 func TestAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		require.Zero(t, r.Answers())
@@ -224,8 +221,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// The final status of a pod that is handed in again before it was acknowledged is told
-// once, as it was handed in last, and both are told of the acknowledgement.
+// A final status that is queued again before its acknowledgement is sent once, with the newer
+// function, and both callers are told.
 func TestStatusThatIsHandedInAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond

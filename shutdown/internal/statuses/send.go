@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// pump begins as many calls as may be made now. The mutex is held.
-func (q *Queue) pump() {
+// startCalls starts as many calls as the pace allows now. The mutex is held.
+func (q *Queue) startCalls() {
 	for q.ctx.Err() == nil && q.sending < q.pace.atOnce() {
 		i := q.next()
 		if i == nil {
@@ -26,9 +26,9 @@ func (q *Queue) pump() {
 	}
 }
 
-// next takes the item that is to be sent next; nil: none is, now. Of a mark and its taking
-// back the one that comes last counts, so neither is sent while the other is. The mutex is
-// held.
+// next takes the next item to send from the backlog; nil if none is due. A mark is not sent while
+// a restore is in flight, nor a restore while a mark is: the later one of the two must reach the
+// server last. The mutex is held.
 func (q *Queue) next() *item {
 	now := time.Now()
 	if now.Before(q.pace.until) {
@@ -39,7 +39,7 @@ func (q *Queue) next() *item {
 		return k == mark && len(q.inFlight[restore]) > 0 || k == restore && len(q.inFlight[mark]) > 0
 	})
 	if i != nil {
-		return q.started(i, now)
+		return q.startAttempt(i, now)
 	}
 	if !soonest.IsZero() {
 		q.wake(soonest)
@@ -47,7 +47,7 @@ func (q *Queue) next() *item {
 	return nil
 }
 
-// wake has pump called at a time. The mutex is held.
+// wake schedules startCalls. The mutex is held.
 func (q *Queue) wake(at time.Time) {
 	if q.timer != nil {
 		q.timer.Stop()
@@ -55,11 +55,11 @@ func (q *Queue) wake(at time.Time) {
 	q.timer = time.AfterFunc(time.Until(at), func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.pump()
+		q.startCalls()
 	})
 }
 
-// work sends an item, and then others as long as there are any. at is the one that is
+// work sends an item and then further ones as long as there are any. at holds the item that is
 // being sent.
 func (q *Queue) work(at *atomic.Pointer[item]) {
 	returned, replaced := false, false
@@ -70,28 +70,28 @@ func (q *Queue) work(at *atomic.Pointer[item]) {
 			if !replaced {
 				q.sending--
 			}
-			q.pump()
+			q.startCalls()
 		}
 	}()
-	for i := at.Load(); i != nil; i = q.another(replaced) {
+	for i := at.Load(); i != nil; i = q.nextForWorker(replaced) {
 		at.Store(i)
 		q.send(i, &replaced)
 	}
 	returned = true
 }
 
-// another gives a worker its next item; nil: there is none, and the worker is done. So it
-// is where it was replaced while it sent the last one.
-func (q *Queue) another(replaced bool) *item {
+// nextForWorker returns the next item of a worker. It returns nil if no item is due, or if
+// another worker has taken this one's place during its last call: then the worker ends.
+func (q *Queue) nextForWorker(replaced bool) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if replaced {
-		q.pump()
+		q.startCalls()
 		return nil
 	}
 	if q.ctx.Err() == nil && q.sending <= q.pace.atOnce() {
 		if i := q.next(); i != nil {
-			q.pump() // an answer may have ended a pause
+			q.startCalls() // an acknowledgement may have ended a pause
 			return i
 		}
 	}
@@ -99,8 +99,8 @@ func (q *Queue) another(replaced bool) *item {
 	return nil
 }
 
-// send makes one attempt; replaced becomes true if another worker has taken this one's place
-// meanwhile. The error is looked into where a panic is caught: its methods
+// send makes one call. replaced becomes true if another worker has taken this one's place
+// meanwhile. The pause that an error asks for is read inside Guard, because methods of the error
 // are the embedder's code too.
 func (q *Queue) send(i *item, replaced *bool) {
 	q.mu.Lock()
@@ -109,80 +109,80 @@ func (q *Queue) send(i *item, replaced *bool) {
 	var limited time.Duration
 	call.Guard(i.ctx, i.name(), func() error {
 		err := tell(i.ctx, i.pod)
-		limited = limit(err)
+		limited = suggestedPause(err)
 		return err
-	}, func(err error) { *replaced = q.sent(i, err, limited) })
+	}, func(err error) { *replaced = q.endAttempt(i, err, limited) })
 }
 
-// started gives an item the context of its next attempt. The mutex is held.
-func (q *Queue) started(i *item, now time.Time) *item {
+// startAttempt gives an item the context of its next call. The mutex is held.
+func (q *Queue) startAttempt(i *item, now time.Time) *item {
 	ends := now.Add(attemptFirst << min(i.attempts, 6))
 	if !i.expires.IsZero() {
-		ends = earlier(ends, i.expires)
+		ends = minTime(ends, i.expires)
 	}
 	ctx, cancel := context.WithCancelCause(q.ctx)
 	ctx, stop := context.WithDeadlineCause(ctx, ends, call.ErrTimeSpent)
 	i.attempts++
 	i.ctx, i.cancel = ctx, func(cause error) { cancel(cause); stop() }
 	q.inFlight[i.kind][i] = true
-	i.heard = context.AfterFunc(ctx, func() { time.AfterFunc(deafness, func() { q.giveUp(ctx, i) }) })
+	i.unwatch = context.AfterFunc(ctx, func() { time.AfterFunc(ignoredContextTime, func() { q.freeSlot(ctx, i) }) })
 	return i
 }
 
-// giveUp lets another item take the place of one whose call goes on although its context has
-// ended. What comes of it counts all the same.
-func (q *Queue) giveUp(attempt context.Context, i *item) {
+// freeSlot lets another call start in place of one that goes on after the end of its context. The
+// result of that call still counts.
+func (q *Queue) freeSlot(attempt context.Context, i *item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.inFlight[i.kind][i] || i.ctx != attempt {
 		return
 	}
-	i.deaf = true
+	i.ignoresContext = true
 	q.sending--
 	klog.FromContext(q.ctx).Error(context.Cause(attempt), "A call ignores the end of its context", "call", i.name())
-	q.pump()
+	q.startCalls()
 }
 
-// sent records what came of an attempt. limited is the pause that the error asks for.
-// replaced tells whether another worker has taken the place of the one that has made it.
-func (q *Queue) sent(i *item, err error, limited time.Duration) (replaced bool) {
+// endAttempt records the result of a call. limited is the pause that the error asks for. replaced
+// reports whether another worker has taken the place of the one that made the call.
+func (q *Queue) endAttempt(i *item, err error, limited time.Duration) (replaced bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	replaced, i.deaf = i.deaf, false
+	replaced, i.ignoresContext = i.ignoresContext, false
 	delete(q.inFlight[i.kind], i)
-	i.heard()
+	i.unwatch()
 	i.cancel(nil)
 	if err == nil {
-		q.forget(i)
-		i.end(nil)
+		q.removeAcknowledged(i)
+		i.done(nil)
 		q.acknowledged()
 		return replaced
 	}
 	if i.kind == status {
-		q.failed = fmt.Errorf("pod %s/%s: %w", i.pod.Namespace, i.pod.Name, err)
+		q.lastErr = fmt.Errorf("pod %s/%s: %w", i.pod.Namespace, i.pod.Name, err)
 	}
 	if q.pace.failed(limited) {
 		klog.FromContext(q.ctx).Error(err, "The API server was not told, will try again", "call", i.kind.String(), "pod", klog.KObj(i.pod))
 	}
 	i.due = time.Now().Add(max(min(pauseFirst<<min(i.attempts-1, 10), pauseMost), limited))
-	if !i.dropped(i.due) {
+	if !i.dropIfExpired(i.due) {
 		q.backlog.retry(i)
 	}
 	return replaced
 }
 
-// forget lets go of what is kept for a pod until its item was acknowledged.
-func (q *Queue) forget(i *item) {
+// removeAcknowledged removes an acknowledged item from the maps of the queue.
+func (q *Queue) removeAcknowledged(i *item) {
 	if i.kind == status {
 		delete(q.statuses, keyOf(i.pod))
 	}
 	if i.kind == restore {
-		delete(q.dropped, keyOf(i.pod))
+		delete(q.droppedRestores, keyOf(i.pod))
 	}
 }
 
-// limit is the pause that an error of a server asks for; 0: none.
-func limit(err error) time.Duration {
+// suggestedPause returns the pause that an error of the API server asks for; 0 if none.
+func suggestedPause(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		return min(max(time.Duration(seconds)*time.Second, pauseFirst), retryAfterMost)
 	}

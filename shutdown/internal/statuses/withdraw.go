@@ -2,8 +2,8 @@ package statuses
 
 import v1 "k8s.io/api/core/v1"
 
-// Withdraw takes back the final status of a pod that is to be started again, as if it were
-// acknowledged. One that is being sent is cancelled, and is withdrawn by a later call.
+// Withdraw removes the final status of a pod that is to be started again, as if it were
+// acknowledged. A status that is being sent is cancelled; a later call withdraws it.
 func (q *Queue) Withdraw(pod *v1.Pod) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -14,8 +14,8 @@ func (q *Queue) Withdraw(pod *v1.Pod) {
 		i.cancel(errTooLate)
 	default:
 		q.backlog.remove(i)
-		q.forget(i)
-		i.end(nil)
-		q.wakeAll()
+		q.removeAcknowledged(i)
+		i.done(nil)
+		q.wakeWaiters()
 	}
 }

@@ -18,11 +18,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// closeTimeout bounds the wait for hooks and stops that are under way when the
-// agent leaves before their end.
+// closeTimeout bounds the wait for hooks and stops that are under way when the agent
+// ends.
 const closeTimeout = 5 * time.Second
 
-// errLeaving is why everything ends when the agent has nothing more to do.
+// errLeaving is the cause of the end of all goroutines when the agent has nothing more to
+// do.
 var errLeaving = errors.New("the agent leaves")
 
 // Agent runs the pods of one node. Make one with [New].
@@ -34,14 +35,14 @@ type Agent struct {
 	manager    *shutdown.Manager
 	killer     killer
 	backOff    *flowcontrol.Backoff
-	keepers    sync.WaitGroup         // who keeps containers and mirrors
+	keepers    sync.WaitGroup         // the goroutines that keep containers and mirrors
 	ran        atomic.Bool            // Run was called
-	started    chan struct{}          // closed once all pods have started, or could not
-	requests   chan func(*loop) error // what clients want of the loop
-	left       chan struct{}          // closed once there is no loop any more
+	started    chan struct{}          // closed when the start of all pods has succeeded or failed
+	requests   chan func(*loop) error // functions that clients want the loop to call
+	left       chan struct{}          // closed when the loop has ended
 }
 
-// New puts an agent together. It starts nothing.
+// New makes an agent. It starts nothing.
 func New(opts Options) (*Agent, error) {
 	a := &Agent{
 		opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{}),
@@ -62,12 +63,12 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
-// Plan is what a shutdown would do if it began now; before Run, to all pods.
+// Plan returns what a shutdown would do now; before Run, what it would do to all pods.
 func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
 
-// Run starts the pods, and returns when a signal tells the agent to leave, when a
-// shutdown without a host is done, or when ctx ends. Pods that were not drained
-// run on. The error tells of pods that could not be stopped.
+// Run starts the pods. It returns when a signal ends the agent, when a shutdown without a
+// host is done, or when ctx ends. Pods that were not drained keep running. The error
+// names the pods that could not be stopped.
 func (a *Agent) Run(ctx context.Context) error {
 	outside := context.WithoutCancel(ctx)
 	a.ran.Store(true)
@@ -93,7 +94,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// close lets go of everything and leaves the pods as they are.
+// close closes everything and leaves the pods as they are.
 func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -105,7 +106,7 @@ func (a *Agent) close(ctx context.Context) error {
 	return err
 }
 
-// notify tells the service manager. That it cannot be told is no reason to end.
+// notify notifies the service manager. A failure is only logged.
 func (a *Agent) notify(state string) {
 	if a.opts.Notify == nil {
 		return

@@ -14,11 +14,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// drainOrigin is whom a drain by hand names as its origin.
+// drainOrigin is the origin of a shutdown that nodeagent drain has triggered.
 const drainOrigin = "nodeagent drain"
 
-// handleDrain stops all pods, waits for the end, and gives the report. It goes on where
-// its client leaves.
+// handleDrain stops all pods, waits for the end and answers with the report. The drain
+// goes on if the client disconnects.
 func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	ended := make(chan api.Report, 1)
 	if !a.ask(r.Context(), func(l *loop) error { return l.drainFor(ended) }) {
@@ -30,7 +30,7 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 		answer(w, report)
 	case <-a.left:
 		select {
-		case report := <-ended: // before it left
+		case report := <-ended: // the pods were stopped before the agent left
 			answer(w, report)
 		default:
 			refuse(w, http.StatusServiceUnavailable, "the agent has left before the pods were stopped")
@@ -39,7 +39,7 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask has something done between two looks of the loop; false: there is none any more.
+// ask makes the loop call a function. It returns false if the loop has ended.
 func (a *Agent) ask(ctx context.Context, do func(*loop) error) bool {
 	select {
 	case a.requests <- do:
@@ -50,7 +50,8 @@ func (a *Agent) ask(ctx context.Context, do func(*loop) error) bool {
 	return false
 }
 
-// drainFor begins a shutdown, unless one is under way or done, and has its report sent.
+// drainFor triggers a shutdown, unless one is under way or done, and sends its report
+// when it has ended.
 func (l *loop) drainFor(ended chan<- api.Report) error {
 	report, ok := l.manager.LastReport()
 	if l.drained && ok {
@@ -61,7 +62,7 @@ func (l *loop) drainFor(ended chan<- api.Report) error {
 	return l.trigger(drainOrigin)
 }
 
-// handleStop stops one pod, which is not started again, and says what became of it.
+// handleStop stops one pod, which is not started again, and answers with its state.
 func (a *Agent) handleStop(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("pod")
 	p, err := a.pods.named(name)
@@ -76,7 +77,7 @@ func (a *Agent) handleStop(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// The stop of a pod is not taken back: it goes on where its client leaves.
+	// The stop cannot be undone, so it goes on if the client disconnects.
 	if err := a.retire(context.WithoutCancel(r.Context()), p, grace); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
@@ -84,7 +85,7 @@ func (a *Agent) handleStop(w http.ResponseWriter, r *http.Request) {
 	answer(w, a.podOf(p, time.Now()))
 }
 
-// graceOf is a pod's own grace period, in seconds.
+// graceOf returns a pod's own grace period in seconds.
 func graceOf(p *pod) int64 {
 	if own := p.spec.Spec.TerminationGracePeriodSeconds; own != nil {
 		return *own
@@ -92,8 +93,8 @@ func graceOf(p *pod) int64 {
 	return graceperiod.DefaultSeconds
 }
 
-// retire stops a pod outside of a shutdown; one that begins meanwhile only shortens it.
-// A pod that a shutdown is stopping already can only be given less time.
+// retire stops a pod outside of a shutdown. A shutdown that begins meanwhile only
+// shortens the stop, and retire only shortens a stop by a shutdown.
 func (a *Agent) retire(ctx context.Context, p *pod, graceSeconds int64) error {
 	if p.isStopped() {
 		return nil
@@ -116,7 +117,7 @@ func (a *Agent) retire(ctx context.Context, p *pod, graceSeconds int64) error {
 	return nil
 }
 
-// podList is what all pods are doing now.
+// podList returns the current states of all pods.
 func (a *Agent) podList() api.PodList {
 	list := api.PodList{
 		Meta:         api.Meta{APIVersion: api.Version, Kind: "PodList"},
@@ -148,7 +149,7 @@ func (a *Agent) podOf(p *pod, now time.Time) api.Pod {
 	return said
 }
 
-// report is that of the shutdown under way, or of the last one.
+// report returns the report of the shutdown that is under way, or of the last one.
 func (a *Agent) report() (api.Report, bool) {
 	last, ok := a.manager.LastReport()
 	if a.manager.ShutdownStatus() == nil || a.pods.ending() == 0 {
@@ -163,7 +164,7 @@ func (a *Agent) report() (api.Report, bool) {
 	return now, true
 }
 
-// reportOf is how far a pod has come that the shutdown has told to stop.
+// reportOf returns the progress of a pod that a shutdown is stopping.
 func (a *Agent) reportOf(p *pod) (api.PodReport, bool) {
 	termination, _ := a.terminator.Termination(p.spec.UID)
 	p.mu.Lock()
@@ -184,7 +185,7 @@ func (a *Agent) reportOf(p *pod) (api.PodReport, bool) {
 	return said, true
 }
 
-// named gives the pod of a name: NAMESPACE/NAME, or NAME where only one pod has it.
+// named returns the pod with a name: NAMESPACE/NAME, or NAME if only one pod has it.
 func (l *pods) named(name string) (*pod, error) {
 	var found []*pod
 	for _, p := range l.list() {

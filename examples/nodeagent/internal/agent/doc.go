@@ -1,6 +1,5 @@
-// Package agent starts the pods of a node and drains them when its host shuts
-// down: it puts package lifecycle (one pod) and package shutdown (one node)
-// together.
+// Package agent starts the pods of a node and drains them when its host shuts down. It
+// combines package lifecycle (one pod) with package shutdown (one node).
 //
 //	a, err := agent.New(agent.Options{
 //		Config:  cfg.Shutdown,
@@ -14,25 +13,26 @@
 //	}
 //	return a.Run(ctx)
 //
-// What flows where: the manager asks the [shutdown.PodKiller] of this package to
-// kill a pod; that has package podkiller stop its containers with the terminator, and
-// removes the sandbox. Each container that runs has a goroutine that starts it again when
-// it has exited, by the kubelet's rules, through the terminator; another one makes the
-// pods those of the manifests when these change. With an API server the manager tells it
-// of the shutdown, and beside all that each pod's mirror is kept there. A loop hears
-// signals and, ten times a second, shows what has changed.
+// The shutdown manager calls the [shutdown.PodKiller] of this package to kill a pod. The
+// killer stops the containers with package podkiller and the terminator, and then removes
+// the sandbox. Each running container has a goroutine that restarts it through the
+// terminator when it has exited, by the kubelet's rules. Another goroutine starts and
+// stops pods when the manifests change. With an API server the manager reports the
+// shutdown there, and each pod has a goroutine that keeps its mirror pod up to date. A
+// loop handles signals and updates the view ten times a second.
 //
 // # Concurrency properties
 //
-// An agent is run once, from one goroutine. All goroutines that Run starts have
-// ended when it returns.
+// An agent is run once, from one goroutine. All goroutines that Run starts have ended
+// when it returns.
 //
 // # Failure modes
 //
-// A pod that cannot be started is reported, and the others run. A pod that cannot
-// be stopped makes Run fail, after the others were stopped. A host that cannot be
-// watched is reported and asked again, without end. Pods outlive the agent where
-// their runtime lets them: it never stops one but in a shutdown.
+// A pod that cannot be started is reported, and the others run. A pod that cannot be
+// stopped makes Run fail after the others were stopped. A host that cannot be watched is
+// reported, and the connection is tried again forever. Pods outlive the agent if their
+// runtime allows it: the agent stops pods only in a shutdown, on command, or when their
+// manifests change.
 //
 // # Testing
 //

@@ -10,14 +10,14 @@ import (
 
 var _ lifecycle.EventRecorder = events{}
 
-// events writes into the log what a kubelet records in the API server, and records
-// it there too, if there is one.
+// events writes the events of pods and of the node into the log, and into the API server
+// if there is one.
 type events struct {
 	logger    klog.Logger
 	apiServer lifecycle.EventRecorder // nil: there is none
 }
 
-// Event logs a warning always, and anything else from verbosity 1 on.
+// Event logs a warning always, and other events from verbosity 1 on.
 func (e events) Event(object runtime.Object, eventtype, reason, message string) {
 	logger := e.logger
 	if eventtype != v1.EventTypeWarning {
@@ -29,7 +29,7 @@ func (e events) Event(object runtime.Object, eventtype, reason, message string) 
 	}
 }
 
-// nameOf says what an event is about, where it is a container or the node.
+// nameOf returns the name of the container or node that an event refers to.
 func nameOf(object runtime.Object) string {
 	ref, ok := object.(*v1.ObjectReference)
 	switch {

@@ -10,23 +10,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Manifests are the files that pods come from, for an agent that goes by what changes in
-// them.
+// Manifests are the files that define the pods, for an agent that follows their changes.
 type Manifests struct {
-	// Changed gives a value when something may have changed, and is closed when nobody
-	// looks any more.
+	// Changed receives a value when something may have changed. It is closed when the
+	// files are no longer watched.
 	Changed <-chan struct{}
 	// Load reads all pods again. An error leaves the pods as they are.
 	Load func() ([]*v1.Pod, error)
 }
 
-// follow makes the pods those of the manifests whenever these change, as a kubelet does
-// with its static pods: a pod that is gone from them is terminated, a new one started, and
-// one that was changed terminated and then started as it is now. It rests while the node
-// shuts down.
+// follow applies changes of the manifests, as a kubelet does for its static pods: it
+// terminates a pod without a manifest, starts a new pod, and terminates and restarts a
+// pod whose manifest has changed. It does nothing while the node shuts down.
 func (a *Agent) follow(ctx context.Context) {
 	select {
-	case <-a.manager.Ready(): // it is known whether the node shuts down
+	case <-a.manager.Ready(): // from now on it is known whether the node shuts down
 	case <-ctx.Done():
 		return
 	}
@@ -49,14 +47,15 @@ func (a *Agent) follow(ctx context.Context) {
 			a.reconcile(ctx, specs)
 			continue
 		}
-		if complaint != err.Error() { // the folder is looked at again and again
+		if complaint != err.Error() { // the same error may come again with every change
 			complaint = err.Error()
 			klog.FromContext(ctx).Error(err, "Failed to read the manifests again, the pods stay as they are")
 		}
 	}
 }
 
-// reconcile stops what is no longer wanted, waits for that, and starts what is missing.
+// reconcile stops the pods that are no longer wanted, waits for that, and starts the
+// missing ones.
 func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 	wanted := map[types.UID]*v1.Pod{}
 	for _, spec := range specs {
@@ -89,8 +88,8 @@ func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 	}
 }
 
-// drop terminates a pod and lets go of it; for good, or because another of its identity
-// takes its place. A pod that cannot be stopped stays.
+// drop terminates a pod and forgets it, either for good or because a changed pod with the
+// same UID replaces it. A pod that cannot be stopped is kept.
 func (a *Agent) drop(ctx context.Context, p *pod, forGood bool) {
 	if err := a.retire(ctx, p, graceOf(p)); err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to stop a pod whose manifest has changed", "pod", klog.KObj(p.spec))
@@ -109,7 +108,7 @@ func (a *Agent) drop(ctx context.Context, p *pod, forGood bool) {
 	p.mu.Unlock()
 	forget()
 	if !forGood {
-		return // whoever keeps the mirror of the next one replaces it
+		return // keepMirror of the next pod replaces the mirror pod
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

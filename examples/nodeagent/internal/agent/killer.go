@@ -15,19 +15,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// statusTimeout bounds the reading of how the containers of a pod have ended.
+// statusTimeout bounds the reading of the final states of a pod's containers.
 const statusTimeout = 2 * time.Second
 
-// killer lets the manager kill pods. Package podkiller stops the containers; this adds
-// what the agent knows beside them: the start that may be under way, and the sandbox.
+// killer implements [shutdown.PodKiller]. Package podkiller stops the containers; the
+// killer handles a start that is under way, and the sandbox.
 type killer struct {
 	pods    *pods
 	runtime podruntime.Runtime
 	stop    shutdown.PodKiller
 }
 
-// newKiller makes a killer that stops containers with a terminator. It gives final
-// statuses only where there is an API server to report them to.
+// newKiller returns a killer that stops containers with the terminator. It returns final
+// statuses only if reports is true, that is, if there is an API server.
 func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Terminator, reports bool) killer {
 	k := killer{pods: pods, runtime: runtime}
 	opts := podkiller.Options{Containers: k.containers}
@@ -38,8 +38,8 @@ func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Ter
 	return k
 }
 
-// KillPod stops the containers of a pod and then removes what is left of it. A
-// pod that is just being started is stopped with what of it runs already.
+// KillPod stops the containers of a pod and then removes its sandbox. If the pod is being
+// started, the containers that run already are stopped.
 func (k killer) KillPod(ctx context.Context, spec *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	p := k.pods.find(spec.UID)
 	if p == nil {
@@ -51,8 +51,8 @@ func (k killer) KillPod(ctx context.Context, spec *v1.Pod, req shutdown.KillRequ
 	return result, err
 }
 
-// hasten gives a pod that is being stopped less time. When and with how much time it was
-// told to stop first is what counts.
+// hasten shortens the stop of a pod. The record of when the pod was told to stop, and of
+// the grace period it was granted, stays as it is.
 func (k killer) hasten(ctx context.Context, p *pod, req shutdown.KillRequest) error {
 	_, err := k.kill(ctx, p, req)
 	p.end(err)
@@ -67,7 +67,7 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	}
 	result, err := k.stop.KillPod(ctx, p.spec, req)
 	if ctx.Err() != nil {
-		return result, err // its containers are not to be removed under its hands
+		return result, err // podkiller may still be stopping the containers
 	}
 	if stopErr := k.runtime.StopPod(ctx, p.spec); stopErr != nil {
 		err = errors.Join(err, fmt.Errorf("failed to remove what is left of it: %w", stopErr))
@@ -75,14 +75,14 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	return result, err
 }
 
-// containers are those that the start of a pod of this node has left running.
+// containers returns the containers that the start of the pod has left running.
 func (k killer) containers(_ context.Context, spec *v1.Pod) []lifecycle.Container {
 	return k.pods.find(spec.UID).running()
 }
 
-// status is how a pod of this node is in the end: as it had ended by itself, or as one
-// that runs and that the request makes a terminated one. It is read before the runtime
-// forgets the containers.
+// status returns the final status of a pod: that of a pod that ended by itself, or that
+// of a running pod, which the request then makes a terminated one. It is read before the
+// runtime forgets the containers.
 func (k killer) status(ctx context.Context, spec *v1.Pod) *v1.PodStatus {
 	p := k.pods.find(spec.UID)
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)

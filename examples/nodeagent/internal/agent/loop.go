@@ -10,22 +10,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// tick is how often the view is brought up to date, and how soon the end of a
-// shutdown is noticed.
+// tick is how often the view is updated, and how soon the end of a shutdown is noticed.
 const tick = 100 * time.Millisecond
 
-// loop hears signals and watches the shutdown. It owns what it has seen.
+// loop handles signals and watches the shutdown. Its fields belong to its goroutine.
 type loop struct {
 	*Agent
-	shown   shutdown.Inhibitor  // as it was last told
-	began   time.Time           // when the shutdown under way began; zero: none is
+	shown   shutdown.Inhibitor  // the inhibitor as it was shown last
+	began   time.Time           // when the current shutdown began; zero: none
 	since   time.Time           // when the loop began; a report from before is another agent's
 	ended   time.Time           // when the last shutdown ended, as its report says
-	told    int                 // how many pods it, and those before, have told to stop
+	told    int                 // how many pods the shutdowns so far have told to stop
 	drained bool                // the host still shuts down, and the pods are stopped
-	asked   bool                // a signal came while the pods were being stopped
+	asked   bool                // a signal arrived while the pods were being stopped
 	after   <-chan time.Time    // the shutdown of --shutdown-after
-	drains  []chan<- api.Report // who waits for the end of the shutdown; each takes one without waiting
+	drains  []chan<- api.Report // buffered channels that receive the report
 }
 
 func newLoop(a *Agent) *loop { return &loop{Agent: a, since: time.Now()} }
@@ -59,13 +58,13 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// manual tells whether no host announces the shutdown.
+// manual reports whether there is no host that announces the shutdown.
 func (l *loop) manual() bool { return l.opts.Source == nil }
 
-// draining tells whether pods are being stopped.
+// draining reports whether pods are being stopped.
 func (l *loop) draining() bool { return !l.began.IsZero() }
 
-// ready tells everybody that the pods run.
+// ready shows that the pods run and notifies the service manager.
 func (l *loop) ready() {
 	l.passOver(l.manager.ShutdownStatus() != nil)
 	l.opts.View.Say(l.welcome(l.snapshot(time.Now())))
@@ -78,7 +77,7 @@ func (l *loop) ready() {
 	l.notify("READY=1")
 }
 
-// trigger begins a shutdown that no host has announced.
+// trigger starts a shutdown that no host has announced.
 func (l *loop) trigger(origin string) error {
 	l.after = nil
 	if l.draining() {
@@ -92,8 +91,8 @@ func (l *loop) trigger(origin string) error {
 	return nil
 }
 
-// begin notes that a shutdown has begun. A service manager that wants the agent to
-// stop has to wait for it.
+// begin records the beginning of a shutdown, and asks the service manager to wait for its
+// end.
 func (l *loop) begin() {
 	l.began, l.asked = l.pods.firstTold(time.Now()), false
 	l.notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowed() + closeTimeout).Microseconds()))
@@ -130,15 +129,15 @@ func (l *loop) passOver(shuttingDown bool) {
 	}
 }
 
-// over gives the report of the shutdown under way once no pod is waited for.
+// over returns the report of the current shutdown when no pod is waited for any more.
 func (l *loop) over() (shutdown.Report, bool) {
 	report, ok := l.manager.LastReport()
 	return report, ok && !report.Ended.Before(l.since) && !report.Ended.Equal(l.ended) && l.pods.ending() == 0
 }
 
-// finish shows the end of a shutdown. Without a host to wait for, the agent is
-// done then; and so it is if it was asked to leave meanwhile, as by a service
-// manager that stops its units right after the lock was released.
+// finish shows the end of a shutdown. It returns done if the agent then leaves: if there
+// is no host to wait for, or if the agent was asked to leave meanwhile, for example by a
+// service manager that stops its units after the inhibitor was released.
 func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(s)
 	l.logErrors(report)
@@ -157,7 +156,7 @@ func (l *loop) finish(s view.Snapshot, report shutdown.Report) (done bool, err e
 	return false, nil
 }
 
-// abandoned shows the end of a shutdown that the agent has left.
+// abandoned shows the end of a shutdown that the agent no longer waits for.
 func (l *loop) abandoned() {
 	if !l.draining() {
 		return

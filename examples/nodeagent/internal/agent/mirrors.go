@@ -10,7 +10,8 @@ import (
 
 var _ apiserver.Observed = observed{}
 
-// keepMirror shows a pod on the API server, until ctx ends or the pod is dropped.
+// keepMirror keeps the mirror pod of a pod up to date until ctx ends or the pod is
+// dropped.
 func (a *Agent) keepMirror(ctx context.Context, p *pod) {
 	if a.opts.APIServer == nil {
 		return
@@ -29,19 +30,19 @@ func (a *Agent) keepMirror(ctx context.Context, p *pod) {
 	})
 }
 
-// observed is what the keeper of a mirror sees of a pod.
+// observed implements [apiserver.Observed] for one pod.
 type observed struct {
 	agent *Agent
 	pod   *pod
 }
 
-// Ending is true from the moment on at which the node shuts down, and for good for a
-// pod that was told to stop in a shutdown that was then cancelled.
+// Ending is true while the node shuts down, and stays true for a pod that was told to
+// stop in a shutdown that was then cancelled.
 func (o observed) Ending() bool {
 	return o.pod.isTold() || o.agent.manager.ShutdownStatus() != nil
 }
 
-// Status is known once the pod has started.
+// Status returns nil before the pod has started.
 func (o observed) Status(ctx context.Context) (*v1.PodStatus, error) {
 	if !o.pod.hasStarted() {
 		return nil, nil
@@ -49,8 +50,8 @@ func (o observed) Status(ctx context.Context) (*v1.PodStatus, error) {
 	return statusOf(ctx, o.agent.opts.Runtime, o.pod)
 }
 
-// Changed is closed at the start of the pod, or when one of its containers has exited or
-// was started again.
+// Changed is closed when the pod has started, and when one of its containers has exited
+// or was restarted.
 func (o observed) Changed() <-chan struct{} {
 	if !isClosed(o.pod.settled) {
 		return o.pod.settled

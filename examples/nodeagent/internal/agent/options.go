@@ -16,46 +16,46 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Options says what an [Agent] runs and how it shuts down. Pods, Runtime, Gates
-// and View are required.
+// Options configure an [Agent]. Pods, Runtime, Gates and View are required.
 type Options struct {
-	// Config is how long pods have when the host shuts down.
+	// Config has the grace periods of a node shutdown.
 	Config plan.Config
-	// Pods are to be started. Each needs a UID.
+	// Pods are the pods to start. Each needs a UID.
 	Pods []*v1.Pod
-	// Manifests are where Pods come from, if they can change; the zero value means that
-	// they do not.
+	// Manifests are the files that Pods come from. The zero value means that they do not
+	// change.
 	Manifests Manifests
-	// Runtime starts and stops them; the agent closes it.
+	// Runtime starts and stops the pods. The agent closes it.
 	Runtime podruntime.Runtime
-	// Source announces the shutdown of the host. Nil: SIGTERM and ShutdownAfter do.
+	// Source announces the shutdown of the host. Nil means that SIGTERM and ShutdownAfter
+	// start a shutdown.
 	Source shutdown.Source
-	// ShutdownAfter is how long after the pods have started the shutdown begins;
-	// 0: it does not begin by itself.
+	// ShutdownAfter is how long after the start of the pods a shutdown begins. 0 means
+	// never.
 	ShutdownAfter time.Duration
-	// Signals brings SIGTERM and SIGINT; nil: none come.
+	// Signals delivers SIGTERM and SIGINT. Nil means that there are none.
 	Signals <-chan os.Signal
-	// Limit is how long the platform leaves a shutdown at most; 0: any time.
+	// Limit is the longest delay that the platform grants a shutdown. 0 means no limit.
 	Limit time.Duration
-	// Listener serves /metrics and /healthz, and what of package api reads only; Control
-	// serves all of that package. The agent closes both. Nil: nothing is served.
+	// Listener serves /metrics, /healthz and the read-only part of package api; Control
+	// serves all of package api. The agent closes both. Nil means that nothing is served.
 	Listener, Control net.Listener
-	// StateDir keeps a shutdown's state over a restart of the agent; "": it is not
-	// kept.
+	// StateDir is the folder that keeps the state of a shutdown across a restart of the
+	// agent. Empty means that it is not kept.
 	StateDir string
-	// APIServer shows node and pods, which are those of apiserver.StaticPods; the agent
-	// closes it. Nil: there is none.
+	// APIServer reports the node and the pods, which must be those of
+	// apiserver.StaticPods. The agent closes it. Nil means that there is no API server.
 	APIServer *apiserver.Client
-	// Policy says what becomes of the status of pods, with APIServer. Nil: they are
+	// Policy decides what happens to the statuses of the pods on the APIServer. Nil means
 	// Failed.
 	Policy func(shutdown.Kind) shutdown.PodPolicy
-	// Gates switches features; it has all gates of lifecycle and shutdown.
+	// Gates are the feature gates; they must have all gates of lifecycle and shutdown.
 	Gates featuregate.FeatureGate
-	// View shows people what happens.
+	// View shows the progress to people.
 	View *view.View
-	// Logger takes the events of pods; the zero value takes none.
+	// Logger receives the events of pods. The zero value drops them.
 	Logger klog.Logger
-	// Notify tells the service manager, in the words of sd_notify(3). Nil: nobody
-	// is told.
+	// Notify notifies the service manager with messages of sd_notify(3). Nil means that
+	// there is none.
 	Notify func(state string) error
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// pod is one pod of the node and what has become of it.
+// pod is the state of one pod of the node.
 type pod struct {
 	spec             *v1.Pod
 	priority, bucket int32
-	outdated         bool          // it was found running, as another manifest has it
-	admitted         chan struct{} // closed once it may start, or was found running
-	settled          chan struct{} // closed once its start has succeeded or failed
-	leaving          chan struct{} // closed once it is told to stop
+	outdated         bool          // it was found running with another manifest
+	admitted         chan struct{} // closed when it may start or was found running
+	settled          chan struct{} // closed when its start has succeeded or failed
+	leaving          chan struct{} // closed when it is told to stop
 
-	mu         sync.Mutex              // guards all below; never held while anything waits
-	abandon    context.CancelCauseFunc // ends its start; nil: it has not begun
+	mu         sync.Mutex              // guards the fields below; never held while anything waits
+	abandon    context.CancelCauseFunc // cancels its start; nil: not begun
 	containers []lifecycle.Container
-	exits      []<-chan struct{}  // of the containers, closed once they have exited
-	restarts   []restartState     // of the containers
-	concluded  int                // how many of them have exited and are not started again
-	forget     context.CancelFunc // ends the keeping of its mirror; nil: there is none
-	news       chan struct{}      // closed and replaced with each news of its containers
+	exits      []<-chan struct{}  // one for each container, closed when it has exited
+	restarts   []restartState     // one for each container
+	concluded  int                // how many containers have exited and are not restarted
+	forget     context.CancelFunc // ends keepMirror; nil: there is no mirror pod
+	news       chan struct{}      // closed and replaced with each change of its containers
 	problem    error              // why it did not start, or was not stopped
 	granted    int64
 	told, gone time.Time // when it was told to stop, and when that was done
-	finished   bool      // it had ended by itself before
+	finished   bool      // it had ended by itself before it was told to stop
 	refused    bool      // nothing of it was ever started
-	byHand     bool      // no shutdown has told it to stop, but somebody else
+	byHand     bool      // it was told to stop by a user and not by a shutdown
 }
 
-// toldAt is when a shutdown has told the pod to stop, zero if none has, and whether it is
-// still ending.
+// toldAt returns when a shutdown has told the pod to stop, and whether the pod is still
+// stopping. The time is zero if no shutdown has.
 func (p *pod) toldAt() (told time.Time, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *pod) toldAt() (told time.Time, ending bool) {
 	return p.told, !p.told.IsZero() && p.gone.IsZero()
 }
 
-// isTold tells whether anybody has told the pod to stop.
+// isTold reports whether the pod was told to stop.
 func (p *pod) isTold() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,28 +61,28 @@ func (p *pod) isActive() bool {
 	return p.gone.IsZero() && (runs || !p.told.IsZero())
 }
 
-// wasRefused tells whether nothing of it was ever started, as the node was shutting down.
+// wasRefused reports whether the pod was not started because the node was shutting down.
 func (p *pod) wasRefused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// isStopped tells whether nothing of it runs any more, by order.
+// isStopped reports whether the pod was stopped, or never started because of a shutdown.
 func (p *pod) isStopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused || !p.gone.IsZero() && p.problem == nil
 }
 
-// begin says that the pod is being started.
+// begin records the beginning of the start.
 func (p *pod) begin(abandon context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.abandon = abandon
 }
 
-// settle says what came of the start.
+// settle records the result of the start.
 func (p *pod) settle(containers []lifecycle.Container, exits []<-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *pod) settle(containers []lifecycle.Container, exits []<-chan struct{}, 
 	close(p.settled)
 }
 
-// refuse says that the pod is not started at all.
+// refuse records that the pod is not started.
 func (p *pod) refuse(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,35 +99,34 @@ func (p *pod) refuse(why error) {
 	close(p.settled)
 }
 
-// finishedLocked tells whether the pod was started and all its containers have
-// ended since, for good.
+// finishedLocked reports whether all containers of the pod have exited for good.
 func (p *pod) finishedLocked() bool { return len(p.exits) > 0 && p.concluded == len(p.exits) }
 
-// hasStarted tells whether the pod was started; its containers may have ended since.
+// hasStarted reports whether the pod was started; its containers may have exited since.
 func (p *pod) hasStarted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return isClosed(p.settled) && p.problem == nil
 }
 
-// nextNews is closed when one of the containers has exited, or was started again.
+// nextNews returns a channel that is closed at the next exit or restart of a container.
 func (p *pod) nextNews() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.news
 }
 
-// endedByItself tells whether it had ended before it was told to stop.
+// endedByItself reports whether the pod had ended before it was told to stop.
 func (p *pod) endedByItself() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.finished
 }
 
-// tell says that the pod is told to stop, with a grace period in seconds. A start
-// that is under way is abandoned. Where it is told again because the first attempt has
-// failed, that goes on: what it was granted and when counts, and containers that have ended
-// meanwhile have not done so by themselves.
+// tell records that the pod is told to stop, with a grace period in seconds, and cancels
+// a start that is under way. If it is told again while the first stop goes on, or after
+// that has failed, a container that has exited in between does not count as ended by
+// itself.
 func (p *pod) tell(granted int64) {
 	p.mu.Lock()
 	p.finished = p.finished || p.told.IsZero() && p.finishedLocked()
@@ -145,8 +144,8 @@ func (p *pod) tell(granted int64) {
 	}
 }
 
-// stopByHand says that somebody else than a shutdown is about to stop the pod. It is false,
-// and nothing is said, while a shutdown is doing that.
+// stopByHand records that a user stops the pod. It returns false, and records nothing,
+// while a shutdown is stopping it.
 func (p *pod) stopByHand() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,14 +156,14 @@ func (p *pod) stopByHand() bool {
 	return true
 }
 
-// running are the containers that the start has left running.
+// running returns the containers that the start has left running.
 func (p *pod) running() []lifecycle.Container {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]lifecycle.Container{}, p.containers...)
 }
 
-// end says that nothing more is done about the pod.
+// end records the end of a stop.
 func (p *pod) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,15 +12,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// pods are all pods of the node, in the order in which they stop. Each pod guards itself.
+// pods are the pods of the node in the order in which they stop. Each pod has its own
+// mutex.
 type pods struct {
 	schedule plan.Schedule
 
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards the field below
 	all []*pod     // replaced, never changed
 }
 
-// newPods makes the list of pods that are there from the beginning.
+// newPods returns the pods that exist when the agent starts.
 func newPods(specs []*v1.Pod, schedule plan.Schedule) *pods {
 	list := &pods{schedule: schedule}
 	for _, spec := range specs {
@@ -29,7 +30,7 @@ func newPods(specs []*v1.Pod, schedule plan.Schedule) *pods {
 	return list
 }
 
-// new is a pod that has not been started.
+// new returns a pod that has not been started and does not add it.
 func (l *pods) new(spec *v1.Pod) *pod {
 	var order plan.Options
 	p := &pod{
@@ -42,14 +43,14 @@ func (l *pods) new(spec *v1.Pod) *pod {
 	return p
 }
 
-// list is what there is now; it must not be changed.
+// list returns the pods. The slice must not be modified.
 func (l *pods) list() []*pod {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all
 }
 
-// add puts a pod into its place: by bucket and priority, the lowest first.
+// add inserts a pod by bucket and priority, the lowest first.
 func (l *pods) add(p *pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,14 +60,14 @@ func (l *pods) add(p *pod) {
 	})
 }
 
-// remove takes a pod out.
+// remove removes a pod.
 func (l *pods) remove(p *pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = slices.DeleteFunc(slices.Clone(l.all), func(other *pod) bool { return other == p })
 }
 
-// active are the pods that run, are being started or are being stopped.
+// active returns the pods that run, are being started or are being stopped.
 func (l *pods) active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, p := range l.list() {
@@ -77,7 +78,7 @@ func (l *pods) active() []*v1.Pod {
 	return active
 }
 
-// specs are all pods, whether they run or not.
+// specs returns all pods, whether they run or not.
 func (l *pods) specs() []*v1.Pod {
 	list := l.list()
 	specs := make([]*v1.Pod, 0, len(list))
@@ -87,7 +88,7 @@ func (l *pods) specs() []*v1.Pod {
 	return specs
 }
 
-// find gives the pod of a UID, nil if there is none.
+// find returns the pod with a UID, or nil.
 func (l *pods) find(uid types.UID) *pod {
 	for _, p := range l.list() {
 		if p.spec.UID == uid {
@@ -97,7 +98,7 @@ func (l *pods) find(uid types.UID) *pod {
 	return nil
 }
 
-// told is how many pods were ever told to stop.
+// told returns how many pods shutdowns have told to stop.
 func (l *pods) told() int {
 	n := 0
 	for _, p := range l.list() {
@@ -108,7 +109,7 @@ func (l *pods) told() int {
 	return n
 }
 
-// ending is how many pods were told to stop and are not gone.
+// ending returns how many pods a shutdown is stopping.
 func (l *pods) ending() int {
 	n := 0
 	for _, p := range l.list() {
@@ -119,8 +120,8 @@ func (l *pods) ending() int {
 	return n
 }
 
-// firstTold is when the first of the pods that are being stopped was told to, or
-// now if none is.
+// firstTold returns when a shutdown told the first of the pods to stop that are still
+// stopping, or now if there is none.
 func (l *pods) firstTold(now time.Time) time.Time {
 	for _, p := range l.list() {
 		if told, ending := p.toldAt(); ending && told.Before(now) {

@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// failures is an error if a shutdown has not stopped all of its pods, or if
-// something else went wrong in it, of which it has the first.
+// failures returns an error that names the pods that a shutdown has not stopped, and the
+// first other error of the shutdown.
 func failures(report shutdown.Report) error {
 	var errs []error
 	for _, p := range report.Pods {
@@ -27,14 +27,14 @@ func failures(report shutdown.Report) error {
 	return errors.Join(errs...)
 }
 
-// logErrors has what went wrong beside the pods' own ends in the log, all of it.
+// logErrors logs all errors of a shutdown except those of single pods.
 func (l *loop) logErrors(report shutdown.Report) {
 	for _, text := range report.Errors {
 		l.opts.Logger.V(1).Info("Shutdown error", "err", text)
 	}
 }
 
-// addReported adds to a snapshot what the API server was not told, if there is one.
+// addReported adds to a snapshot what could not be reported to the API server.
 func (l *loop) addReported(s *view.Snapshot, report shutdown.Report) {
 	if l.opts.APIServer == nil {
 		return

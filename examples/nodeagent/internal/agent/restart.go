@@ -12,15 +12,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// The kubelet's pauses before a container is started again: the first time there is
-// none, then 10 s, twice as long each time, 5 minutes at most; after 10 minutes without
-// an exit it begins anew (pkg/kubelet, backOffPeriod and MaxContainerBackOff).
+// These are the kubelet's pauses before a container is restarted. The first restart has
+// none; then they are 10 s, doubling up to 5 minutes. After 10 minutes without an exit
+// they start anew (pkg/kubelet, backOffPeriod and MaxContainerBackOff).
 const (
 	firstBackOff = 10 * time.Second
 	mostBackOff  = 5 * time.Minute
 )
 
-// keepContainers starts the containers of a pod again that have exited, each by itself,
+// keepContainers restarts the exited containers of a pod, each in its own goroutine,
 // until the pod is told to stop or ctx ends.
 func (a *Agent) keepContainers(ctx context.Context, p *pod) {
 	for i, c := range p.running() {
@@ -32,8 +32,8 @@ func (a *Agent) keepContainers(ctx context.Context, p *pod) {
 	}
 }
 
-// keepContainer keeps the i-th container of a pod. It is false where the container has exited
-// and is not to be started again.
+// keepContainer restarts the i-th container of a pod. It returns false when the container
+// has exited and is not to be restarted.
 func (a *Agent) keepContainer(ctx context.Context, p *pod, i int, c lifecycle.Container) bool {
 	key := string(p.spec.UID) + "/" + c.Name
 	for {
@@ -66,7 +66,7 @@ func (a *Agent) keepContainer(ctx context.Context, p *pod, i int, c lifecycle.Co
 	}
 }
 
-// restart starts a container again, unless its pod is being terminated.
+// restart restarts a container, unless its pod is being terminated.
 func (a *Agent) restart(ctx context.Context, p *pod, c lifecycle.Container) (lifecycle.Container, error) {
 	err := a.terminator.Start(ctx, p.spec, c.Name, func(ctx context.Context) (string, error) {
 		id, err := a.opts.Runtime.RestartContainer(ctx, p.spec, c)
@@ -76,8 +76,8 @@ func (a *Agent) restart(ctx context.Context, p *pod, c lifecycle.Container) (lif
 	return c, err
 }
 
-// exitOf is with what and when a container has exited. One of which nothing is known has
-// failed now.
+// exitOf returns the exit code of a container and when it exited. If that is unknown, it
+// counts as failed now.
 func (a *Agent) exitOf(ctx context.Context, c lifecycle.Container) (code int32, finished time.Time) {
 	reader, ok := a.opts.Runtime.(podruntime.StatusReader)
 	if !ok {
@@ -92,8 +92,9 @@ func (a *Agent) exitOf(ctx context.Context, c lifecycle.Container) (code int32, 
 	return status.State.Terminated.ExitCode, status.State.Terminated.FinishedAt.Time
 }
 
-// restarts tells whether a container is started again that has exited (the kubelet's
-// ShouldContainerBeRestarted). A sidecar is, whatever the policy of its pod.
+// restarts reports whether an exited container is restarted (the kubelet's
+// ShouldContainerBeRestarted). A sidecar always is, whatever the restart policy of its
+// pod.
 func restarts(spec *v1.Pod, name string, code int32) bool {
 	for _, c := range spec.Spec.InitContainers {
 		if c.Name == name {
@@ -107,10 +108,11 @@ func restarts(spec *v1.Pod, name string, code int32) bool {
 		return code != 0
 	case v1.RestartPolicyAlways:
 	}
-	return true // as the API server's default has it
+	return true // the API server's default
 }
 
-// await waits for something of a pod; false: the pod is told to stop first, or ctx ends.
+// await waits for a channel of a pod. It returns false if the pod is told to stop or ctx
+// ends first.
 func await[T any](ctx context.Context, p *pod, what <-chan T) bool {
 	select {
 	case <-p.leaving:
@@ -126,7 +128,7 @@ func await[T any](ctx context.Context, p *pod, what <-chan T) bool {
 	return false
 }
 
-// conclude says that one of the containers has exited for good.
+// conclude records that one of the containers has exited for good.
 func (p *pod) conclude() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +136,7 @@ func (p *pod) conclude() {
 	p.tellLocked()
 }
 
-// setWaiting says whether the i-th container waits to be started again.
+// setWaiting records whether the i-th container waits to be restarted.
 func (p *pod) setWaiting(i int, waiting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +144,7 @@ func (p *pod) setWaiting(i int, waiting bool) {
 	p.tellLocked()
 }
 
-// restarted says that the i-th container was started again.
+// restarted records that the i-th container was restarted.
 func (p *pod) restarted(i int, c lifecycle.Container, exited <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,19 +153,20 @@ func (p *pod) restarted(i int, c lifecycle.Container, exited <-chan struct{}) {
 	p.tellLocked()
 }
 
-// tellLocked ends the waiting for news of the pod.
+// tellLocked closes the channel of nextNews and replaces it.
 func (p *pod) tellLocked() {
 	close(p.news)
 	p.news = make(chan struct{})
 }
 
-// restartState is how often a container was started again, and whether it waits for that.
+// restartState is how often a container was restarted, and whether it waits for a
+// restart.
 type restartState struct {
 	count   int
 	waiting bool
 }
 
-// waitingLocked tells whether a container of the pod waits to be started again.
+// waitingLocked reports whether a container of the pod waits to be restarted.
 func (p *pod) waitingLocked() bool {
 	for _, r := range p.restarts {
 		if r.waiting {
@@ -173,7 +176,7 @@ func (p *pod) waitingLocked() bool {
 	return false
 }
 
-// restartsOf is how it is with the restarts of a container.
+// restartsOf returns the restartState of a container.
 func (p *pod) restartsOf(name string) restartState {
 	p.mu.Lock()
 	defer p.mu.Unlock()

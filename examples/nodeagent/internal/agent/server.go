@@ -14,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
-// serverTimeout bounds how long a client may take for its request, and how long
-// requests that are under way are waited for at the end.
+// serverTimeout bounds how long a client may take for its request, and how long the end
+// of the server waits for requests that are under way.
 const serverTimeout = 5 * time.Second
 
-// mostHeader is how large the header of a request may be, in bytes.
+// mostHeader is the maximum size of a request's header in bytes.
 const mostHeader = 16 << 10
 
-// serve answers /metrics, /healthz and what reads only until ctx ends.
+// serve serves /metrics, /healthz and the read-only requests until ctx ends.
 func (a *Agent) serve(ctx context.Context) error {
 	mux := a.reads()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
@@ -29,7 +29,7 @@ func (a *Agent) serve(ctx context.Context) error {
 	return serveUntil(ctx, a.opts.Listener, mux, "metrics")
 }
 
-// serveControl answers on the agent's own socket.
+// serveControl serves all requests on the agent's own socket.
 func (a *Agent) serveControl(ctx context.Context) error {
 	mux := a.reads()
 	mux.HandleFunc("POST /drain", a.handleDrain)
@@ -37,7 +37,7 @@ func (a *Agent) serveControl(ctx context.Context) error {
 	return serveUntil(ctx, a.opts.Control, mux, "the agent's socket")
 }
 
-// reads are the answers that change nothing.
+// reads returns the handlers of the read-only requests.
 func (a *Agent) reads() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) { answer(w, api.PlanOf(a.manager.Plan())) })
@@ -52,7 +52,7 @@ func (a *Agent) reads() *http.ServeMux {
 	return mux
 }
 
-// serveUntil serves until ctx ends; nil: there is nothing to serve on.
+// serveUntil serves until ctx ends. A nil listener serves nothing.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, what string) error {
 	if listener == nil {
 		return nil
@@ -74,7 +74,7 @@ func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler
 	return nil
 }
 
-// answer and refuse write JSON. A client that has gone needs no answer.
+// answer and refuse write JSON. Errors are ignored: a client that has disconnected needs no answer.
 func answer(w http.ResponseWriter, value any) { respond(w, http.StatusOK, value) }
 
 func refuse(w http.ResponseWriter, status int, why string) {
@@ -87,12 +87,12 @@ func respond(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// healthz says ok for as long as the agent works, in a shutdown too: nobody
-// should restart an agent that drains.
+// healthz answers ok as long as the agent works, also during a shutdown: an agent that
+// drains must not be restarted.
 func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	text := "ok"
 	if err := a.manager.ShutdownStatus(); err != nil {
 		text += ": " + err.Error()
 	}
-	_, _ = fmt.Fprintln(w, text) // a client that has gone needs no answer
+	_, _ = fmt.Fprintln(w, text) // a client that has disconnected needs no answer
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// signal obeys SIGTERM and SIGINT.
+// signal handles SIGTERM and SIGINT.
 func (l *loop) signal(sig os.Signal) (done bool, err error) {
 	name := SignalName(sig)
 	switch {
@@ -25,7 +25,7 @@ func (l *loop) signal(sig os.Signal) (done bool, err error) {
 	return true, nil
 }
 
-// giveUp is the error of an agent that leaves while pods are being stopped.
+// giveUp returns the error of an agent that leaves while pods are being stopped.
 func (l *loop) giveUp(signal string) error {
 	var names []string
 	for _, p := range l.pods.list() {
@@ -36,7 +36,7 @@ func (l *loop) giveUp(signal string) error {
 	return fmt.Errorf("a second %s ended the waiting for %s", signal, strings.Join(names, ", "))
 }
 
-// SignalName is the name by which people send a signal.
+// SignalName returns the common name of a signal.
 func SignalName(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGTERM:

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// snapshot is what is known of all pods now.
+// snapshot returns the current state of all pods for the view.
 func (l *loop) snapshot(now time.Time) view.Snapshot {
 	s := view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed()}
 	for _, p := range l.pods.list() {
@@ -24,8 +24,8 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 	return s
 }
 
-// allowed is how long a shutdown may take: the pods' time by the schedule, and what is
-// done beside the kills; less where the host does not wait for so long. Without a
+// allowed returns how long a shutdown may take: the pods' time by the schedule and the
+// time for what is done besides the kills, or less if the host grants less. Without a
 // schedule it is the longest grace period of a pod.
 func (l *loop) allowed() time.Duration {
 	if fitted := l.manager.Plan().Fitted; len(fitted.Schedule) > 0 {
@@ -40,7 +40,7 @@ func (l *loop) allowed() time.Duration {
 	return graceperiod.Duration(longest)
 }
 
-// welcome says what runs, and what would shut it down.
+// welcome returns the text that says how many pods run and what would shut them down.
 func (l *loop) welcome(s view.Snapshot) string {
 	running := 0
 	for _, p := range s.Pods {
@@ -60,7 +60,7 @@ func (l *loop) welcome(s view.Snapshot) string {
 	return text + fmt.Sprintf("They are stopped in order on SIGTERM (kill %d); Ctrl-C leaves and stops none.", os.Getpid())
 }
 
-// tellInhibitor says how the host is held, when that has changed.
+// tellInhibitor shows changes of the inhibitor.
 func (l *loop) tellInhibitor() {
 	now := l.manager.Inhibitor()
 	before := l.shown
@@ -78,8 +78,8 @@ func (l *loop) tellInhibitor() {
 
 func (p *pod) name() string { return p.spec.Namespace + "/" + p.spec.Name }
 
-// view is what people are shown of a pod. Its termination is nil before its containers
-// are told to stop.
+// view returns what the view shows of a pod. termination is nil before its containers are
+// told to stop.
 func (p *pod) view(now time.Time, termination *lifecycle.Termination) view.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *pod) view(now time.Time, termination *lifecycle.Termination) view.Pod {
 	return shown
 }
 
-// stateLocked is what the pod does, as a whole.
+// stateLocked returns the state of the pod as a whole.
 func (p *pod) stateLocked() view.State {
 	switch {
 	case !p.gone.IsZero() && p.byHand:
@@ -124,7 +124,7 @@ func (p *pod) stateLocked() view.State {
 	return view.Running
 }
 
-// container adds what its manifest says to what has become of a container.
+// container returns the result of a container together with what its manifest says.
 func (p *pod) container(result lifecycle.ContainerResult) view.Container {
 	shown := view.Container{ContainerResult: result, Signal: string(stopsignal.Of(p.spec, result.Name, ""))}
 	for _, list := range [][]v1.Container{p.spec.Spec.InitContainers, p.spec.Spec.Containers} {
@@ -141,8 +141,8 @@ func (p *pod) container(result lifecycle.ContainerResult) view.Container {
 	return shown
 }
 
-// hookText says what a preStop hook does, without what may be secret: the arguments of a
-// command, as "Authorization: Bearer ...", and the query of a request.
+// hookText describes a preStop hook without possible secrets: the arguments of a command,
+// as in "Authorization: Bearer ...", and the query of a request.
 func hookText(hook *v1.LifecycleHandler) string {
 	switch {
 	case hook == nil:
@@ -158,7 +158,7 @@ func hookText(hook *v1.LifecycleHandler) string {
 	return "unknown"
 }
 
-// commandText is the name of a program, and whether it has arguments.
+// commandText returns the name of a program, and whether it has arguments.
 func commandText(command []string) string {
 	switch len(command) {
 	case 0:

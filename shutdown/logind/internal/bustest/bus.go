@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// config is a bus on which everybody may do everything, as far as the daemon is
-// concerned: a forged signal reaches its victim.
+// config is the configuration of a bus that lets every user own every name and send
+// everything, so that a forged signal reaches its victim.
 const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -35,7 +35,7 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 </busconfig>
 `
 
-// Bus is a dbus-daemon on a socket of its own.
+// Bus is a dbus-daemon for one test.
 type Bus struct {
 	Address string
 
@@ -45,8 +45,8 @@ type Bus struct {
 	daemon *exec.Cmd
 }
 
-// StartBus starts a dbus-daemon that listens at socket until the test ends; "":
-// at one that is free.
+// StartBus starts a dbus-daemon that listens on the given socket until the test ends. An
+// empty path means a socket in a new temporary directory.
 func StartBus(t testing.TB, socket string) *Bus {
 	t.Helper()
 	return startBus(t, socket, config)
@@ -54,7 +54,7 @@ func StartBus(t testing.TB, socket string) *Bus {
 
 func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
-	if socket == "" { // the test's own directory may be too long for a socket
+	if socket == "" { // the path of t.TempDir may be too long for a socket
 		dir, err := os.MkdirTemp("", "bus")
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -77,11 +77,11 @@ func (b *Bus) Start() {
 	require.NoError(b.t, err)
 	b.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signals from the terminal
 	require.NoError(b.t, b.daemon.Start())
-	_, err = bufio.NewReader(out).ReadString('\n') // it listens when it says where
+	_, err = bufio.NewReader(out).ReadString('\n') // the daemon prints its address when it listens
 	require.NoError(b.t, err)
 }
 
-// Stop kills the daemon: every connection to it is lost.
+// Stop kills the daemon, which closes every connection to it.
 func (b *Bus) Stop() {
 	if b.daemon == nil {
 		return
@@ -89,20 +89,20 @@ func (b *Bus) Stop() {
 	_ = b.daemon.Process.Kill() // it may be dead already
 	_ = b.daemon.Wait()         // killed: never nil
 	b.daemon = nil
-	_ = os.Remove(b.socket) // a daemon that was killed leaves it
+	_ = os.Remove(b.socket) // a killed daemon does not remove its socket
 }
 
-// Pause lets the daemon answer nothing any more; Stop ends that too.
+// Pause stops the daemon with SIGSTOP, so that it answers nothing until [Bus.Stop].
 func (b *Bus) Pause() {
 	b.t.Helper()
 	require.NoError(b.t, b.daemon.Process.Signal(syscall.SIGSTOP))
 }
 
-// Connect gives a connection that is closed when the test ends.
+// Connect returns a connection that is closed when the test ends.
 func (b *Bus) Connect() *dbus.Conn {
 	b.t.Helper()
 	c, err := dbus.Connect(b.Address)
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = c.Close() }) // it may be closed, or its bus gone
+	b.t.Cleanup(func() { _ = c.Close() }) // it may be closed already, or the daemon stopped
 	return c
 }

@@ -1,5 +1,5 @@
-// Package bustest gives the tests of logind a D-Bus of their own and, on it,
-// either a login1 that does what the test says or a real systemd-logind:
+// Package bustest gives a test of logind its own D-Bus and, on that bus, either a
+// scripted login1 or a real systemd-logind:
 //
 //	bus := bustest.StartBus(t, "")
 //	login1 := bustest.StartLogin1(t, bus.Address)
@@ -8,17 +8,17 @@
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. Every process and goroutine ends
-// with its test.
+// All methods may be called concurrently. Every process and every goroutine ends with its
+// test.
 //
 // # Failure modes
 //
-// What goes wrong in the fixture fails the test. Where dbus-daemon or
-// systemd-logind is not installed the test is skipped, see internal/need.
+// An error of the fixture fails the test. If dbus-daemon or systemd-logind is not
+// installed, the test is skipped, see internal/need.
 //
 // # Testing
 //
-// The scripted login1 speaks the protocol by hand, so that it can also be wrong:
-// late, refusing, or with bodies that logind would never send. What it cannot
-// show is what logind really does; [Host] can.
+// The scripted login1 implements the protocol itself, so that it can also answer late,
+// refuse, or send bodies that logind would never send. How logind really behaves is
+// tested with [Host].
 package bustest

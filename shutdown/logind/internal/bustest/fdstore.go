@@ -19,10 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FDStore is the FD store that systemd keeps for one unit. It takes part in no
-// poll, as if FDPOLL=0 were always set.
+// FDStore is the FD store that systemd keeps for one unit. It never polls the
+// descriptors, as if FDPOLL=0 were always set.
 type FDStore struct {
-	// Socket is the NOTIFY_SOCKET of the unit.
+	// Socket is the unit's NOTIFY_SOCKET.
 	Socket string
 
 	t    testing.TB
@@ -35,10 +35,11 @@ type FDStore struct {
 	messages []string
 }
 
-// StartFDStore gives a unit with FileDescriptorStoreMax=most until the test ends.
+// StartFDStore starts the FD store of a unit with the given FileDescriptorStoreMax. It
+// ends with the test.
 func StartFDStore(t testing.TB, most int) *FDStore {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // the test's own may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
@@ -53,7 +54,7 @@ func (s *FDStore) close() {
 	_ = s.conn.Close() // ends the loop
 	s.read.Wait()
 	for _, file := range s.stored {
-		_ = file.Close() // it was only kept
+		_ = file.Close() // nothing was written to it
 	}
 }
 
@@ -68,10 +69,10 @@ func (s *FDStore) loop() {
 	}
 }
 
-// received gives the descriptors of a message.
+// received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
 	var files []*os.File
-	messages, _ := syscall.ParseSocketControlMessage(rights) // of the kernel
+	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
 	for _, message := range messages {
 		descriptors, _ := syscall.ParseUnixRights(&message)
 		for _, descriptor := range descriptors {
@@ -81,7 +82,7 @@ func received(rights []byte) []*os.File {
 	return files
 }
 
-// handle does what systemd does with a message.
+// handle processes a message as systemd does.
 func (s *FDStore) handle(message string, files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 	name := field(message, "FDNAME")
 	if field(message, "FDSTOREREMOVE") == "1" {
 		if file, ok := s.stored[name]; ok {
-			_ = file.Close() // it was only kept
+			_ = file.Close() // nothing was written to it
 			delete(s.stored, name)
 		}
 	}
@@ -98,7 +99,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 			s.stored[name] = file
 			continue
 		}
-		_ = file.Close() // full: systemd says so in its log only
+		_ = file.Close() // the store is full, which systemd only logs
 	}
 }
 
@@ -111,30 +112,30 @@ func field(message, name string) string {
 	return ""
 }
 
-// Names are the names of what is stored, sorted.
+// Names returns the sorted names of the stored descriptors.
 func (s *FDStore) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.stored))
 }
 
-// Messages are all that came.
+// Messages returns all messages that were received.
 func (s *FDStore) Messages() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// Command is the unit's process, to be started by [FDStore.Start].
+// Command returns a command for the unit's process, to be started with [FDStore.Start].
 func (s *FDStore) Command(program string, args ...string) *exec.Cmd {
-	// LISTEN_PID is known to the process only: the shell becomes the program.
+	// Only the process knows its LISTEN_PID, so a shell sets it and then becomes the program.
 	cmd := exec.CommandContext(s.t.Context(), "/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, program}, args...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.Socket)
 	return cmd
 }
 
-// Start starts it with all that is stored, as systemd passes it, and before that
-// other descriptors, by name.
+// Start starts the command with other descriptors, sorted by name, followed by all stored
+// ones, in the way in which systemd passes them.
 func (s *FDStore) Start(cmd *exec.Cmd, others map[string]*os.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 const (
 	logindProgram = "/lib/systemd/systemd-logind"
 	socket        = "/run/dbus/system_bus_socket"
-	// startup is how long a real part may take to come up.
+	// startup bounds the start of logind, and its handling of a SIGHUP.
 	startup = 10 * time.Second
 )
 
-// Host is a real systemd-logind on a bus of its own, with nothing below /run and
-// /etc/systemd. It needs the namespaces of [InNamespace].
+// Host is a real systemd-logind on a bus of its own, with empty /run and /etc/systemd. It
+// needs the namespaces of [InNamespace].
 type Host struct {
 	Bus      *Bus
 	Systemd1 *Systemd1
@@ -37,10 +37,10 @@ type Host struct {
 	logind *exec.Cmd
 }
 
-// StartHost starts the host; it is gone when the test ends.
+// StartHost starts the bus, the fake systemd and logind. They end with the test.
 func StartHost(t *testing.T) *Host {
 	t.Helper()
-	require.NotEmpty(t, os.Getenv(inside), "the host is only for a process in namespaces of its own")
+	require.NotEmpty(t, os.Getenv(insideVariable), "the host is only for a process in namespaces of its own")
 	for _, dir := range []string{"/run", "/etc/systemd"} {
 		require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"))
 		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
@@ -58,7 +58,7 @@ func StartHost(t *testing.T) *Host {
 	return h
 }
 
-// RestartBus kills the bus, and logind, which does not outlive it, and starts both
+// RestartBus kills the bus, and logind, which cannot live without it, and starts both
 // again, as systemd does.
 func (h *Host) RestartBus() {
 	h.t.Helper()
@@ -70,7 +70,7 @@ func (h *Host) RestartBus() {
 	h.Start()
 }
 
-// Pause lets logind answer nothing any more, until it goes on.
+// Pause stops logind with SIGSTOP until goOn is called.
 func (h *Host) Pause() (goOn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Host) Pause() (goOn func()) {
 	return func() { require.NoError(h.t, logind.Signal(syscall.SIGCONT)) }
 }
 
-// Start starts logind, and returns when it answers.
+// Start starts logind and returns when it answers.
 func (h *Host) Start() {
 	h.t.Helper()
 	logind := exec.Command(logindProgram)
@@ -93,7 +93,8 @@ func (h *Host) Start() {
 	}, startup, 5*time.Millisecond)
 }
 
-// Kill kills logind; its locks stay. It returns when it is gone.
+// Kill kills logind and returns when it has exited. Its inhibitors stay on disk for the
+// next logind.
 func (h *Host) Kill() {
 	h.mu.Lock()
 	logind := h.logind
@@ -106,7 +107,7 @@ func (h *Host) Kill() {
 	_ = logind.Wait()         // killed: never nil
 }
 
-// HangUp lets logind read its files again, some time later.
+// HangUp sends SIGHUP to logind, which then reads its files again, some time later.
 func (h *Host) HangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,18 +116,19 @@ func (h *Host) HangUp() {
 	}
 }
 
-// Call calls a method of logind's manager, as root.
+// Call calls a method of logind's manager as root.
 func (h *Host) Call(method string, args ...any) *dbus.Call {
 	return h.conn.Object(login1, login1Path).CallWithContext(h.t.Context(), login1Manager+"."+method, 0, args...)
 }
 
-// PowerOff asks logind for it.
+// PowerOff asks logind to power off.
 func (h *Host) PowerOff() {
 	h.t.Helper()
 	require.NoError(h.t, h.Call("PowerOff", false).Err)
 }
 
-// Configure writes a file below /etc/systemd or /run and lets logind read it.
+// Configure writes a file below /etc/systemd or /run, sends SIGHUP, and returns when
+// logind has the limit that is wanted.
 func (h *Host) Configure(path, content string, want time.Duration) {
 	h.t.Helper()
 	require.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -142,7 +144,7 @@ func (h *Host) limit() uint64 {
 	return limit
 }
 
-// Inhibitors is logind's list.
+// Inhibitors returns the inhibitors that logind lists.
 func (h *Host) Inhibitors() []Inhibitor {
 	h.t.Helper()
 	var list []Inhibitor
@@ -150,7 +152,7 @@ func (h *Host) Inhibitors() []Inhibitor {
 	return list
 }
 
-// testWriter puts the words of a process into the log of the test.
+// testWriter writes the standard error of logind into the log of the test.
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {

@@ -18,29 +18,28 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// Login1 is a logind that does what the test says. It begins as one of v252 with
-// a limit of 5 s.
+// Login1 is a scripted logind. It starts as one of v252 with a limit of 5 s.
 type Login1 struct {
 	object   *object
-	watching sync.WaitGroup // over the locks
+	watching sync.WaitGroup // one goroutine for each lock
 
 	mu        sync.Mutex
 	readers   []*os.File
 	limit     uint64
 	preparing bool
-	kind      string // "": of a version before v257
+	kind      string // "": a logind before v257, without metadata
 	refusals  []Refusal
-	gates     []chan struct{} // one for each Inhibit that has to wait
+	gates     []chan struct{} // one for each of the next calls of Inhibit that must wait
 	locks     []*Lock
-	hidden    bool // ListInhibitors tells nothing
+	hidden    bool // ListInhibitors returns no entries
 	asked     int  // calls of Inhibit
-	listed    int  // of ListInhibitors
+	listed    int  // calls of ListInhibitors
 }
 
-// Refusal is an error of the bus.
+// Refusal is an error reply.
 type Refusal struct{ Name, Text string }
 
-// Lock is one inhibitor that was granted.
+// Lock is an inhibitor that Login1 has granted.
 type Lock struct {
 	What, Who, Why, Mode string
 
@@ -48,35 +47,35 @@ type Lock struct {
 	Released <-chan struct{}
 }
 
-// Inhibitor is a lock as logind lists it.
+// Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
 type Inhibitor struct {
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
 
-// StartLogin1 owns logind's name on the bus until the test ends.
+// StartLogin1 starts a Login1 that owns logind's bus name until the test ends.
 func StartLogin1(t testing.TB, address string) *Login1 {
 	t.Helper()
 	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond)}
-	t.Cleanup(l.forget) // last: the locks outlive the connection
+	t.Cleanup(l.closeReaders) // runs after the connection is closed, which may release locks
 	l.object = serve(t, address, login1, l.answer)
 	return l
 }
 
-// forget ends the watch over locks that were never released.
-func (l *Login1) forget() {
+// closeReaders ends the goroutines of the locks that were never released.
+func (l *Login1) closeReaders() {
 	l.mu.Lock()
 	for _, reader := range l.readers {
-		_ = reader.Close() // or it is released
+		_ = reader.Close() // it may be closed already
 	}
 	l.mu.Unlock()
 	l.watching.Wait()
 }
 
-// Close gives up the name. The locks stay, as those of a logind that was killed.
+// Close gives up the bus name. The locks stay held, as when logind is killed.
 func (l *Login1) Close() { l.object.close() }
 
-// Owner is the unique name of this logind.
+// Owner returns the unique bus name of this logind.
 func (l *Login1) Owner() string { return l.object.conn.Names()[0] }
 
 func (l *Login1) answer(o *object, call *dbus.Message) {
@@ -108,7 +107,7 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 }
 
 func (l *Login1) inhibit(o *object, call *dbus.Message) {
-	gate, refusal := l.next()
+	gate, refusal := l.nextInhibit()
 	if gate != nil {
 		<-gate
 	}
@@ -124,7 +123,7 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	released := make(chan struct{})
 	l.watching.Go(func() {
 		_, _ = io.Copy(io.Discard, reader) // ends when the last writer has closed
-		_ = reader.Close()                 // nothing is written
+		_ = reader.Close()                 // nothing was written to it
 		close(released)
 	})
 	text := func(i int) string { s, _ := call.Body[i].(string); return s }
@@ -133,11 +132,11 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	l.locks = append(l.locks, &Lock{What: text(0), Who: text(1), Why: text(2), Mode: text(3), Released: released})
 	l.mu.Unlock()
 	o.reply(call, dbus.UnixFD(writer.Fd()))
-	_ = writer.Close() // the bus has its copy now
+	_ = writer.Close() // the bus has a copy of its own
 }
 
-// next gives what is in store for this call of Inhibit.
-func (l *Login1) next() (gate chan struct{}, refusal *Refusal) {
+// nextInhibit returns what the test has prepared for this call of Inhibit.
+func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
@@ -169,7 +168,7 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 	o.reply(call, rows)
 }
 
-// SetLimit changes InhibitDelayMaxUSec; [Infinite] is without limit.
+// SetLimit sets InhibitDelayMaxUSec. [Infinite] means no limit.
 func (l *Login1) SetLimit(limit time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,25 +178,25 @@ func (l *Login1) SetLimit(limit time.Duration) {
 	}
 }
 
-// Infinite is logind's infinity.
+// Infinite is a limit of InhibitDelayMaxSec=infinity.
 const Infinite = time.Duration(-1)
 
-// SetKind makes this a logind of v257 that is about to do kind.
+// SetKind makes this a logind of v257, with metadata that name the given kind.
 func (l *Login1) SetKind(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kind = kind
 }
 
-// SetPreparing changes PreparingForShutdown without a signal.
+// SetPreparing sets PreparingForShutdown and sends no signal.
 func (l *Login1) SetPreparing(preparing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preparing = preparing
 }
 
-// Prepare changes PreparingForShutdown and sends the signals: both where
-// [Login1.SetKind] has set a kind, else the plain one.
+// Prepare sets PreparingForShutdown and sends PrepareForShutdown, after
+// PrepareForShutdownWithMetadata if [Login1.SetKind] has set a kind.
 func (l *Login1) Prepare(active bool) {
 	l.SetPreparing(active)
 	l.mu.Lock()
@@ -209,19 +208,19 @@ func (l *Login1) Prepare(active bool) {
 	l.Emit("PrepareForShutdown", active)
 }
 
-// Emit broadcasts a signal of logind with any body.
+// Emit broadcasts a signal of logind with the given body.
 func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
 }
 
-// Refuse lets the next calls of Inhibit fail, one after the other.
+// Refuse makes the next calls of Inhibit fail, one for each refusal.
 func (l *Login1) Refuse(refusals ...Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals = append(l.refusals, refusals...)
 }
 
-// Delay lets the next call of Inhibit wait until go on is called.
+// Delay makes the next call of Inhibit wait until goOn is called.
 func (l *Login1) Delay() (goOn func()) {
 	gate := make(chan struct{})
 	l.mu.Lock()
@@ -230,35 +229,35 @@ func (l *Login1) Delay() (goOn func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// Hide empties the list of inhibitors, as if logind had lost them.
+// Hide makes ListInhibitors return an empty list, as if logind had lost the locks.
 func (l *Login1) Hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = true
 }
 
-// Asked is how often Inhibit was called.
+// Asked returns how often Inhibit was called.
 func (l *Login1) Asked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked
 }
 
-// Listed is how often ListInhibitors was called.
+// Listed returns how often ListInhibitors was called.
 func (l *Login1) Listed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.listed
 }
 
-// Locks are all locks that were granted, the released ones too.
+// Locks returns all locks that were granted, including the released ones.
 func (l *Login1) Locks() []*Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]*Lock(nil), l.locks...)
 }
 
-// Held are the locks that are not released.
+// Held returns the locks that are not released.
 func (l *Login1) Held() []*Lock {
 	var held []*Lock
 	for _, lock := range l.Locks() {

@@ -16,23 +16,23 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// inside marks the process that runs in the namespaces.
-const inside = "KUBEGRACE_TEST_NAMESPACE"
+// insideVariable is set in the environment of the process that runs in the namespaces.
+const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 
-// InNamespace runs a test again, in a process with mounts and processes of its
-// own: whatever it mounts and starts there is gone when it ends, even if it is
-// killed. It is true in that process, in which the test then does its work;
-// outside it is false, after the work was done.
+// InNamespace runs the calling test again, in a process with its own mount and PID
+// namespaces. Its mounts and processes end with it, even if it is killed. InNamespace
+// returns true in that process, which then does the work of the test, and false in the
+// original process when the other one has ended.
 //
 //	if !bustest.InNamespace(t) {
 //		return
 //	}
 func InNamespace(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(inside) != "" {
+	if os.Getenv(insideVariable) != "" {
 		return true
 	}
-	t.Parallel() // it is another process that does the work
+	t.Parallel() // the work is done by another process
 	need.Root(t)
 	need.Program(t, "dbus-daemon", "dbus-daemon")
 	need.Program(t, logindProgram, "systemd")
@@ -41,8 +41,8 @@ func InNamespace(t *testing.T) bool {
 	require.NoError(t, err)
 	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
-	again.Env = append(os.Environ(), inside+"=1")
-	// The kernel kills it when the thread ends that started it.
+	again.Env = append(os.Environ(), insideVariable+"=1")
+	// Pdeathsig is sent when the thread that started the process ends, so keep the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -54,7 +54,8 @@ func InNamespace(t *testing.T) bool {
 	return false
 }
 
-// pattern selects this test and, of its subtests, those that -run selects.
+// pattern returns the value of -test.run for this test and for those of its subtests that
+// -run selects.
 func pattern(t *testing.T) string {
 	_, subtests, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	if subtests == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// object answers method calls by hand: godbus's own dispatch neither lets a
-// reply be late, nor says when it has been sent.
+// object answers method calls with messages that it makes itself: the dispatch of godbus
+// can neither delay a reply nor tell when the reply was sent.
 type object struct {
 	conn   *dbus.Conn
 	answer func(call *dbus.Message)
@@ -20,7 +20,7 @@ type object struct {
 	calls  chan *dbus.Message
 }
 
-// serve owns a name on the bus until the test ends or it is closed.
+// serve returns an object that owns a bus name until it is closed or the test ends.
 func serve(t testing.TB, address, name string, answer func(o *object, call *dbus.Message)) *object {
 	t.Helper()
 	c, err := dbus.Connect(address)
@@ -40,7 +40,7 @@ func (o *object) loop() {
 	for {
 		select {
 		case call, open := <-o.calls:
-			if !open { // the bus is gone
+			if !open { // the connection to the bus is lost
 				return
 			}
 			if call.Type == dbus.TypeMethodCall {
@@ -52,19 +52,19 @@ func (o *object) loop() {
 	}
 }
 
-// close gives the name up.
+// close closes the connection and waits for the calls that are being answered.
 func (o *object) close() {
-	o.conn.Eavesdrop(nil) // else godbus closes the channel, and panics if a message comes in meanwhile
-	_ = o.conn.Close()    // it may be closed, or its bus gone
+	o.conn.Eavesdrop(nil) // otherwise godbus closes the channel and panics when a message arrives at that moment
+	_ = o.conn.Close()    // it may be closed already, or the daemon stopped
 	o.wg.Wait()
 }
 
-// reply sends values; it returns when they are on their way.
+// reply sends a reply with values. It returns when the message was written.
 func (o *object) reply(call *dbus.Message, values ...any) {
 	o.send(call, dbus.TypeMethodReply, nil, values)
 }
 
-// refuse sends an error.
+// refuse sends an error reply.
 func (o *object) refuse(call *dbus.Message, name, text string) {
 	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
 }
@@ -81,14 +81,14 @@ func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderFi
 	o.conn.Send(message, nil)
 }
 
-// member is the name of the method that is called.
+// member returns the name of the called method.
 func member(call *dbus.Message) string {
 	name, _ := call.Headers[dbus.FieldMember].Value().(string)
 	return name
 }
 
-// Forge sends a signal to one connection only, which needs no match there: what
-// any process on the system bus may do.
+// Forge sends a signal to one connection, which receives it without a match. Every
+// process on the system bus may do that.
 func Forge(c *dbus.Conn, to, iface, name string, path dbus.ObjectPath, body ...any) {
 	message := &dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldDestination: dbus.MakeVariant(to),

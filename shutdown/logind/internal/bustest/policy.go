@@ -22,20 +22,20 @@ import (
 const (
 	// systemConfig is the configuration of the system bus, as distributions ship it.
 	systemConfig = "/usr/share/dbus-1/system.conf"
-	// nobody is a user with no rights of its own.
+	// nobody is the ID of a user without special rights.
 	nobody = 65534
 )
 
-// LookAlike is a name that begins as logind's does. On [StartSystemBus] everybody may
-// own it, as some service's policy may allow.
+// LookAlike is a bus name that has logind's as its prefix. Every user may own it on
+// [StartSystemBus], as the policy of some service may allow.
 const LookAlike = login1 + ".Manager"
 
-// notOurs are the parts of that configuration which belong to the host's own bus: its
-// user, its files, its way of starting and what an administrator has added.
-var notOurs = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
+// hostOnly matches the parts of systemConfig that belong to the bus of the host: its user,
+// its files, how it is started, and what an administrator has added.
+var hostOnly = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
 
-// StartSystemBus is [StartBus] with the distribution's own policy: root alone may be
-// logind, and everybody may send signals to everybody.
+// StartSystemBus is [StartBus] with the policy of the distribution: only root may own
+// logind's bus name, and every user may send signals to every other.
 func StartSystemBus(t testing.TB) *Bus {
 	t.Helper()
 	need.Root(t)
@@ -45,14 +45,14 @@ func StartSystemBus(t testing.TB) *Bus {
 		"<includedir>" + filepath.Join(filepath.Dir(systemConfig), "system.d") + "</includedir>" +
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +
 		"</busconfig>"
-	config := strings.Replace(notOurs.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
+	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
 	b := startBus(t, "", config)
 	require.NoError(t, os.Chmod(filepath.Dir(b.socket), 0o711))
 	return b
 }
 
-// ConnectAsNobody gives a connection of a user who is not root, and the way beneath
-// it. It passes no descriptors.
+// ConnectAsNobody returns a connection of a user who is not root, and its socket. The
+// connection passes no descriptors.
 func (b *Bus) ConnectAsNobody() (*dbus.Conn, io.Writer) {
 	b.t.Helper()
 	var socket net.Conn
@@ -66,20 +66,21 @@ func (b *Bus) ConnectAsNobody() (*dbus.Conn, io.Writer) {
 	return bus, socket
 }
 
-// ConnectAsNobodyWithDescriptors is the same with descriptors.
+// ConnectAsNobodyWithDescriptors is [Bus.ConnectAsNobody] with a connection that passes
+// descriptors.
 func (b *Bus) ConnectAsNobodyWithDescriptors() *dbus.Conn {
 	b.t.Helper()
 	return b.asNobody(func() (*dbus.Conn, error) { return dbus.Dial(b.Address) })
 }
 
-// asNobody connects in a thread of another user, which is what the kernel tells the
-// bus, and closes the connection when the test ends.
+// asNobody calls dial in a thread that runs as another user, because the kernel tells the
+// bus which user has connected. The connection is closed when the test ends.
 func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 	b.t.Helper()
 	var bus *dbus.Conn
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			failed <- errno
 			return
@@ -94,6 +95,6 @@ func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 		failed <- err
 	}()
 	require.NoError(b.t, <-failed)
-	b.t.Cleanup(func() { _ = bus.Close() }) // it may be closed, or its bus gone
+	b.t.Cleanup(func() { _ = bus.Close() }) // it may be closed already, or the daemon stopped
 	return bus
 }

@@ -17,23 +17,24 @@ const (
 	job             = systemd1Path + "/job/1"
 )
 
-// Systemd1 stands for the systemd of the host. Its unit of logind has no reload,
-// as on Debian 12.
+// Systemd1 is a fake systemd of the host. Its unit of logind has no reload by default, as
+// on Debian 12.
 type Systemd1 struct {
-	// Started gives the unit of each StartUnit, at the moment it is asked for.
+	// Started receives the unit of each call of StartUnit.
 	Started chan string
 
 	object *object
 
-	mu     sync.Mutex
-	hangUp func()   // what a SIGHUP does; nil: KillUnit fails
-	result string   // of reload jobs; "": there is no reload
-	broken *Refusal // of StartUnit; nil: it works
-	killed []string // the targets of KillUnit
+	mu           sync.Mutex
+	hangUp       func()   // called for a SIGHUP; nil: KillUnit fails
+	result       string   // the result of reload jobs; "": the unit has no reload
+	startRefusal *Refusal // the error of StartUnit; nil: it succeeds
+	killed       []string // the targets of KillUnit
 }
 
-// StartSystemd1 owns systemd's name on the bus until the test ends. hangUp is
-// what a SIGHUP to logind, or a reload of its unit, does; nil if neither works.
+// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends.
+// hangUp is called for a SIGHUP to logind and for a reload of its unit; if it is nil,
+// both fail.
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
 	s := &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
@@ -41,21 +42,23 @@ func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	return s
 }
 
-// ReloadResult gives logind's unit a reload whose jobs end with result.
+// ReloadResult gives logind's unit a reload whose jobs end with the given result. "done"
+// reloads logind.
 func (s *Systemd1) ReloadResult(result string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.result = result
 }
 
-// BreakStart lets StartUnit fail, which cancels a shutdown; nil mends it.
+// BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it
+// succeed again.
 func (s *Systemd1) BreakStart(refusal *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = refusal
+	s.startRefusal = refusal
 }
 
-// Killed are the targets ("main", "all") of the calls of KillUnit.
+// Killed returns the targets ("main" or "all") of the calls of KillUnit.
 func (s *Systemd1) Killed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,19 +84,19 @@ func (s *Systemd1) answer(o *object, call *dbus.Message) {
 
 func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 	s.mu.Lock()
-	broken := s.broken
+	refusal := s.startRefusal
 	s.mu.Unlock()
 	unit, _ := call.Body[0].(string)
 	s.Started <- unit
-	if broken != nil {
-		o.refuse(call, broken.Name, broken.Text)
+	if refusal != nil {
+		o.refuse(call, refusal.Name, refusal.Text)
 		return
 	}
 	o.reply(call, job)
 }
 
-// EndJob ends the job of a StartUnit. On a host that goes down nobody sees that;
-// for logind the shutdown is over then, and it says so.
+// EndJob ends the job of a StartUnit. On a host that really goes down nobody sees that.
+// For logind the shutdown is then over, and it sends the signal.
 func (s *Systemd1) EndJob(unit string) { s.jobRemoved(unit, "done") }
 
 func (s *Systemd1) jobRemoved(unit, result string) {

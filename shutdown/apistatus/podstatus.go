@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// reasonFailed and reasonCompleted are the kubelet's, of the readiness of a pod
-	// that has ended.
+	// reasonFailed and reasonCompleted are the kubelet's reasons for the readiness
+	// conditions of a pod that has ended.
 	reasonFailed    = "PodFailed"
 	reasonCompleted = "PodCompleted"
 )
 
-// podPatch is a strategic merge patch of pods/status. It is written out instead of
-// being computed from two statuses, because there is only one.
+// podPatch is a strategic merge patch of pods/status. It is built field by field because
+// there is only the new status and no old one to compute a patch from.
 type podPatch struct {
 	Metadata metadataPatch `json:"metadata"`
 	Status   statusPatch   `json:"status"`
 }
 
-// metadataPatch is what the pod has to have: fields that nobody can change.
+// metadataPatch has the preconditions of the patch: the API server refuses to change
+// these fields.
 type metadataPatch struct {
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 }
 
-// statusPatch is the part of a status that is written. Conditions are merged by type,
-// lists of containers replaced, and what is left out stays.
+// statusPatch has the fields of the status to write. The API server merges conditions by
+// type, replaces lists of containers, and keeps fields that are left out.
 type statusPatch struct {
 	Phase                      v1.PodPhase          `json:"phase,omitempty"`
-	Reason                     *string              `json:"reason,omitempty"` // "": there is none any more
+	Reason                     *string              `json:"reason,omitempty"` // a pointer, so that "" clears the old reason
 	Message                    *string              `json:"message,omitempty"`
 	ObservedGeneration         int64                `json:"observedGeneration,omitempty"`
 	Conditions                 []conditionPatch     `json:"conditions,omitempty"`
@@ -42,8 +43,8 @@ type statusPatch struct {
 	EphemeralContainerStatuses []v1.ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
 }
 
-// conditionPatch is v1.PodCondition whose reason and message are always written: one
-// that is left out would be that of the earlier status.
+// conditionPatch is v1.PodCondition with a reason and message that are always written: if
+// they were left out, the old ones would stay.
 type conditionPatch struct {
 	Type               v1.PodConditionType `json:"type"`
 	ObservedGeneration int64               `json:"observedGeneration,omitempty"`
@@ -53,39 +54,39 @@ type conditionPatch struct {
 	Message            string              `json:"message"`
 }
 
-// empty tells whether a patch would change nothing but what was observed.
+// empty reports whether the patch changes nothing but observedGeneration.
 func (p *statusPatch) empty() bool {
 	return p.Phase == "" && len(p.Conditions)+
 		len(p.InitContainerStatuses)+len(p.ContainerStatuses)+len(p.EphemeralContainerStatuses) == 0
 }
 
-// finalStatus is what is written of the final status of a pod.
+// finalStatus returns the patch that [Reporter.FlushPod] writes.
 func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 	status := &pod.Status
 	patch := statusPatch{ObservedGeneration: max(status.ObservedGeneration, generationOf(pod))}
 	if terminal(status.Phase) {
 		patch.Phase, patch.Reason, patch.Message = status.Phase, &status.Reason, &status.Message
 	}
-	for _, of := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodReadyToStartContainers, v1.ContainersReady, v1.PodReady} {
-		if condition := finalCondition(status, of); condition != nil {
-			patch.Conditions = append(patch.Conditions, changed(status, condition, generationOf(pod), now))
+	for _, conditionType := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodReadyToStartContainers, v1.ContainersReady, v1.PodReady} {
+		if condition := finalCondition(status, conditionType); condition != nil {
+			patch.Conditions = append(patch.Conditions, newConditionPatch(status, condition, generationOf(pod), now))
 		}
 	}
 	patch.InitContainerStatuses, patch.ContainerStatuses, patch.EphemeralContainerStatuses = finalContainers(pod)
 	return patch
 }
 
-// finalCondition is a condition at the end of a pod: those of the kubelet's
-// mergePodStatus for a terminal phase. Else what the node says is taken over, except
-// that something is ready: that is older than the end of the pod. Nil: nothing is
-// said.
-func finalCondition(status *v1.PodStatus, of v1.PodConditionType) *v1.PodCondition {
-	condition := podcondition.Get(status, of)
+// finalCondition returns the condition of a type to write for a pod that ends, or nil for
+// none. In a terminal phase the readiness conditions are those of the kubelet's
+// mergePodStatus. Otherwise the node's condition is written, unless it is True: it is
+// then older than the end of the pod.
+func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
+	condition := podcondition.Get(status, conditionType)
 	switch {
-	case of == v1.DisruptionTarget:
+	case conditionType == v1.DisruptionTarget:
 		return condition
-	case terminal(status.Phase) && of != v1.PodReadyToStartContainers:
-		return &v1.PodCondition{Type: of, Status: v1.ConditionFalse, Reason: reasonOf(status.Phase)}
+	case terminal(status.Phase) && conditionType != v1.PodReadyToStartContainers:
+		return &v1.PodCondition{Type: conditionType, Status: v1.ConditionFalse, Reason: reasonOf(status.Phase)}
 	case condition != nil && condition.Status != v1.ConditionTrue:
 		return condition
 	default:
@@ -93,7 +94,7 @@ func finalCondition(status *v1.PodStatus, of v1.PodConditionType) *v1.PodConditi
 	}
 }
 
-// reasonOf is the reason why a pod that has ended is not ready.
+// reasonOf returns the reason why a pod that has ended is not ready.
 func reasonOf(phase v1.PodPhase) string {
 	if phase == v1.PodSucceeded {
 		return reasonCompleted
@@ -101,10 +102,10 @@ func reasonOf(phase v1.PodPhase) string {
 	return reasonFailed
 }
 
-// changed is a condition as it is written over a status, observed at a generation of
-// the pod, or a later one that the condition has itself. The time of its transition is
-// its own, else that of the status before if that is the same, else now.
-func changed(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
+// newConditionPatch returns the patch of a condition. LastTransitionTime is that of the
+// condition; if that is zero, the one of the old condition if the status is the same, and
+// otherwise now. ObservedGeneration is at least generation.
+func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
 	since := condition.LastTransitionTime
 	if before := podcondition.Get(old, condition.Type); since.IsZero() && before != nil && before.Status == condition.Status {
 		since = before.LastTransitionTime
@@ -119,9 +120,10 @@ func changed(old *v1.PodStatus, condition *v1.PodCondition, generation int64, no
 	}
 }
 
-// generationOf is the generation of a pod that its status is about, as the kubelet's
-// status manager has it. API servers before v1.33 do not count them: it is 0 then, and
-// not written. So it is for a static pod, whose mirror pod has another one.
+// generationOf returns the generation that the status refers to, as in the kubelet's
+// status manager. It is 0, and not written, on API servers before v1.33, which do not
+// count generations of pods, and for static pods, because their mirror pods have other
+// generations.
 func generationOf(pod *v1.Pod) int64 {
 	if staticpod.Is(pod) {
 		return 0
@@ -129,7 +131,7 @@ func generationOf(pod *v1.Pod) int64 {
 	return pod.Generation
 }
 
-// terminal tells whether a phase is one that no pod leaves.
+// terminal reports whether a pod never leaves the phase.
 func terminal(phase v1.PodPhase) bool {
 	return phase == v1.PodFailed || phase == v1.PodSucceeded
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// systemBus is where the system bus is if DBUS_SYSTEM_BUS_ADDRESS names no other
-// (D-Bus specification, "Well-known Message Bus Instances"). Not every host has
-// /var/run.
+// systemBus is the address of the system bus where DBUS_SYSTEM_BUS_ADDRESS is not set
+// (D-Bus specification, "Well-known Message Bus Instances"). The second path is for hosts
+// without /var/run.
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus/system_bus_socket"
 
-// errNoUnixAddress is the fault of an address that names no unix socket: systemd's
-// buses have no others, and only they pass descriptors.
+// errNoUnixAddress reports an address without a unix socket. The buses of systemd listen
+// on unix sockets only, and only unix sockets pass descriptors.
 var errNoUnixAddress = errors.New("the address names no unix socket")
 
-// dialSocket connects to the first reachable socket of a D-Bus address; "" is the
-// system bus.
+// dialSocket connects to the first socket of a D-Bus address that accepts the connection.
+// An empty address means the system bus.
 func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	address = cmp.Or(address, os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
 	failed := fmt.Errorf("%w: %q", errNoUnixAddress, address)
@@ -36,15 +36,15 @@ func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 		}
 		connected, err := new(net.Dialer).DialContext(ctx, "unix", name)
 		if err == nil {
-			return connected.(*net.UnixConn), nil // by the network's name
+			return connected.(*net.UnixConn), nil // the network is "unix"
 		}
 		failed = err
 	}
 	return nil, fmt.Errorf("connect to the system bus: %w", failed)
 }
 
-// socketName gives the name of the socket of one address, with an @ before it if it
-// is an abstract one.
+// socketName returns the path of the socket in one D-Bus address. The name of an abstract
+// socket starts with @, as package net expects it.
 func socketName(address string) (string, error) {
 	pairs, ok := strings.CutPrefix(address, "unix:")
 	if !ok {

@@ -11,17 +11,18 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// ender ends one pod. There is one termination at a time, which all calls join.
+// ender terminates one pod. The pod has one termination at a time, which all calls join.
 type ender struct {
 	*record
 
-	turn        chan struct{}          // a place of one: terminating and forgetting take turns
-	termination *lifecycle.Termination // the last one, which belongs to whose turn it is; nil: none has begun
+	turn        chan struct{}          // of size 1: held by terminate and forget
+	termination *lifecycle.Termination // the last one, guarded by turn; nil: none
 }
 
-// terminate begins or joins the termination of a pod; where that has got stuck, its
-// containers are asked for again. The pod must not change any more. override is a grace
-// in seconds that counts instead of the pod's own, nil for none.
+// terminate begins or joins the termination of a pod. If a termination has ended with
+// containers that could not be stopped, they are stopped again. The pod must not change
+// afterwards. override is the grace period in seconds that replaces the pod's own; nil
+// means none.
 func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -29,7 +30,7 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) err
 	case <-ctx.Done():
 		return fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
 	}
-	running, err := e.begin()
+	running, err := e.setTerminating()
 	if err != nil {
 		return err
 	}
@@ -41,24 +42,24 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) err
 	return nil
 }
 
-// begin notes that a pod is terminating, before any of its containers can end by
-// that, and gives those that run.
-func (e *ender) begin() ([]lifecycle.Container, error) {
+// setTerminating marks the pod as terminating, before the termination can end any
+// container, and returns the running containers.
+func (e *ender) setTerminating() ([]lifecycle.Container, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.ending.forgotten:
-		return nil, notFound(e.name.Namespace, e.name.Name)
+		return nil, newNotFoundError(e.name.Namespace, e.name.Name)
 	case e.agent.workers.isClosed():
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.AgentStopping)
-	case !e.ending.begun:
-		e.ending.begun = true
-		close(e.deleting)
+	case !e.ending.terminating:
+		e.ending.terminating = true
+		close(e.terminating)
 	}
 	return e.containers.running(), nil
 }
 
-// end terminates a pod, unless it has ended and been forgotten meanwhile.
+// end terminates the pod. It is no error if the pod has been forgotten.
 func (e *ender) end(ctx context.Context, override *int64) error {
 	if err := e.terminate(ctx, e.view(), override); !errdefs.IsNotFound(err) {
 		return err
@@ -66,16 +67,16 @@ func (e *ender) end(ctx context.Context, override *int64) error {
 	return nil
 }
 
-// endItself ends what is left of a pod that is over by itself.
-func (e *ender) endItself() {
-	_ = e.end(e.ctx, nil) // it fails when the agent stops: then the pod is left as it is
+// endCompleted terminates the remaining containers of a pod that has completed.
+func (e *ender) endCompleted() {
+	_ = e.end(e.ctx, nil) // fails only when the agent stops, which leaves pods as they are
 }
 
-// conclude waits for the end of a termination, and for the exits of its containers.
-// Those that are stuck are left as running: the next DeletePod or KillPod tries again, and
-// they may exit after all.
+// conclude waits for the end of a termination and for the exits of its containers.
+// Containers that could not be stopped stay running: the next DeletePod or KillPod stops
+// them again, and they may still exit.
 func (e *ender) conclude(t *lifecycle.Termination) {
-	<-t.Done() // after Close, too
+	<-t.Done() // Close ends it too
 	result := t.Result()
 	if result.Outcome() == lifecycle.LeftRunning {
 		return
@@ -87,15 +88,15 @@ func (e *ender) conclude(t *lifecycle.Termination) {
 		}
 	}
 	e.mu.Lock()
-	e.ending.settle(result.Err())
+	e.ending.terminationEnded(result.Err())
 	e.mu.Unlock()
-	e.settle()
+	e.finalize()
 }
 
-// settle makes the status of a pod final once its termination, its start and all of
-// its containers have ended.
-func (e *ender) settle() {
-	if !e.due() {
+// finalize makes the final status once the termination, the start and all containers have
+// ended.
+func (e *ender) finalize() {
+	if !e.startFinalizing() {
 		return
 	}
 	pod := e.view()
@@ -109,21 +110,21 @@ func (e *ender) settle() {
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
-	e.teller.wake()
+	e.notifier.wake()
 }
 
-// due tells, once, that the status is to be made final.
-func (e *ender) due() bool {
+// startFinalizing returns true once, when the final status is to be made.
+func (e *ender) startFinalizing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ending.due(e.containers.mayRun()) {
+	if !e.ending.startFinalizing(e.containers.mayRun()) {
 		return false
 	}
-	e.containers.giveUp()
+	e.containers.terminateUnknown()
 	return true
 }
 
-// forget lets go of a pod, unless somebody waits for its end.
+// forget removes the pod, unless a KillPod waits for its end, and reports whether it did.
 func (e *ender) forget() (done bool) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()

@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// repository is the folder of the repository. It is that of this file, where the
-// binary was built with full paths, else one above the working directory, which is
-// the package's in a test.
+// repository returns the folder of the repository. It searches upwards from this source
+// file, if the binary was built with full paths, and then from the working directory,
+// which in a test is that of the package.
 func repository() (string, error) {
 	var from []string
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
@@ -20,15 +20,16 @@ func repository() (string, error) {
 		from = append(from, working)
 	}
 	for _, dir := range from {
-		if root, ok := above(dir); ok {
+		if root, ok := moduleAbove(dir); ok {
 			return root, nil
 		}
 	}
 	return "", errors.Join(errors.New("no folder above the test has internal/apiserver/go.mod"), err)
 }
 
-// above is the nearest folder from dir upwards that has the server's module.
-func above(dir string) (string, bool) {
+// moduleAbove returns the nearest folder, from dir upwards, that has the API server's
+// module.
+func moduleAbove(dir string) (string, bool) {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "internal", "apiserver", "go.mod")); err == nil {
 			return dir, true

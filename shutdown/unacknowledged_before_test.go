@@ -116,12 +116,12 @@ func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
 			n.host.Cancel()
 			n.pass(time.Minute)
 		}
-		require.Equal(t, 3, n.m.UntoldDrains())
+		require.Equal(t, 3, n.m.UnacknowledgedDrains())
 		c.set(false)
 		n.pass(time.Minute)
 		n.announce()
 		n.pass(time.Minute)
-		require.Zero(t, n.m.UntoldDrains())
+		require.Zero(t, n.m.UnacknowledgedDrains())
 		require.Equal(t, []string{"web"}, c.names())
 	})
 }

@@ -1,0 +1,79 @@
+package virtualkubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// NotifyPods registers the callback for changed statuses; virtual-kubelet's PodController
+// calls it when it starts. Before that nobody is notified and no pod is forgotten. A nil
+// notify changes nothing.
+//
+// notify is called for several pods concurrently, but for one pod with one status after
+// the other. It may block. The context is not used: [Provider.Close] ends the calls.
+func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
+	p.agent.listener.register(notify)
+}
+
+// notifier notifies virtual-kubelet of the statuses of one pod.
+type notifier struct {
+	*record
+
+	changed chan struct{} // of size 1: the pod has changed
+}
+
+// wake reports that the pod has changed. It does not block.
+func (n *notifier) wake() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run notifies virtual-kubelet of the pod until the pod is forgotten. When the agent
+// stops, it sends the last change and ends.
+func (n *notifier) run() {
+	select {
+	case <-n.agent.listener.registered:
+	case <-n.agent.workers.closing:
+		return
+	}
+	for closing := false; !closing; {
+		select {
+		case <-n.changed:
+		case <-n.agent.workers.closing:
+			closing = true
+		}
+		if n.sendNews() && n.ender.forget() {
+			return
+		}
+	}
+}
+
+// sendNews notifies virtual-kubelet if there is news. It returns true if the pod can be
+// forgotten.
+func (n *notifier) sendNews() (done bool) {
+	pod, final := n.news()
+	if pod != nil {
+		n.agent.listener.notifyPod(n.agent.complete(pod, final))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ending.finalSent = n.ending.finalSent || final
+	return n.ending.finalSent && n.desired.deleted
+}
+
+// news returns the pod to notify virtual-kubelet of, or nil, and whether its status is
+// final. While a pod is terminating there is no news: virtual-kubelet removes a deleted
+// pod at once when no entry of ContainerStatuses is running, although sidecars and their
+// hooks may still run.
+func (n *notifier) news() (pod *v1.Pod, final bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	final = n.ending.final != nil
+	if n.desired.superseded || n.ending.finalSent || n.ending.terminating && !final {
+		return nil, final
+	}
+	return n.copyLocked(), final
+}

@@ -1,0 +1,44 @@
+package virtualkubelet
+
+import (
+	"context"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+var (
+	_ node.PodLifecycleHandler = (*Provider)(nil)
+	_ node.PodNotifier         = (*Provider)(nil)
+	_ shutdown.PodKiller       = (*Provider)(nil)
+)
+
+// Runtime is what the author of a provider implements: four methods, and RunInContainer
+// of [lifecycle.CommandRunner] if exec hooks are to work. The methods may be called
+// concurrently. They need not know about grace periods, hooks, order or deletions.
+type Runtime interface {
+	// Runtime has StopContainer and documents it.
+	lifecycle.Runtime
+	// ExitWatcher has Exited. It is called for every container that was started or
+	// adopted. A nil channel means that exits cannot be watched.
+	lifecycle.ExitWatcher
+
+	// StartContainer starts one container and returns its ID when it runs. The ID must
+	// not be empty, and no other container may have it. Init containers, sidecars and
+	// regular containers are started in the same way, one at a time for each pod and in
+	// the order of its spec. The arguments must not be modified or kept.
+	//
+	// When the pod is deleted during the start, ctx ends; a container that starts
+	// nevertheless is stopped. An error fails the pod. After the end of ctx, an error
+	// that wraps [lifecycle.ErrContainerNotFound] means that no container runs, and an ID
+	// together with another error makes the provider stop that container. With neither,
+	// the provider does not know whether the container runs, and never reports the pod as
+	// ended.
+	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
+	// ExitCode returns the exit code of a container whose exit the ExitWatcher has
+	// reported. It is called once for each container and must not block.
+	ExitCode(containerID string) int32
+}

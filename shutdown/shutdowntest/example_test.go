@@ -1,0 +1,139 @@
+package shutdowntest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A session with a host that grants only a short delay and is then shut down.
+func ExampleHost() {
+	ctx := context.Background()
+	host := &shutdowntest.Host{Limit: 5 * time.Second, Winner: "logind.conf"}
+	session, err := host.Connect(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	granted, err := session.RequestDelay(ctx, 30*time.Second)
+	fmt.Println(granted, err)
+	lock, err := session.Inhibit(ctx)
+	fmt.Println(host.Held(), err)
+
+	host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	fmt.Println((<-session.Events()).Kind)
+	_, err = session.Inhibit(ctx)
+	fmt.Println(err)
+
+	fmt.Println(lock.Close(), session.Close(), host.Held(), host.Err())
+	fmt.Println(host.Calls())
+	// Output:
+	// 5s the host delays its shutdown by 5s at most, 30s was asked for; the limit is set by logind.conf
+	// 1 <nil>
+	// poweroff
+	// the operation inhibition has been requested for is already running
+	// <nil> <nil> 0 <nil>
+	// [connect delay inhibit inhibit release close]
+}
+
+// A host that loses its sessions while it is in use, and then refuses new ones.
+func ExampleHost_Script() {
+	host := &shutdowntest.Host{}
+	session, err := host.Connect(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("the bus is down") })
+	host.Lose()
+	_, open := <-session.Events()
+	_, err = host.Connect(context.Background())
+	fmt.Println(open, err)
+	// Output:
+	// false the bus is down
+}
+
+// A pod that fails to stop, and one that ends at once.
+func ExampleKiller() {
+	killer := &shutdowntest.Killer{
+		Pods: map[string]shutdowntest.Behaviour{"broken": {Err: errors.New("the runtime is down")}},
+	}
+	for _, name := range []string{"web", "broken"} {
+		pod := shutdowntest.Pod(name, 0, 30)
+		result, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: 10})
+		fmt.Println(result.Outcome, err)
+	}
+	for _, kill := range killer.Kills() {
+		fmt.Println(kill.Pod.Name, kill.Request.GracePeriodSeconds, kill.Ended.IsZero())
+	}
+	// Output:
+	// Graceful <nil>
+	// Graceful the runtime is down
+	// web 10 false
+	// broken 10 false
+}
+
+// Release ends the kills of pods that hang.
+func ExampleKiller_Release() {
+	calls := make(chan struct{})
+	killer := &shutdowntest.Killer{
+		Default: shutdowntest.Behaviour{Hangs: true},
+		OnKill:  func(*v1.Pod) { close(calls) },
+	}
+	ended := make(chan shutdown.KillResult)
+	go func() {
+		result, err := killer.KillPod(context.Background(), shutdowntest.Pod("stuck", 0, 30), shutdown.KillRequest{})
+		if err != nil {
+			fmt.Println(err)
+		}
+		ended <- result
+	}()
+	<-calls
+	for len(killer.Kills()) == 0 { // OnKill is called before the call is recorded
+		<-time.After(time.Millisecond)
+	}
+	killer.Release()
+	fmt.Println((<-ended).Outcome)
+	// Output:
+	// GraceExceeded
+}
+
+// A reporter that refuses its first status.
+func ExampleReporter() {
+	reporter := &shutdowntest.Reporter{
+		FlushErr: func(n int) error {
+			if n == 0 {
+				return errors.New("the API server is down")
+			}
+			return nil
+		},
+	}
+	pod := shutdowntest.Pod("web", 0, 30)
+	for range 2 {
+		fmt.Println(reporter.FlushPod(context.Background(), pod))
+	}
+	for _, flushed := range reporter.Flushed() {
+		fmt.Println(flushed.Pod, flushed.Err)
+	}
+	// Output:
+	// the API server is down
+	// <nil>
+	// web the API server is down
+	// web <nil>
+}
+
+// A pod without a grace period of its own.
+func ExamplePod() {
+	pod := shutdowntest.Pod("web", 1000, -1)
+	fmt.Println(pod.Namespace, pod.Name, pod.UID, pod.Status.Phase)
+	fmt.Println(*pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds == nil)
+	// Output:
+	// default web uid-web Running
+	// 1000 true
+}

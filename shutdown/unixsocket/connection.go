@@ -1,0 +1,127 @@
+package unixsocket
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxUnannounced is how many connections may be open that have announced nothing.
+	// When there are more, the oldest is closed.
+	maxUnannounced = 64
+	// maxLine is the maximum length of a line in bytes, with its line end.
+	maxLine = 256
+	// idleTimeout is how long a connection that has announced nothing may take for a
+	// line.
+	idleTimeout = 10 * time.Second
+)
+
+// unannounced are the open connections that have announced nothing yet, the oldest first.
+type unannounced struct {
+	mu   sync.Mutex
+	list []net.Conn
+}
+
+// add adds a connection. If there are too many, it removes and returns the oldest;
+// otherwise it returns nil.
+func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = append(u.list, host)
+	if len(u.list) <= maxUnannounced {
+		return nil
+	}
+	oldest = u.list[0]
+	u.list = slices.Delete(u.list, 0, 1)
+	return oldest
+}
+
+func (u *unannounced) remove(host net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = slices.DeleteFunc(u.list, func(conn net.Conn) bool { return conn == host })
+}
+
+// startServing serves a connection in a goroutine if its user may shut the node down.
+func (s *session) startServing(host *net.UnixConn) {
+	if err := checkPeer(host); err != nil {
+		s.logger.Error(err, "Refused a host")
+		_ = replyAndClose([]net.Conn{host}, "error: "+err.Error()) // the refused user may not read the line
+		return
+	}
+	if oldest := s.unannounced.add(host); oldest != nil {
+		_ = oldest.Close() // its serve ends with a read error
+	}
+	s.work.Go(func() { s.serve(host) })
+}
+
+// serve reads lines until the host sends no more or the session ends. The connection of a
+// host that waits for the lock stays open, even if the host has closed its side: that is
+// no cancellation.
+func (s *session) serve(host net.Conn) {
+	defer s.unannounced.remove(host)
+	stop := context.AfterFunc(s.life, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
+	defer stop()
+	waits, reads := false, true
+	lines := bufio.NewScanner(host)
+	lines.Buffer(make([]byte, 0, maxLine), maxLine)
+	for reads && s.mayRead(host, waits) && lines.Scan() {
+		var waitsNow bool
+		waitsNow, reads = s.handleLine(lines.Text(), host)
+		if waitsNow {
+			waits = true
+			s.unannounced.remove(host)
+		}
+	}
+	if waits {
+		return
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // the host may have gone
+	case errors.Is(err, os.ErrDeadlineExceeded) && s.life.Err() == nil:
+		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idle)) // the host may have gone
+	}
+	_ = host.Close() // the host does not wait, so nothing is lost
+}
+
+// mayRead sets the deadline of the next line and reports whether the session goes on.
+func (s *session) mayRead(host net.Conn, waits bool) bool {
+	var end time.Time // zero: a host that waits for the lock has no deadline
+	if !waits {
+		end = time.Now().Add(s.source.idle)
+	}
+	// The end of the session sets a deadline in the past. Check for the end after setting
+	// the deadline here, which may have replaced that one.
+	return host.SetReadDeadline(end) == nil && s.life.Err() == nil
+}
+
+// handleLine handles one line. waits is true if the host waits for the lock from now on.
+// reads is false if the host does not read its replies; nothing more is then read from
+// it.
+func (s *session) handleLine(line string, host net.Conn) (waits, reads bool) {
+	event, err := parse(line, time.Now())
+	if err != nil {
+		return false, writeLine(host, "error: "+err.Error()) == nil
+	}
+	stmt := statement{event: event, host: host, outcome: make(chan outcome, 1)}
+	select {
+	case s.statements <- stmt:
+	case <-s.life.Done():
+		return false, writeLine(host, sessionEndingLine) == nil
+	}
+	out := <-stmt.outcome
+	reads = true
+	if out.line != "" && !slices.Contains(out.released, host) {
+		reads = writeLine(host, out.line) == nil
+	}
+	_ = replyAndClose(out.released, out.line) // a host that has gone needs no reply
+	return out.waits, reads
+}
