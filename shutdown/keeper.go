@@ -105,6 +105,7 @@ func (k *keeper) runSession(parent context.Context) (closeErr, err error) {
 	}
 	k.allowAnswer(answerTimeout)
 	k.session++
+	defer k.lock.endAdoption() // also if the session is lost, or a call of it panics
 	ctx, lost := context.WithCancelCause(parent)
 	defer lost(nil)
 	kept := false
@@ -144,6 +145,7 @@ func (k *keeper) holdLock(ctx context.Context, session Session) error {
 		return err
 	}
 	err := k.adopt(ctx, session)
+	k.lock.endAdoption()
 	var pause backoff
 	var lockEpoch uint64 // the epoch of the lock that this session took; 0: none
 	for ctx.Err() == nil {
@@ -201,6 +203,7 @@ func (k *keeper) readPending(ctx context.Context, session Session) error {
 	k.allowAnswer(folderLockTime + answerTimeout)
 	number, known, heard := k.session, err == nil, make(chan struct{})
 	handled := func() { close(heard) }
+	k.lock.beginAdoption() // a drain without pods may end before adopt has been called
 	if !k.post(func(l *loop) {
 		l.pendingFound(pending, known, number, received)
 		if pending == nil || !l.deferUntilStateRead(nil, handled) {
