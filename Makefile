@@ -109,8 +109,8 @@ release-check: ## say what is missing for the tags of a release: VERSION=v0.1.0
 	@cd internal/tools && go run ./release check --root $(CURDIR) '$(VERSION)'
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
-	@set -e; for module in $(MODULES); do (cd $$module; for package in $$(go list ./...); do \
-	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	@set -e; for module in $(MODULES); do (cd $$module; packages=$$(go list ./...); for package in $$packages; do \
+	  listed=$$(go test -list '^Fuzz' $$package); for target in $$(echo "$$listed" | grep '^Fuzz'); do \
 	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
 
 vulncheck: ## look for known vulnerabilities in all modules, in the database $GOVULNDB

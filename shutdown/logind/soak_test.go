@@ -35,6 +35,7 @@ const (
 func TestSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(soakTime), "4s"))
 	require.NoError(t, err)
+	require.Positive(t, lasts, soakTime)
 	seed := rand.Uint64()
 	if text := os.Getenv(soakSeed); text != "" {
 		seed, err = strconv.ParseUint(text, 10, 64)

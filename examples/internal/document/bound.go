@@ -15,6 +15,18 @@ import (
 // (k8s.io/apiserver, MaxRequestBodyBytes).
 const MaxDocument = 3 << 20
 
+// MaxDocuments is the largest number of documents that are read from one text. It bounds the
+// time that a text of many tiny documents takes.
+const MaxDocuments = 10_000
+
+// checkCount refuses one document more than a text may have.
+func checkCount(read int) error {
+	if read >= MaxDocuments {
+		return fmt.Errorf("has too many documents: %d are the limit", MaxDocuments)
+	}
+	return nil
+}
+
 // errDeep is of values in more values than package encoding/json goes into.
 var errDeep = errors.New("more than 10000 lists and mappings in each other")
 

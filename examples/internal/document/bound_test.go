@@ -40,6 +40,8 @@ func TestDocumentsThatAreTooLargeAreRefused(t *testing.T) {
 		"JSON lists in each other":   {`{"a": ` + strings.Repeat("[", 1<<20), "not valid JSON, line 1: more than 10000 lists and mappings in each other"},
 		"large YAML":                 {"a: " + strings.Repeat("x", document.MaxDocument), "is too large: the document has 3145732 bytes, and 3145728 (3 MiB) are the limit"},
 		"large YAML of small values": {"a: [" + strings.Repeat("a,", 3<<20) + "]", "is too large: the document has 6291462 bytes, and 3145728 (3 MiB) are the limit"},
+		"too many documents":         {strings.Repeat("---\na: 1\n", document.MaxDocuments+1), "has too many documents: 10000 are the limit"},
+		"too many JSON values":       {strings.Repeat("{}\n", document.MaxDocuments+1), "has too many documents: 10000 are the limit"},
 		"large JSON":                 {`{"a": "` + strings.Repeat("x", document.MaxDocument) + `"}`, "is too large: the document has 3145737 bytes, and 3145728 (3 MiB) are the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {

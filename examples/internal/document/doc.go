@@ -16,8 +16,8 @@
 // An error names the file, the document where the file has several, and, once the
 // text could be parsed, the field and its value. All unknown fields of a document
 // are reported at once, joined. What is too large to be read within some hundred MB of
-// memory is an error that names the limit: a file, a document, or what the aliases of a
-// document stand for.
+// memory is an error that names the limit: a file, a document, what the aliases of a
+// document stand for, or the number of documents.
 //
 // # Testing
 //

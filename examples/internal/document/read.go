@@ -70,6 +70,9 @@ func splitYAML(text []byte) ([][]byte, error) {
 		if err != nil {
 			return parts, fmt.Errorf("failed to split into documents: %w", err)
 		}
+		if err := checkCount(len(parts)); err != nil {
+			return nil, err
+		}
 		part, err = toJSON(part)
 		if err != nil {
 			return parts, err
@@ -108,6 +111,9 @@ func splitJSON(text []byte) ([][]byte, error) {
 		}
 		if err != nil {
 			return parts, fmt.Errorf("not valid JSON, line %d: %w", line(text, decoder, err), err)
+		}
+		if err := checkCount(len(parts)); err != nil {
+			return nil, err
 		}
 		if err := checkSize(len(part)); err != nil {
 			return parts, err

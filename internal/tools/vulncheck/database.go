@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,6 +39,9 @@ func reach(ctx context.Context, db string) error {
 		if err == nil && !info.IsDir() {
 			err = fmt.Errorf("%s is not a folder", u.Path)
 		}
+		if err == nil {
+			err = hasEntries(u.Path)
+		}
 		if err != nil {
 			return fmt.Errorf("--db %s: %w", db, err)
 		}
@@ -49,6 +53,18 @@ func reach(ctx context.Context, db string) error {
 		return nil
 	}
 	return fmt.Errorf("--db: %q is no URL of https, http or file", db)
+}
+
+// hasEntries is nil if a folder is a database: one with an index, or one of entries alone.
+// govulncheck takes an empty folder for a database that knows of no vulnerability.
+func hasEntries(folder string) error {
+	for _, pattern := range []string{"index/modules.json*", "*.json"} {
+		files, err := fs.Glob(os.DirFS(folder), pattern)
+		if err != nil || len(files) > 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("%s has neither index/modules.json nor entries", folder)
 }
 
 // ask is nil if a file can be had.

@@ -40,7 +40,7 @@ func TestAVulnerabilityIsFound(t *testing.T) {
 }
 
 func TestWhatIsNotCalledIsNoFailure(t *testing.T) {
-	said, err := run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/zip", "Create"), "internal/tools")
+	said, err := run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "internal/tools")
 	require.NoError(t, err, said)
 	require.NotContains(t, said, "SKIPPED")
 }
@@ -77,6 +77,14 @@ func TestADatabaseThatCannotBeReached(t *testing.T) {
 	}
 }
 
+// An empty folder knows of no vulnerability, and nobody may take that for a success.
+func TestAFolderWithoutEntries(t *testing.T) {
+	folder := t.TempDir()
+	said, err := run(t, "file://"+folder, "internal/tools")
+	require.EqualError(t, err, fmt.Sprintf("--db file://%s: %s has neither index/modules.json nor entries", folder, folder))
+	require.NotContains(t, said, "== vulncheck")
+}
+
 func TestADatabaseThatIsNone(t *testing.T) {
 	for db, why := range map[string]string{"file:///absent": "--db file:///absent: stat /absent: no such file", "vuln.go.dev": "is no URL of", "": "is no URL of", "file:///dev/null": "is not a folder"} {
 		_, err := run(t, db, "internal/tools")
@@ -84,6 +92,6 @@ func TestADatabaseThatIsNone(t *testing.T) {
 	}
 	_, err := run(t, "file:///absent")
 	require.EqualError(t, err, "no modules are named")
-	_, err = run(t, "file://"+t.TempDir(), "absent")
+	_, err = run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "absent")
 	require.ErrorContains(t, err, "module absent: ")
 }
