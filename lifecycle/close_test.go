@@ -35,6 +35,26 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
+// waiting is a runtime whose calls wait for the end of their context, and keep its cause.
+type waiting struct{ cause error }
+
+func (w *waiting) StopContainer(ctx context.Context, _ string, _ int64) error {
+	<-ctx.Done()
+	w.cause = context.Cause(ctx)
+	return w.cause
+}
+
+func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
+	var runtime waiting
+	inBubble(t, 60, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		require.NoError(b, b.Close(b.Context()))
+		require.Equal(b, lifecycle.AgentStopping, runtime.cause)
+	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = &runtime })
+}
+
 func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})

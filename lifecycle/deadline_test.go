@@ -202,3 +202,21 @@ func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 		b.requireStop("app", 12, 0)
 	})
 }
+
+// A call that comes up to a tenth of a second after the deadline still has the minimum timeout,
+// because timers may fire late.
+func TestAStopRightAfterTheDeadline(t *testing.T) {
+	const ms = time.Millisecond
+	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
+		inBubble(t, 60, func(b *bed) {
+			b.main("app", nil, lifecycletest.Script{})
+			b.rt.Away(0, 1500*ms)
+			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
+			<-time.After(500*ms - late) // the call after 1.5 s is that late
+			require.True(b, termination.Shorten(1))
+			<-termination.Done()
+			asks := b.asks("app")
+			require.Equal(b, [2]time.Duration{timeout, 1500}, asks[len(asks)-1])
+		})
+	}
+}

@@ -151,6 +151,23 @@ func TestAKillDuringAPostStartHook(t *testing.T) {
 	}))
 }
 
+// The error of a postStart hook that was cancelled is that of the hook, with the reason.
+func TestTheErrorOfAPostStartHookThatWasCancelled(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		app := b.started("app")
+		ended := make(chan error, 1)
+		go func() { ended <- b.PostStart(b.Context(), b.pod, app) }()
+		synctest.Wait()
+		b.kill()
+		err := <-ended
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+	}, withHooks(func(ctx context.Context) error {
+		<-ctx.Done()
+		return lifecycletest.ErrScripted
+	}))
+}
+
 func TestAskingForATerminationEntersNothing(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		_, found := b.Termination("unknown")

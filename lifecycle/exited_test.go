@@ -90,3 +90,19 @@ func TestRunOnExitKeepsOneContainerOfAName(t *testing.T) {
 		require.Nil(b, pods[0].Value())
 	})
 }
+
+// A hook of RunOnExit that goes on after the grace is waited for, as one of a stop is.
+func TestAHookOfRunOnExitThatIgnoresItsEnd(t *testing.T) {
+	for takes, want := range map[time.Duration]lifecycle.HookResult{
+		5500 * time.Millisecond: {Outcome: lifecycle.HookCompleted, Took: 5500 * time.Millisecond},
+		time.Minute:             {Outcome: lifecycle.HookAbandoned, Cause: lifecycle.GraceSpent, Took: 6 * time.Second},
+	} {
+		inBubble(t, 5, func(b *bed) {
+			b.main("app", exec(), lifecycletest.Script{})
+			hook, err := b.RunOnExit(b.quiet(), b.pod, named("app"))
+			require.NoError(b, err)
+			require.Equal(b, want, hook)
+			require.Equal(b, want.Took, b.at())
+		}, withHooks(func(context.Context) error { <-time.After(takes); return nil }))
+	}
+}

@@ -1,8 +1,25 @@
 package lifecycle_test
 
-import "k8s.io/component-base/featuregate"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
 
 // off is a gate in which only one feature is off.
 type off featuregate.Feature
 
 func (o off) Enabled(key featuregate.Feature) bool { return key != featuregate.Feature(o) }
+
+func TestAddFeatureGates(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, lifecycle.AddFeatureGates(gate))
+	for _, feature := range []featuregate.Feature{
+		lifecycle.PodLifecycleSleepAction, "PodLifecycleSleepActionAllowZero", lifecycle.ContainerStopSignals,
+	} {
+		require.Contains(t, gate.GetAll(), feature)
+	}
+}

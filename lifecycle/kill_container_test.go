@@ -261,6 +261,7 @@ func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 		require.NoError(b, err)
 		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)" when killing container for reason ""`)
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, "spec.containers{stray}", b.events.All()[0].Object.(*v1.ObjectReference).FieldPath)
 	})
 }
 

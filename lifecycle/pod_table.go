@@ -230,12 +230,12 @@ func (p *podTable) chooseLocked(pod *v1.Pod, named []Container, byStatus bool) [
 		isKnown := func(c *container) bool { // by Start
 			return c.result.Name == n.Name && c.isOfStart() && c.mayRun(pod)
 		}
-		if n.ID == "" && !slices.ContainsFunc(p.containers, isKnown) {
+		if n.ID != "" {
+			if c := p.findOrAddLocked(pod, n); !slices.Contains(chosen, c) {
+				chosen = append(chosen, c)
+			}
+		} else if !slices.ContainsFunc(p.containers, isKnown) { // the loop below adds one that is known
 			chosen = append(chosen, unknownContainer(p, n.Name))
-		} else if n.ID == "" {
-			continue // the loop below adds it
-		} else if c := p.findOrAddLocked(pod, n); !slices.Contains(chosen, c) {
-			chosen = append(chosen, c)
 		}
 	}
 	for _, c := range p.containers {

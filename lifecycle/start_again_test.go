@@ -181,3 +181,67 @@ func TestARestartThatReturnsWhileAHookIsWaitedFor(t *testing.T) {
 		<-termination.Done()
 	}, withHooks(func(context.Context) error { <-time.After(8 * time.Second); return nil }))
 }
+
+// A container that has ended, of which the status still says that it runs, is no part of the
+// termination of one that was started again.
+func TestATerminationLeavesOutWhatHasEndedBeforeIt(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{})
+		b.main("web", nil, lifecycletest.Script{})
+		require.Len(b, b.kill().Containers, 2)
+		<-time.After(time.Minute)
+		b.rt.Start("app-2", lifecycletest.Script{})
+		b.restarted("app-2", time.Now())
+		result := b.kill()
+		require.Len(b, result.Containers, 1)
+		require.Equal(b, "app-2", result.Containers[0].ID)
+	})
+}
+
+// The start of one container says nothing about another one of its pod.
+func TestTheStartTimeOfAnotherContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("web", nil, lifecycletest.Script{})
+		b.main("app", exec(), lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		<-time.After(time.Minute)
+		b.restarted("fake://web", time.Now())
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Len(b, b.rt.Execs(), 1)
+		require.Equal(b, []string{"app", "web"}, stopped(b.rt))
+	})
+}
+
+// A container that was started right after the end of a termination has a grace period of its
+// own.
+func TestAStartRightAfterTheEnd(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.kill()
+		<-time.After(500 * time.Millisecond)
+		b.rt.Start("app-2", lifecycletest.Script{IgnoreTerm: true})
+		b.restarted("app-2", time.Now())
+		b.kill()
+		b.requireStop("app-2", 30, 2500*time.Millisecond)
+	})
+}
+
+// A container that had exited before the termination is in no result, however often the
+// containers that are stuck are stopped.
+func TestStoppingAgainLeavesOutWhatHadExited(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.declare("ended")
+		require.NoError(b, b.starting("ended", 0, lifecycletest.Script{})())
+		b.rt.Exit("ended")
+		b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "fake://ended"}}
+		b.main("app", nil, lifecycletest.Script{})
+		b.stuckUntil(20 * time.Second)
+		_, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		<-time.After(20 * time.Second)
+		result := b.kill()
+		require.Len(b, result.Containers, 1)
+		require.Equal(b, lifecycle.Forced, result.Outcome())
+	}, impatient)
+}

@@ -116,3 +116,54 @@ func TestCancelledStart(t *testing.T) {
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 	})
 }
+
+// The status of a pod tells that a container has exited by its ID, or by its name if the ID
+// is not known.
+func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
+	exit := func() v1.ContainerState {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			ContainerID: "fake://app", FinishedAt: metav1.NewTime(time.Now().Add(time.Second)),
+		}}
+	}
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+			b.rt.Start("app-2", lifecycletest.Script{})
+			return "app-2", nil
+		}))
+		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{Name: "app", ContainerID: "fake://app", State: exit()}
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		b.requireStop("app-2", 30, 0)
+	})
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		b.lose("app", "app")
+		b.rt.Exit("app")
+		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{Name: "app", ContainerID: "fake://app", State: exit()}
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Empty(b, b.rt.Stops())
+	})
+}
+
+// The end of another container of the name says nothing about a start that is under way, and
+// panics then.
+func TestAStartThatPanickedAfterAKill(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.Error(b, b.Start(b.quiet(), b.pod, "app", func(context.Context) (string, error) {
+				<-time.After(2 * time.Second)
+				panic("boom")
+			}))
+		})
+		synctest.Wait()
+		b.rt.Start("old", lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "old"}, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		wg.Wait()
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+	})
+}

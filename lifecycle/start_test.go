@@ -128,6 +128,19 @@ func TestContainerThatIsStartedTooLateIsStoppedByStart(t *testing.T) {
 	})
 }
 
+// The error of a Start that could not stop its container is that of the stop.
+func TestContainerThatIsStartedTooLateAndNotStopped(t *testing.T) {
+	inBubble(t, 3, func(b *bed) {
+		b.declare("late")
+		started := b.starting("late", 10*time.Second, lifecycletest.Script{FailStops: -1})
+		_, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "its start had not returned")
+		err = started()
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+	}, impatient)
+}
+
 // The termination does not end before the container that is stopped by its Start.
 func TestPodWaitsForAContainerThatIsStartedTooLate(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
@@ -160,6 +173,7 @@ func TestAFailedStartIsWrapped(t *testing.T) {
 		err := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "", broken })
 		require.ErrorIs(b, err, broken)
 		require.NotErrorIs(b, err, lifecycle.ErrTerminating)
+		require.Zero(b, b.Tables(), "nothing is kept of it")
 	})
 }
 

@@ -76,9 +76,7 @@ func (r *run) stopLocked() (Outcome, error) {
 		}
 	}
 	r.result.Stopping = time.Since(s.firstCallAt)
-	if s.failures > 0 {
-		s.logEndLocked()
-	}
+	s.logEndLocked()
 	return s.outcome, s.err
 }
 
@@ -175,8 +173,8 @@ func (s *stop) reportFailureLocked() {
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
 }
 
-// logEndLocked logs how the stop ended after a failure, and adds the number of failures to
-// the error.
+// logEndLocked logs how the stop ended if there was a failure, and adds the number of
+// failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
 		s.table.failing--

@@ -83,7 +83,7 @@ func (p *podTable) terminateAgainLocked(ctx context.Context, pod *v1.Pod, req *R
 		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isPending(c) })
 		p.newTerminationLocked(ctx, pod, req, podDeadline(pod, req), chosen).includeLocked(chosen)
 	default:
-		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() || c.result.ID == "" })
+		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() })
 		t := p.newTerminationLocked(ctx, pod, req, old.deadline, ended)
 		t.shortenToRequestLocked(pod, req)
 		t.includeLocked(chosen)

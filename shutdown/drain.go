@@ -130,9 +130,6 @@ func (d *drain) makeTimetable() {
 // asks the loop, because the loop knows whether this drain was cancelled: the state of a
 // cancelled shutdown must not follow the state that reverts it.
 func (d *drain) publish() {
-	if d.local {
-		return
-	}
 	state := NodeState{ShuttingDown: true, Kind: d.event.Kind, Since: d.started, Policy: d.statuses.policy}
 	d.m.inbox.postAndWait(func(l *loop) { d.published = l.publish(d, state) })
 	if d.published != nil {
@@ -144,7 +141,7 @@ func (d *drain) publish() {
 // resumed drain waits only until the first bucket was to start, because the previous agent
 // published the state before it began that bucket.
 func (d *drain) awaitPublished() {
-	if d.published == nil || d.m.opts.Reporter == nil {
+	if d.published == nil {
 		return
 	}
 	until := d.published.startedAt.Add(d.table.Budget().Publish) // an earlier drain may have started it

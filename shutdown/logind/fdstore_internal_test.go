@@ -1,0 +1,29 @@
+//go:build linux
+
+package logind
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lock that systemd could not be given is not taken for stored.
+func TestStoreThatCannotBeReached(t *testing.T) {
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "lock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	store := &fdStore{socket: filepath.Join(dir, "nobody"), names: map[string]bool{}}
+	stored, err := store.keep(file)
+	require.ErrorContains(t, err, "store the inhibitor: notify systemd: ")
+	require.Nil(t, stored)
+	require.Empty(t, store.names, "its name is free again")
+}
+
+// A reload has its time where none is said.
+func TestReloadHasTimeByDefault(t *testing.T) {
+	require.Positive(t, Options{}.withDefaults().ReloadTimeout)
+}

@@ -1,0 +1,59 @@
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// slowMarks is a cluster that takes an hour to mark the pod spared.
+type slowMarks struct{ *cluster }
+
+func (slowMarks) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	if pod.Name != "spared" {
+		return nil
+	}
+	return after(ctx, time.Hour)
+}
+
+// What the agent of the next boot tells of a shutdown in which the machine went down: the final
+// statuses of the pods that were signalled and that nobody has acknowledged, unless
+// pods are left as they are.
+func TestStatusesThatAreLeftToTheNextBoot(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		policy shutdown.PodPolicy
+		after  time.Duration // the machine goes down
+		want   []string
+	}{
+		{"while a pod waits for its mark", shutdown.PolicySetTerminal, 200 * time.Millisecond, []string{"hangs"}},
+		{"while a pod hangs", shutdown.PolicySetTerminal, 10 * time.Second, []string{"hangs"}},
+		{"while pods that are left as they are hang", shutdown.PolicyLeaveAsIs, 10 * time.Second, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			pods := list(shutdowntest.Pod("quick", 0, 60), shutdowntest.Pod("hangs", 0, 60), shutdowntest.Pod("spared", 0, 60))
+			bubble(t, pods, func(t *testing.T, n *node) {
+				c := &cluster{}
+				n.opts.StateDir, n.opts.Reporter = dir, slowMarks{c}
+				n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return test.policy }
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}}
+				n.runOn(&boot{id: "one", began: time.Now()})
+				n.announce()
+				n.pass(test.after)
+				n.crash()
+				clear(c.final)
+				n.host.SetPending(nil)
+				n.runOn(&boot{id: "two", began: time.Now()})
+				n.pass(time.Second)
+				require.Equal(t, test.want, c.names())
+			})
+		})
+	}
+}
