@@ -32,10 +32,14 @@ type Admission struct {
 // refuses a pod whose final status the API server has not acknowledged: that pod, by its UID, was
 // ended by a shutdown. A nil pod stands for any pod and is refused only during a shutdown.
 //
+// A static pod is started again under its UID, and may be the API server itself. Outside a
+// shutdown, Admit withdraws its final status and admits the pod once the withdrawal is stored, so
+// the caller has to ask again until then.
+//
 // Admit never blocks and may be called from any goroutine. The number of refusals is stored with
 // the shutdown, so that the counter goes on after a restart.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
-	if m.ShutdownStatus() == nil && !m.admission.unacknowledgedPods.has(pod) {
+	if m.ShutdownStatus() == nil && !m.admission.unacknowledgedPods.refuses(pod) {
 		return Admission{Admit: true}
 	}
 	m.admission.refused.Add(1)

@@ -160,9 +160,13 @@ func (d *drain) startLate() {
 	}
 }
 
-// releaseHost stores the report and releases the lock. It returns the end of the drain; the zero
+// releaseHost stores the report and releases the lock. If the lock of a previous agent is just
+// being adopted, it waits for that first. It returns the end of the drain; the zero
 // time if the end of Run interrupted the drain, so that the next agent resumes it.
 func (d *drain) releaseHost() (ended time.Time) {
+	if d.announced {
+		d.m.lock.awaitAdoption(d.halt.ctx, d.table.Release())
+	}
 	if d.halt.interrupted() {
 		d.record.keepUnfinished()
 		return time.Time{}

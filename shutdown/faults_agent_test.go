@@ -130,12 +130,13 @@ func (a *agent) finish() error {
 }
 
 // end is the end of the process: it makes no call any more, and its connections are closed. It
-// gives the locks that it had.
+// gives the locks that it had, once: two calls of a process may meet the fault that kills it at
+// the same time.
 func (a *agent) end(cause error) []io.Closer {
 	a.die(cause)
 	a.mu.Lock()
 	sessions, locks := a.sessions, a.locks
-	a.sessions = nil
+	a.sessions, a.locks = nil, nil
 	a.mu.Unlock()
 	for _, session := range sessions {
 		_ = session.Close() // the host notes what is wrong

@@ -127,8 +127,12 @@ func (l faultyLock) Close() error {
 		return err
 	}
 	l.mu.Lock()
+	had := slices.Contains(l.locks, l.inner)
 	l.locks = slices.DeleteFunc(l.locks, func(other io.Closer) bool { return other == l.inner })
 	l.mu.Unlock()
+	if !had && l.isGone() { // killed meanwhile: the lock is systemd's
+		return l.unlessGone(nil)
+	}
 	err := l.inner.Close()
 	if fault := l.suffer(l.life, atRelease, "lock", ""); fault != nil {
 		return fault

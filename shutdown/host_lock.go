@@ -23,14 +23,15 @@ import (
 type hostLock struct {
 	metrics *metrics.Shutdown
 
-	mu            sync.Mutex // guards all below; never held while a lock is closed
-	held          io.Closer  // nil: none
-	epoch         uint64     // from 1
-	suspended     bool       // a shutdown is under way
-	released      bool       // the shutdown has released the lock; none may be held until renew
-	heldAtRelease bool       // a lock was held at that release
-	adopted       bool       // held was taken during a shutdown: it is that of a previous agent
-	delayKnown    bool       // the host has answered a RequestDelay
+	mu            sync.Mutex    // guards all below; never held while a lock is closed
+	held          io.Closer     // nil: none
+	epoch         uint64        // from 1
+	suspended     bool          // a shutdown is under way
+	released      bool          // the shutdown has released the lock; none may be held until renew
+	heldAtRelease bool          // a lock was held at that release
+	adopted       bool          // held was taken during a shutdown: it is that of a previous agent
+	adoption      chan struct{} // closed when the attempt to adopt a lock ends; nil: none is under way
+	delayKnown    bool          // the host has answered a RequestDelay
 	info          Inhibitor
 	// info lacks State and Held, which status fills in.
 	releaseTimer *time.Timer // releases the lock of this epoch; nil: no release is scheduled
@@ -154,6 +155,41 @@ func (l *hostLock) adoptable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.suspended && l.held == nil
+}
+
+// beginAdoption begins an attempt to adopt the lock of a previous agent, before the loop hears of
+// the shutdown: awaitAdoption waits from then on.
+func (l *hostLock) beginAdoption() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.adoption == nil {
+		l.adoption = make(chan struct{})
+	}
+}
+
+// endAdoption ends the attempt, whether a lock was adopted or not. It does nothing if none is
+// under way.
+func (l *hostLock) endAdoption() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.adoption != nil {
+		close(l.adoption)
+		l.adoption = nil
+	}
+}
+
+// awaitAdoption waits until the attempt to adopt a lock ends, if one is under way and no lock is
+// held. It waits at most until a time or the end of ctx.
+func (l *hostLock) awaitAdoption(ctx context.Context, until time.Time) {
+	l.mu.Lock()
+	adoption := l.adoption
+	if l.held != nil {
+		adoption = nil
+	}
+	l.mu.Unlock()
+	if adoption != nil {
+		wait(ctx, time.Until(until), adoption)
+	}
 }
 
 // take stores a new lock and closes the old one after that, so that the host is held without a

@@ -16,6 +16,10 @@ const storeLag = 10 * time.Millisecond
 // within 100 ms.
 const podLag = 50 * time.Millisecond
 
+// manyLag is podLag for very many pods, whose file is large. If the agent is killed before the
+// write, the next one sends acknowledged statuses again.
+const manyLag = time.Second
+
 // journal writes the states of one file, one after the other and the newest last. Each write has
 // a goroutine, so that a disk that hangs blocks only those who wait for it. A nil journal writes
 // nothing.

@@ -105,6 +105,7 @@ func (k *keeper) runSession(parent context.Context) (closeErr, err error) {
 	}
 	k.allowAnswer(answerTimeout)
 	k.session++
+	defer k.lock.endAdoption() // also if the session is lost, or a call of it panics
 	ctx, lost := context.WithCancelCause(parent)
 	defer lost(nil)
 	kept := false
@@ -144,6 +145,7 @@ func (k *keeper) holdLock(ctx context.Context, session Session) error {
 		return err
 	}
 	err := k.adopt(ctx, session)
+	k.lock.endAdoption()
 	var pause backoff
 	var lockEpoch uint64 // the epoch of the lock that this session took; 0: none
 	for ctx.Err() == nil {
@@ -188,21 +190,35 @@ func (k *keeper) wakeUp() {
 	}
 }
 
-// readPending tells the loop which shutdown is pending, if any. A host that cannot know this
-// returns an error that wraps errors.ErrUnsupported, which does not fail the session.
+// readPending tells the loop which shutdown is pending, if any. The loop may defer a shutdown
+// until it has the state folder; readPending waits for that, because the host refuses requests
+// during a shutdown. A host that cannot know whether a shutdown is pending returns an error that
+// wraps errors.ErrUnsupported, which does not fail the session.
 func (k *keeper) readPending(ctx context.Context, session Session) error {
 	pending, err := session.Pending(ctx)
 	received := time.Now()
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
-	k.allowAnswer(delayTimeout)
+	k.allowAnswer(folderLockTime + answerTimeout)
 	number, known, heard := k.session, err == nil, make(chan struct{})
-	if !k.post(func(l *loop) { defer close(heard); l.pendingFound(pending, known, number, received) }) {
+	handled := func() { close(heard) }
+	k.lock.beginAdoption() // a drain without pods may end before adopt has been called
+	if !k.post(func(l *loop) {
+		l.pendingFound(pending, known, number, received)
+		if pending == nil || !l.deferUntilStateRead(nil, handled) {
+			handled()
+		}
+	}) {
 		return context.Cause(ctx)
 	}
-	<-heard
-	return nil
+	select {
+	case <-heard:
+		k.allowAnswer(delayTimeout)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // adopt takes the lock of a previous agent during a shutdown. A host that has kept none refuses.

@@ -60,6 +60,36 @@ func TestLockIsAdopted(t *testing.T) {
 	})
 }
 
+// A drain that has nothing to do waits until the lock that the host has kept is adopted, before
+// it says whether the host has waited.
+func TestLockIsAdoptedBeforeTheDrainEnds(t *testing.T) {
+	for name, expected := range map[string]struct {
+		takes time.Duration
+		errs  []string
+		ended time.Duration
+	}{
+		"at once":                {ended: 0},
+		"after a second":         {takes: time.Second, ended: time.Second},
+		"not before the release": {takes: 2 * time.Minute, errs: []string{"the host did not wait: no lock was held"}, ended: 32500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, n *node) {
+				n.host.SetPending(&shutdown.Event{Deadline: time.Now().Add(35 * time.Second)})
+				n.host.Kept = true
+				n.host.InhibitTakes = expected.takes
+				began := time.Now()
+				n.run()
+				n.pass(time.Minute)
+				report := n.report()
+				require.Equal(t, expected.errs, report.Errors)
+				require.Equal(t, expected.ended, report.Ended.Sub(began))
+				n.pass(time.Hour)
+				require.Zero(t, n.host.Held())
+			})
+		})
+	}
+}
+
 // Each refusal of the host, even the first, is followed by another attempt, for ever. In the end
 // there is one lock.
 func TestRefusals(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,12 +29,14 @@ type ledger struct {
 	err             error         // why the boot cannot be identified; nil: it can
 	write           writeFile
 
-	refused func() uint64 // returns the number of refused admissions
-	stored  *progress     // the progress as it is on disk; nil: none, or it cannot be read
+	refused func() uint64          // returns the number of refused admissions
+	stored  *progress              // the progress as it is on disk; nil: none, or it cannot be read
+	newest  atomic.Pointer[record] // of the newest drain, whose state the file has or will have; nil: no drain yet
 
 	mu             sync.Mutex                // guards all below
 	carried        map[types.UID]finalStatus // final statuses of previous agents that are not acknowledged
 	carriedChanged bool                      // since the last write
+	onStored       []func()                  // are called after the next write
 }
 
 // newLedger identifies the boot. If that fails nothing can be resumed, and err says why.
@@ -76,19 +79,52 @@ func (l *ledger) timeOf(since time.Duration) time.Time {
 }
 
 // writeProgress queues a write of the progress file. It calls p when the write's turn comes.
-// Progress without a boot ID gets that of this boot.
 func (l *ledger) writeProgress(w writeRequest, p func() progress) *call.Future[struct{}] {
 	return l.progress.write(w, func() error {
-		p := p()
-		if p.BootID == "" {
-			p.BootID = l.bootID
+		for _, stored := range l.takeOnStored() {
+			defer stored() // also if the write fails: a full disk must not keep a pod from its start
 		}
-		return l.store(p)
+		err := l.store(p())
+		if r := l.newest.Load(); r != nil && l.awaitsWrite() {
+			r.saveChange() // for what was acknowledged while this write began
+		}
+		return err
 	})
 }
 
-// store replaces the progress file. The journal makes one call at a time.
+// onceStored calls a function after a write that begins from now on, or at once if nothing is
+// stored.
+func (l *ledger) onceStored(stored func()) {
+	if l.progress == nil {
+		stored()
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onStored = append(l.onStored, stored)
+}
+
+func (l *ledger) takeOnStored() []func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.onStored
+	l.onStored = nil
+	return taken
+}
+
+// awaitsWrite reports whether a function waits for the next write.
+func (l *ledger) awaitsWrite() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.onStored) > 0
+}
+
+// store replaces the progress file. The journal makes one call at a time. Progress without a boot
+// ID gets that of this boot.
 func (l *ledger) store(p progress) error {
+	if p.BootID == "" {
+		p.BootID = l.bootID
+	}
 	p.Refused = l.refused()
 	carried := l.takeCarried()
 	stored := p
@@ -139,10 +175,15 @@ func (l *ledger) needsWrite() bool {
 	return l.stored != nil && (l.carriedChanged || l.stored.Refused != l.refused())
 }
 
-// close writes the refusals and acknowledgements since the last write. No other write may be
-// under way.
+// close writes what has changed since the last write. No other write may be under way.
 func (l *ledger) close() error {
-	if l.progress == nil || !l.needsWrite() {
+	if l.progress == nil {
+		return nil
+	}
+	if r := l.newest.Load(); r != nil && r.unsaved.Load() && r.storable() {
+		return l.store(r.progress(r.reportNow))
+	}
+	if !l.needsWrite() {
 		return nil
 	}
 	return l.store(*l.stored)

@@ -216,6 +216,7 @@ func (l *loop) newDrain(request drainRequest) *drain {
 		d.record.recordsBefore = append(d.record.recordsBefore, before.record)
 	}
 	l.unacknowledged = append(l.unacknowledged, d)
+	d.record.ledger.newest.Store(d.record)
 	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlockAt)
 	return d
 }

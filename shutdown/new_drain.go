@@ -29,7 +29,7 @@ func (m *Manager) newDrain(ctx context.Context, request drainRequest, calls *cal
 		r.ledger = m.state.ledger
 	}
 	r.header.Done = r.bucketsDone()
-	podStatus := &podStatuses{reporter: m.opts.Reporter, unacknowledgedPods: &m.admission.unacknowledgedPods, fail: r.fail, marked: map[*kills.Kill]*statuses.Mark{}}
+	podStatus := &podStatuses{reporter: m.opts.Reporter, unacknowledgedPods: &m.admission.unacknowledgedPods, fail: r.fail, storeAcknowledged: r.storeAcknowledged, marked: map[*kills.Kill]*statuses.Mark{}}
 	podStatus.unlessShutdown = func(f func()) {
 		m.inbox.postAndWait(func(l *loop) {
 			if l.current == nil {

@@ -28,6 +28,8 @@ type podStatuses struct {
 	fail               func(error)
 	answersBefore      uint64 // of the API server before the node state was published
 	policy             PodPolicy
+	// storeAcknowledged stores that a final status is acknowledged, and calls stored after that.
+	storeAcknowledged func(stored func())
 	// hasSignalled reports whether this drain or an earlier one has signalled a pod.
 	hasSignalled func(*v1.Pod) bool
 	// unlessShutdown runs a function unless another shutdown is under way, and lets none begin
@@ -119,12 +121,12 @@ func (s *podStatuses) queueFinal(k *kills.Kill) {
 		k.Acknowledge()
 		return
 	}
-	s.unacknowledgedPods.add(k.Pod)
+	s.unacknowledgedPods.add(k.Pod, func() { s.queue.Withdraw(k.Pod) })
 	s.queue.Status(func(ctx context.Context, _ *v1.Pod) error {
 		return flusher.FlushPod(ctx, withFinalStatus(k, policy).DeepCopy()) // a copy, because the reporter may change it
 	}, k.Pod, func() {
 		k.Acknowledge()
-		s.unacknowledgedPods.remove(k.Pod)
+		s.storeAcknowledged(func() { s.unacknowledgedPods.remove(k.Pod) })
 	})
 }
 

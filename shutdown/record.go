@@ -45,7 +45,7 @@ type record struct {
 	// unacknowledged returns the final statuses that the next agent has to send.
 	unacknowledged func([]*kills.Kill) []finalStatus
 
-	podsUnsaved  atomic.Bool                        // a queued write will store the newest states of the pods
+	unsaved      atomic.Bool                        // something is not stored; mostly a queued write will store it
 	completePods atomic.Pointer[completePodReports] // nil: some report of a pod may still change
 
 	mu             sync.Mutex                // guards all below
@@ -117,14 +117,6 @@ func (r *record) storeBucketDone(i int) {
 func (r *record) storeCancelled() {
 	if r.hostReleased().IsZero() || r.resumed != nil && len(r.resumed.Unacknowledged) > 0 {
 		r.saveProgress(0)
-	}
-}
-
-// storePodChange starts to store that a pod was signalled or has ended; the write is on disk
-// within 100 ms. With very many pods nothing is stored before the end of the drain.
-func (r *record) storePodChange() {
-	if !r.local && r.podsUnsaved.CompareAndSwap(false, true) && !r.hasManyPods() {
-		r.saveProgress(podLag)
 	}
 }
 
@@ -234,15 +226,8 @@ func (r *record) save(lag time.Duration, report func() Report) *call.Future[stru
 	if r.local {
 		return noWrite()
 	}
-	write := r.ledger.writeProgress(r.writeRequest(lag), func() progress {
-		r.podsUnsaved.Store(false)
-		r.mu.Lock()
-		p := r.header
-		r.mu.Unlock()
-		p.Report = report()
-		p.Unacknowledged = slices.Concat(r.unacknowledged(r.roster.All()), r.unacknowledgedOfPrevious(), r.unacknowledgedBefore())
-		return p
-	})
+	r.unsaved.Store(true)
+	write := r.ledger.writeProgress(r.writeRequest(lag), func() progress { return r.progress(report) })
 	r.setLastWrite(0, write)
 	return write
 }

@@ -22,7 +22,7 @@ func (m *Manager) refuseFromRecord() {
 	if _, ok := m.opts.Reporter.(StatusFlusher); ok {
 		m.refusedFromRecord = m.state.carried(r)
 		for _, s := range m.refusedFromRecord {
-			m.admission.unacknowledgedPods.add(s.Pod)
+			m.admission.unacknowledgedPods.add(s.Pod, nil)
 		}
 	}
 }
@@ -88,13 +88,9 @@ func (l *loop) queueCarried(r storedState) {
 	carried, carries := l.m.state.carried(r), map[types.UID]bool{}
 	l.m.state.ledger.setCarried(carried)
 	for _, s := range carried {
-		key := kills.Key(s.Pod)
-		carries[key] = true
-		l.m.admission.unacknowledgedPods.add(s.Pod)
-		l.queue.Status(flusher.FlushPod, s.Pod, func() {
-			l.m.admission.unacknowledgedPods.remove(s.Pod)
-			l.carriedAcknowledged(key)
-		})
+		carries[kills.Key(s.Pod)] = true
+		l.m.admission.unacknowledgedPods.add(s.Pod, func() { l.queue.Withdraw(s.Pod) })
+		l.queue.Status(flusher.FlushPod, s.Pod, func() { l.carriedAcknowledged(s.Pod) })
 	}
 	for _, s := range l.m.refusedFromRecord {
 		if !carries[kills.Key(s.Pod)] {
@@ -102,17 +98,6 @@ func (l *loop) queueCarried(r storedState) {
 		}
 	}
 	l.m.refusedFromRecord = nil
-}
-
-// carriedAcknowledged stores that the API server has acknowledged a carried final status. After
-// the end of Run the files belong to another agent, which sends the status again.
-func (l *loop) carriedAcknowledged(key types.UID) {
-	if l.ctx.Err() != nil {
-		return
-	}
-	ledger := l.m.state.ledger
-	ledger.removeCarried(key)
-	ledger.writeProgress(writeRequest{ctx: l.ctx, calls: l.calls, lag: podLag}, func() progress { return *ledger.stored })
 }
 
 // clearNodeState publishes that the node does not shut down, unless a shutdown goes on or this

@@ -89,6 +89,9 @@ func goroutines() (stacks string, n int) {
 	return stacks, n
 }
 
+// storedWithin is how long after its end a pod is on the disk.
+const storedWithin = 100 * time.Millisecond
+
 // crash ends the agent and leaves the files as they were before.
 func (s *soak) crash() {
 	files := map[string][]byte{}
@@ -98,8 +101,14 @@ func (s *soak) crash() {
 			files[name] = data
 		}
 	}
+	now := time.Now()
 	s.stop()
 	for name, data := range files {
 		require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), data, 0o644))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pods {
+		p.lost = p.lost || p.ended.After(now.Add(-storedWithin))
 	}
 }

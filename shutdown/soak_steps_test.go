@@ -147,7 +147,7 @@ func (s *soak) startAgain() string {
 	synctest.Wait()
 	n := 0
 	for _, p := range s.ended() {
-		if staticpod.Is(p.pod) && s.m.Admit(p.pod).Admit {
+		if staticpod.Is(p.pod) && s.asksTwice(p) {
 			s.drop(p.pod.UID)
 			s.terminator.Forget(p.pod.UID)
 			s.newPod(p.pod.Name, p.pod.UID)
@@ -155,6 +155,21 @@ func (s *soak) startAgain() string {
 		}
 	}
 	return fmt.Sprint("started-again ", n)
+}
+
+// asksTwice tells whether a static pod may be started again. To ask withdraws its final status.
+func (s *soak) asksTwice(p *soakPod) bool {
+	if s.m.ShutdownStatus() == nil {
+		s.mu.Lock()
+		p.lost = true
+		s.mu.Unlock()
+	}
+	if s.m.Admit(p.pod).Admit {
+		return true
+	}
+	<-time.After(storedWithin)
+	synctest.Wait()
+	return s.m.Admit(p.pod).Admit
 }
 
 // restart ends the agent, or kills it, or boots the host, and starts an agent.
@@ -179,6 +194,7 @@ func (s *soak) restart() string {
 		s.crash()
 		s.mu.Lock()
 		for _, p := range s.pods {
+			p.lost = p.lost || staticpod.Is(p.pod) // it would run again
 			for _, id := range p.ids {
 				s.rt.Exit(id)
 			}

@@ -219,9 +219,9 @@ func (s *soak) restless() string {
 }
 
 // isToBeTold tells whether the API server is to have the final status of a pod: a shutdown has
-// ended it, and the agent lives on. The mutex is held.
+// ended it, and an agent knows. The mutex is held.
 func (s *soak) isToBeTold(p *soakPod) bool {
-	return s.whole && !p.ended.IsZero() && p.pod.DeletionTimestamp == nil
+	return !p.ended.IsZero() && !p.lost && p.pod.DeletionTimestamp == nil
 }
 
 // check looks at what has to be so when all is calm.
@@ -242,7 +242,7 @@ func (s *soak) check() {
 		}
 	}
 	for uid, p := range s.pods {
-		if s.isToBeTold(p) {
+		if s.whole && s.isToBeTold(p) {
 			require.True(t, ended[uid], "pod %s has ended, and is in no report", p.pod.Name)
 		}
 	}

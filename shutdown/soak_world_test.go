@@ -60,6 +60,7 @@ type soakPod struct {
 	running int       // calls of KillPod under way
 	ended   time.Time // when one has returned without an error first; zero: none has
 	told    bool      // its final status was acknowledged
+	lost    bool      // no agent knows how it has ended, or it is to be started again
 }
 
 // soakKill is one call of KillPod.
@@ -257,7 +258,7 @@ func (w *soakWorld) PublishNode(ctx context.Context, state shutdown.NodeState) e
 // FlushPod is the API server's.
 func (w *soakWorld) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
-	if p := w.pods[pod.UID]; p != nil && !staticpod.Is(pod) && w.runs(p) { // a static one may run again
+	if p := w.pods[pod.UID]; p != nil && w.runs(p) {
 		w.blame("the final status of pod %s, which runs", pod.Name)
 	}
 	w.mu.Unlock()

@@ -51,6 +51,36 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 	})
 }
 
+// An agent that is started in the middle of a shutdown, while another agent has the folder,
+// does not ask the host to be delayed: the host would refuse. It takes the lock that the host
+// has kept once it has the folder, or cannot have it, and hears a lost session meanwhile.
+func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		other := newNode(t, nil)
+		other.opts.StateDir = dir
+		other.host.SetPending(&shutdown.Event{})
+		other.host.Kept = true
+		m, err := shutdown.NewManager(other.opts)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(7 * time.Second)
+		require.Equal(t, []string{"connect", "pending"}, other.host.Calls())
+		require.NoError(t, m.Inhibitor().Err, "the host has answered")
+		other.host.Lose()
+		n.pass(2 * time.Second)
+		require.Equal(t, []string{"connect", "pending", "close", "connect", "pending"}, other.host.Calls())
+		require.False(t, m.Admit(nil).Admit)
+		<-m.Ready()
+		n.pass(time.Second)
+		require.Empty(t, other.host.Wishes())
+		require.Equal(t, "inhibit", other.host.Calls()[5])
+		other.end()
+	})
+}
+
 // An agent that cannot have the folder does not take up the shutdown of the one that has
 // it: it kills nobody and writes nothing. It admits nobody either, until that shutdown is
 // over or the host says that there is none.

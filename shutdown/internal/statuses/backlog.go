@@ -105,6 +105,13 @@ func (b *backlog) of(k kind) []*item {
 	return items
 }
 
+// remove removes an item and does not end it.
+func (b *backlog) remove(i *item) {
+	is := func(other *item) bool { return other == i }
+	b.untried[i.kind] = slices.DeleteFunc(b.untried[i.kind], is)
+	b.retries = slices.DeleteFunc(b.retries, is)
+}
+
 // drop ends all items of a kind.
 func (b *backlog) drop(k kind) {
 	dropped := b.of(k)

@@ -272,6 +272,11 @@ func (q *Queue) acknowledged() {
 	q.answers++
 	q.lastAnswer, q.unanswered = time.Now(), 0
 	q.pace.acknowledged()
+	q.wakeWaiters()
+}
+
+// wakeWaiters makes every Await look again. The mutex is held.
+func (q *Queue) wakeWaiters() {
 	if q.answered != nil {
 		close(q.answered)
 		q.answered = nil
