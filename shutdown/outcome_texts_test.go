@@ -118,6 +118,7 @@ func logged(t *testing.T, change func(n *node)) (count int64) {
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
 		<-m.Ready()
+		n.pass(time.Second) // the state of before the shutdown is published by then
 		n.announce()
 		n.pass(time.Minute)
 		stop()
