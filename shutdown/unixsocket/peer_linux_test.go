@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +46,7 @@ func TestForeignUserIsRefused(t *testing.T) {
 			heard <- err.Error()
 			return
 		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // a source that takes the word sends no line
 		_, _ = conn.Write([]byte("poweroff\n")) // it may be closed already
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		_ = conn.Close()
