@@ -7,22 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/kubegrace/kubegrace/internal/tools/cli"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := compat(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compat:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("compat", compat) }
 
 // compat is the program: it tests the minors that the arguments choose, prints their
 // table to stdout, and all else to stderr.

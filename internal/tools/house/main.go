@@ -2,23 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/kubegrace/kubegrace/internal/tools/cli"
 )
 
-func main() {
-	err := house(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "house:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("house", house) }
 
 // check is one of the checks. It gives what is wrong, each problem with the file that it is
 // in; an error says that the check could not be made.

@@ -6,23 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/kubegrace/kubegrace/internal/tools/cli"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := patches(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "patches:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("patches", patches) }
 
 // patches is the program: it examines the modules that the arguments name.
 func patches(ctx context.Context, args []string, stdout, stderr io.Writer) error {
