@@ -113,12 +113,18 @@ func (l *loop) lockFolder() (unlock io.Closer, err error) {
 	}
 }
 
-// runDeferred runs the tasks that deferUntilStateRead has postponed.
+// runDeferred runs the tasks that deferUntilStateRead has postponed. Only then is it known which
+// of their events count: an answer of Session.Pending that is older than a cancellation does not,
+// but has closed admission when it came.
 func (l *loop) runDeferred() {
+	if len(l.deferred) == 0 {
+		return
+	}
 	for _, do := range l.deferred {
 		do()
 	}
 	l.deferred = nil
+	l.m.admission.shuttingDown.Store(l.current != nil || l.unfinished != nil)
 }
 
 // serve handles messages until ctx ends. It also ends the unfinished shutdown of a previous agent

@@ -81,6 +81,29 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	})
 }
 
+// An answer of Pending that is older than a cancellation does not keep admission closed, though
+// both come while the agent waits for the folder.
+func TestCancelledWhileTheFolderIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOn(&boot{id: "one", began: time.Now()})
+		other := newNode(t, nil)
+		other.opts.StateDir = dir
+		other.host.SetPending(&shutdown.Event{})
+		other.host.PendingTakes = 2 * time.Second
+		m, err := shutdown.NewManager(other.opts)
+		require.NoError(t, err)
+		other.start(m)
+		n.pass(time.Second)
+		other.host.Cancel()
+		n.pass(12 * time.Second)
+		require.True(t, m.Admit(nil).Admit)
+		require.Equal(t, 1, other.host.Held())
+		other.end()
+	})
+}
+
 // An agent that cannot have the folder does not take up the shutdown of the one that has
 // it: it kills nobody and writes nothing. It admits nobody either, until that shutdown is
 // over or the host says that there is none.
