@@ -31,13 +31,13 @@ const faultHeader = `# What becomes of a shutdown in which something goes wrong
 Each line is a step of a shutdown and the code outside of the manager on which it depends; each
 column is what goes wrong there. A cell says how the shutdown ended. The test TestFaultMatrix
 goes through all of them and compares; "go test -run TestFaultMatrix -update ./shutdown" writes
-this page anew from what happens. What must be so in every cell the test checks by itself.
+this page anew from what happens. The test itself checks what must hold in every cell.
 
 The node has three pods: web (a preStop hook of 2 s, ends 3 s after its stop signal), db (ends
 after 4 s) and, of critical priority, etcd (ends after 2 s). The schedule gives 20 s to the first
-two and 10 s to etcd; with what is done beside the kills the host is asked for 42 s and the
-margin. Without a fault the host is let go 7 s after the announcement. A fault of a single pod
-hits web.
+two and 10 s to etcd. The host is asked for 42 s and the margin: the kills, and what is done
+beside them. Without a fault the host is released 7 s after the announcement. A fault of a
+single pod hits web.
 
 - slow: each call takes 1.5 s longer. hangs: the first call never returns, whatever becomes of
   its context. fails once: the first call gives an error. fails for ever, panics: each call does.
@@ -49,5 +49,5 @@ hits web.
   shutdown itself. By force: the container was killed, because its time was over.
 - named: the report of the shutdown, or the error of Run, says what went wrong.
 - statuses told: final statuses that the API server had acknowledged when the host's time was
-  over. The next agent tells the others when the machine has come back, which the test checks.
+  over. When the machine has come back, the next agent sends the others, which the test checks.
 `

@@ -250,5 +250,5 @@ func (s *Source) configured() setting {
 
 // configuredWithoutDropIn returns the setting of logind's files without our drop-in.
 func (s *Source) configuredWithoutDropIn() setting {
-	return configured(os.DirFS(s.options.HostRoot), s.dropIn.is)
+	return configured(os.DirFS(s.options.HostRoot), s.dropIn.contains)
 }

@@ -34,8 +34,8 @@ func (o Options) dropIn() dropIn {
 	return d
 }
 
-// is reports whether file is one of the places of the drop-in.
-func (d dropIn) is(file string) bool { return slices.Contains(d.files, file) }
+// contains reports whether the drop-in may be at file.
+func (d dropIn) contains(file string) bool { return slices.Contains(d.files, file) }
 
 // dropInText returns the content of the drop-in. It rounds wish up to whole seconds.
 // logind accepts fractions too, but rounding down, as the kubelet does, would turn 0.4 s

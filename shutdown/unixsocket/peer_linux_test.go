@@ -47,7 +47,7 @@ func TestForeignUserIsRefused(t *testing.T) {
 			return
 		}
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // a source that takes the word sends no line
-		_, _ = conn.Write([]byte("poweroff\n")) // it may be closed already
+		_, _ = conn.Write([]byte("poweroff\n"))                // it may be closed already
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		_ = conn.Close()
 		heard <- line
