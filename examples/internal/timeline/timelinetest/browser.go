@@ -39,10 +39,11 @@ type Browser struct {
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := need.Program(t, "chromium", "chromium")
+	profile := profileFolder(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	options := append([]chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience),
+		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(patience),
 		chromedp.NoSandbox, // it is of no use to root
 	}, chromedp.DefaultExecAllocatorOptions[:]...)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
@@ -59,6 +60,20 @@ func Start(t testing.TB) *Browser {
 	})
 	require.NoError(t, chromedp.Run(ctx, network.Enable()))
 	return b
+}
+
+// profileFolder makes a folder that is removed when the test is over. It is not one of
+// t.TempDir, which is removed in one attempt: the processes that Chromium has started end a
+// moment after Chromium, and until then they write into its profile.
+func profileFolder(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "chromium")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, patience, 10*time.Millisecond,
+			"%s cannot be removed", folder)
+	})
+	return folder
 }
 
 // Open opens a page from a file.
