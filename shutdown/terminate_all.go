@@ -85,6 +85,7 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 		return next.wait(ctx)
 	}
 	cause := context.Cause(ctx)
+	d.hooks.awaitReport(ctx, time.Now().Add(hangTime))
 	cancel(nil) // ends what was left running; it has heard of the end before
 	until := time.Now().Add(hangTime)
 	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(queueCalls, until))
