@@ -52,6 +52,7 @@ func allowed() map[string][]string {
 		"internal/features":   {gates},
 		"internal/atomicfile": {},
 		"internal/deptest":    {},
+		"internal/docprogram": {},
 		"internal/need":       {},
 
 		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
