@@ -49,7 +49,8 @@ type Options struct {
 	Events EventRecorder
 	// Node is the object of the events. It is required with Events.
 	Node runtime.Object
-	// Metrics shows the shutdown. Nil: nothing is shown.
+	// Metrics has the series of the shutdown; metrics.NewShutdown makes it. Nil: nothing is
+	// counted.
 	Metrics *metrics.Shutdown
 	// Gates switches features. Nil, and gates that lack those of this package, mean the defaults.
 	Gates FeatureGate

@@ -62,14 +62,16 @@ func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
 	require.NoError(t, agent.Wait(), printed())
 
 	require.Equal(t, 5, strings.Count(ended, " has ended: "), "all have ended before the power off: %s", ended)
-	last := -1
-	for _, line := range []string{
-		"container data/postgres/db has ended: exit status 0", "container batch/stubborn/main has ended: signal: killed",
-		"container shop/cart/app has ended: exit status 0", "container shop/cart/proxy has ended: exit status 0",
+	const stubborn = "container batch/stubborn/main has ended: signal: killed\n"
+	for _, order := range [][2]string{
+		{"container data/postgres/db has ended: exit status 0\n", stubborn},
+		{stubborn, "container shop/cart/app has ended: exit status 0\n"},
+		{"container shop/cart/app has ended: exit status 0\n", "container shop/cart/proxy has ended: exit status 0\n"},
+		{stubborn, "container shop/web/nginx has ended: exit status 0\n"},
 	} {
-		at := strings.Index(ended, line)
-		require.Greater(t, at, last, "%q in its place in %s", line, ended)
-		last = at
+		first := strings.Index(ended, order[0])
+		require.NotEqual(t, -1, first, "%q in %s", order[0], ended)
+		require.Greater(t, strings.Index(ended, order[1]), first, "%q after %q in %s", order[1], order[0], ended)
 	}
 	require.Contains(t, printed(), "pod shop/web had 5 s to end: Graceful")
 }
