@@ -42,6 +42,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@$(SCREENSHOT) --window-size=900,1060 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
 	@$(SCREENSHOT) --window-size=900,1285 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
+test: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done

@@ -54,7 +54,8 @@ type CommandRunner interface {
 }
 
 // ExitWatcher tells when a container has exited. Exited returns a channel that is closed
-// when the container has exited, or is closed already if it had exited before.
+// when the container has exited, or is closed already if it had exited before. A nil channel
+// means that the exit of this container cannot be watched.
 type ExitWatcher interface {
 	Exited(containerID string) <-chan struct{}
 }

@@ -8,10 +8,11 @@ type Container struct {
 	// does not have is stopped without a hook and without regard to the order, and its
 	// result has an error.
 	Name string
-	// ID is the ID of the container for the [Runtime], the [HandlerRunner] and the
-	// [ExitWatcher]. It is opaque here, and must be unique in the pod. A container
-	// without an ID cannot be stopped: its outcome is [RuntimeStuck], and its error
-	// wraps [ErrUnknownContainers].
+	// ID is the agent's own ID of the container, any text but "". The terminator passes
+	// it to the [Runtime], the [CommandRunner] and the [ExitWatcher], which get nothing
+	// else of the container, so that it should be unique on the node; the terminator
+	// itself needs one that is unique in the pod. A container without an ID cannot be
+	// stopped: its outcome is [RuntimeStuck], and its error wraps [ErrUnknownContainers].
 	ID string
 	// PreStopDone says that the container's preStop hook has run already, before the
 	// agent restarted; it does not run again.
@@ -25,9 +26,9 @@ type Request struct {
 	// that of the spec. A value below 1 means 1. It cannot lengthen the grace period of
 	// a pod that was deleted ([graceperiod.ForPod]).
 	GracePeriodSeconds *int64
-	// Containers are the containers that run; nil: those of [ContainersOf]. An empty
-	// list that is not nil means that only those run that [Terminator.Start] has
-	// started.
+	// Containers are the containers that run; nil: those of [ContainersOf]. Those that
+	// [Terminator.Start] has started are stopped as well and need not be listed, so
+	// that an empty list that is not nil means that only those run.
 	Containers []Container
 	// Message is the message of the Killing events; "": "Stopping container NAME". The
 	// ID of the container in it is replaced by the name, as in the kubelet.

@@ -30,7 +30,8 @@ type Admission struct {
 // Admit decides whether a pod may start. It refuses every pod while a shutdown is known: from its
 // event until its cancellation, and for good once TerminateAll was called. Outside a shutdown it
 // refuses a pod whose final status the API server has not acknowledged: that pod, by its UID, was
-// ended by a shutdown. A nil pod stands for any pod and is refused only during a shutdown.
+// ended by a shutdown. A nil pod stands for any pod and is refused only during a shutdown. Call
+// Admit when the pod is in the list of [Options.Pods] and has not been started.
 //
 // A static pod is started again under its UID, and may be the API server itself. Outside a
 // shutdown, Admit withdraws its final status and admits the pod once the withdrawal is stored, so

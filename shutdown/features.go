@@ -12,8 +12,9 @@ const (
 	// TerminateAll.
 	GracefulNodeShutdown = features.GracefulNodeShutdown
 	// GracefulNodeShutdownBasedOnPodPriority is the gate of KEP-2712: the buckets are those of
-	// shutdownGracePeriodByPodPriority. If it is off, only the form with two fields counts, and
-	// the start and the end of a shutdown are not stored.
+	// shutdownGracePeriodByPodPriority. If it is off, only shutdownGracePeriod and
+	// shutdownGracePeriodCriticalPods count, and the start and the end of a shutdown are not
+	// stored.
 	GracefulNodeShutdownBasedOnPodPriority = features.GracefulNodeShutdownBasedOnPodPriority
 )
 

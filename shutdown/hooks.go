@@ -29,6 +29,7 @@ type hooks struct {
 	calls   *call.Group
 	fail    func(error)             // logs and reports an error; ignores nil
 	listing *call.Future[[]*v1.Pod] // the last call of Pods; nil: none was made
+	report  *call.Future[struct{}]  // the call of OnReport; nil: none was made
 }
 
 // policy asks for the pod policy. If the answer is late or unknown, PolicySetTerminal counts.
@@ -103,10 +104,17 @@ func (h *hooks) onReport(report Report) {
 	if h.opts.OnReport == nil {
 		return
 	}
-	call.Start(h.ctx, h.calls, "Options.OnReport", func(ctx context.Context) (struct{}, error) {
+	h.report = call.Start(h.ctx, h.calls, "Options.OnReport", func(ctx context.Context) (struct{}, error) {
 		h.opts.OnReport(ctx, report)
 		return struct{}{}, nil
 	})
+}
+
+// awaitReport waits until Options.OnReport has returned. Call it after the end of the drain.
+func (h *hooks) awaitReport(ctx context.Context, until time.Time) {
+	if h.report != nil {
+		_, _ = h.report.Await(ctx, until) // hangingError names a call that has not returned
+	}
 }
 
 // hold waits for Options.Hold before the first kill, at most until a time. A hold that the end of

@@ -80,7 +80,7 @@ func (k *keeper) run(ctx context.Context) error {
 			logged = "" // the session was good for a while, or slow to fail
 		}
 		if text := fmt.Sprint(err); text != logged {
-			klog.FromContext(ctx).Error(err, "Lost the host, will try again every second", "period", reconnectPause)
+			klog.FromContext(ctx).Error(err, "Not connected to the host, will try again every second", "period", reconnectPause)
 			logged = text
 		}
 		if !wait(ctx, reconnectPause, nil) {

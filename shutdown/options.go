@@ -22,14 +22,21 @@ type Options struct {
 	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
 	// longest grace period of a pod.
 	Config plan.Config
-	// Pods returns the pods that run now, each once and without terminated pods. It is called
+	// Pods returns the pods of this node that have not ended, each once. Leave out pods that have
+	// ended: one that is listed is killed like the others, and the report has it. Pods is called
 	// when a shutdown begins and again before each bucket, from any goroutine. The manager does
 	// not change the pods and does not keep the slice.
+	//
+	// To start a pod, first put it into this list, then call [Manager.Admit], then start it; if
+	// it is refused, take it out again. So a shutdown either refuses the pod or finds it in the
+	// list. A pod that is listed only after Admit may be missed by a shutdown that has begun
+	// between the two.
 	Pods func() []*v1.Pod
 	// Killer kills one pod. It is called for many pods at once.
 	Killer PodKiller
 
-	// Source is the host that announces its shutdown. Nil: shutdowns begin with Trigger only.
+	// Source is the host that announces its shutdown, and that the inhibitor lock delays. Nil:
+	// shutdowns begin with Trigger only.
 	Source Source
 	// Volumes waits for the volumes of a bucket's pods after their end. Nil: there is no wait,
 	// and the plan reserves no time for it.
@@ -42,7 +49,8 @@ type Options struct {
 	Events EventRecorder
 	// Node is the object of the events. It is required with Events.
 	Node runtime.Object
-	// Metrics shows the shutdown. Nil: nothing is shown.
+	// Metrics has the series of the shutdown; metrics.NewShutdown makes it. Nil: nothing is
+	// counted.
 	Metrics *metrics.Shutdown
 	// Gates switches features. Nil, and gates that lack those of this package, mean the defaults.
 	Gates FeatureGate
@@ -65,10 +73,15 @@ type Options struct {
 	// another program can move its work away meanwhile. An error is reported and the drain goes
 	// on. If the host waits for less than asked, the hold is shortened first. Nil: no hold.
 	Hold func(context.Context) error
-	// OnPlan is called when a drain begins, with its plan. OnReport is called with the report
-	// when the drain has ended or was cancelled and all of its pods have ended. The drain does
-	// not wait for either. Nil: nothing is called.
-	OnPlan   func(context.Context, plan.Plan)
+	// OnPlan is called with the plan when a drain begins: of a shutdown, or of TerminateAll. The
+	// drain does not wait for it. Nil: nothing is called.
+	OnPlan func(context.Context, plan.Plan)
+	// OnReport is called with the report of each drain, of a shutdown or of TerminateAll, when
+	// the drain is done or was cancelled and the pods that it has killed have ended. The host
+	// does not wait for it, but Run or TerminateAll, whichever has drained the pods, returns only
+	// after it. Its context ends with that of Run, or ten seconds after the drain of
+	// TerminateAll; if it has not returned ten seconds after that, the error of Run or
+	// TerminateAll names it. Nil: nothing is called.
 	OnReport func(context.Context, Report)
 	// OnRelease is called right before the lock is released, within the host's limit: the last
 	// moment to end a lease, for example. Nil: nothing is called.

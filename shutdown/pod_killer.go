@@ -21,7 +21,7 @@ type PodKiller interface {
 	KillPod(ctx context.Context, pod *v1.Pod, req KillRequest) (KillResult, error)
 }
 
-// ErrNoRetry is for KillPod to wrap: another attempt would fail as well.
+// ErrNoRetry is wrapped by an error of KillPod to say that another attempt would fail as well.
 var ErrNoRetry = errors.New("the kill is not tried again")
 
 // PodKillerFunc is a function that is a [PodKiller].
@@ -38,8 +38,8 @@ type KillRequest struct {
 	GracePeriodSeconds int64
 	// Evict marks the pod as evicted. It is false in a node shutdown.
 	Evict bool
-	// SetStatus writes the final phase, reason, message and condition into the status that the
-	// killer reports. It is never nil in a node shutdown.
+	// SetStatus writes the final phase, reason, message and condition into a status. The killer
+	// calls it on a status that it returns or sends. It is never nil in a node shutdown.
 	SetStatus func(*v1.PodStatus)
 }
 

@@ -15,8 +15,8 @@ import (
 
 // TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
 // stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
-// It returns the report; the error joins the failures that are not those of single kills. From
-// its call on no pod is admitted any more.
+// It returns the report, after Options.OnReport has returned; the error joins the failures that
+// are not those of single kills. From its call on no pod is admitted any more.
 //
 // It may be called before, during and after Run. It neither holds nor releases the host, stores
 // nothing, and does not publish the node state. If a shutdown is under way, TerminateAll waits
@@ -85,6 +85,7 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 		return next.wait(ctx)
 	}
 	cause := context.Cause(ctx)
+	d.hooks.awaitReport(ctx, time.Now().Add(hangTime))
 	cancel(nil) // ends what was left running; it has heard of the end before
 	until := time.Now().Add(hangTime)
 	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(queueCalls, until))

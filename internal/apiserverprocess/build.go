@@ -10,32 +10,21 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 )
 
 // noticeAfter is how long a build runs before a notice is printed.
 const noticeAfter = 3 * time.Second
 
-// program is the API server's program. A test binary builds it at most once.
-type program struct {
-	mu   sync.Mutex // held while it is built
-	path string     // "": not built yet
-}
-
 // prebuiltVariable is the environment variable with the path of a program that was built
 // before.
 const prebuiltVariable = "KUBEGRACE_APISERVER"
 
-// build returns the path of the program. A failed build is repeated by the next call.
-func (p *program) build(ctx context.Context) (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.path != "" {
-		return p.path, nil
-	}
-	if p.path = os.Getenv(prebuiltVariable); p.path != "" {
-		return p.path, nil
+// build builds the API server's program and returns its path. If the program is up to date, that
+// takes about a second.
+func build(ctx context.Context) (string, error) {
+	if path := os.Getenv(prebuiltVariable); path != "" {
+		return path, nil
 	}
 	root, err := repository()
 	if err != nil {
@@ -51,7 +40,6 @@ func (p *program) build(ctx context.Context) (string, error) {
 	}); err != nil {
 		return "", fmt.Errorf("failed to build the API server of the tests: %w", err)
 	}
-	p.path = path
 	return path, nil
 }
 

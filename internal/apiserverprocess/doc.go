@@ -11,11 +11,11 @@
 // # Requirements
 //
 // The go command. The program is a module of its own that the test's go.mod does not
-// require. The first test of a binary that calls [Start] builds it into .cache of the
-// repository, which takes seconds, or minutes if the build cache is empty; a notice on
-// the standard error says so. Only one build runs on a machine at a time: others wait for
-// a lock in the build cache. If the environment variable KUBEGRACE_APISERVER has the path
-// of a program, that program is started instead. This is needed where go.mod has other
+// require. [Start] builds it into .cache of the repository, which takes a second if it is
+// up to date, and minutes if the build cache is empty; a notice on the standard error says
+// so. Only one build runs on a machine at a time: others wait for a lock in the build
+// cache. If the environment variable KUBEGRACE_APISERVER has the path of a program, that
+// program is started instead, as by make test. This is needed where go.mod has other
 // versions of the Kubernetes libraries, as in make compat, because the module does not
 // build with them.
 //

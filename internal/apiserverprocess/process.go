@@ -21,14 +21,12 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-var server program //nolint:gochecknoglobals // shared by all tests of a binary
-
 // Start runs an API server until the end of the test and returns its URL for the Host of
 // a rest.Config. The server is ready. Errors fail the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
 	need.Program(t, "go", "golang-go")
-	path, err := server.build(t.Context())
+	path, err := build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,8 @@ func TestTheServiceManagerIsNotTold(t *testing.T) {
 }
 
 func TestAServerThatDies(t *testing.T) {
-	path, err := server.build(t.Context())
+	t.Setenv(prebuiltVariable, "") // make test has one
+	path, err := build(t.Context())
 	require.NoError(t, err)
 	p, err := start(path, t.TempDir())
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestAServerThatDies(t *testing.T) {
 }
 
 func TestAServerThatDoesNotStart(t *testing.T) {
-	path, err := server.build(t.Context())
+	path, err := build(t.Context())
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -94,14 +95,14 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 func TestABuildThatFails(t *testing.T) {
 	t.Setenv(prebuiltVariable, "")
 	t.Setenv("PATH", t.TempDir())
-	_, err := new(program).build(t.Context())
+	_, err := build(t.Context())
 	require.ErrorContains(t, err, "failed to build the API server of the tests")
 }
 
 func TestAProgramThatSomebodyHasBuilt(t *testing.T) {
 	t.Setenv(prebuiltVariable, "/somewhere/apiserver")
 	t.Setenv("PATH", t.TempDir())
-	path, err := new(program).build(t.Context())
+	path, err := build(t.Context())
 	require.NoError(t, err, "nothing is built")
 	require.Equal(t, "/somewhere/apiserver", path)
 }

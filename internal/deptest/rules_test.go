@@ -52,21 +52,17 @@ func allowed() map[string][]string {
 		"internal/features":   {gates},
 		"internal/atomicfile": {},
 		"internal/deptest":    {},
+		"internal/docprogram": {},
 		"internal/need":       {},
 
 		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
+		"internal/bustest":          {"golang.org/x/sys/unix", dbus, "github.com/stretchr/testify", module + "/internal/need"},
 		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},
 		"internal/apiserverproxy":   {machine, "golang.org/x/time/rate"},
 
 		"internal/podcondition": {api, machine},
 		"internal/staticpod":    {api},
 	}
-}
-
-// fixture tells whether a package is only for the tests of other packages.
-func fixture(path string) bool {
-	return strings.Contains(path, "/internal/") && !strings.HasPrefix(path, module+"/internal/") &&
-		!strings.HasPrefix(path, parts) && !strings.HasPrefix(path, module+"/lifecycle/internal/")
 }
 
 func load(t *testing.T, goos string) deptest.Graph {
@@ -80,7 +76,7 @@ func TestDirectImports(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		graph, rules := load(t, goos), allowed()
 		for path := range graph {
-			if !strings.HasPrefix(path, module+"/") || fixture(path) {
+			if !strings.HasPrefix(path, module+"/") {
 				continue
 			}
 			may, listed := rules[strings.TrimPrefix(path, module+"/")]

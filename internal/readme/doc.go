@@ -1,3 +1,2 @@
-// Package readme tests that the programs in README.md and in the package documentation
-// compile.
+// Package readme tests that the program and the tables of README.md say what the code says.
 package readme

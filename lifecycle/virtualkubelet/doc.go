@@ -1,25 +1,71 @@
 // Package virtualkubelet makes a provider for virtual-kubelet out of four methods. The
 // author runs the containers; this package starts and terminates pods as the kubelet does.
 //
-//	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: machine})
-//	if err != nil {
-//		return err
-//	}
-//	defer provider.Close(context.WithoutCancel(ctx)) // leaves the pods running
+//	package main
 //
-//	controller, err := node.NewPodController(node.PodControllerConfig{
-//		Provider:  provider,
-//		PodClient: client.CoreV1(),
-//		// informers and recorder, as for any provider
-//	})
-//	if err != nil {
-//		return err
-//	}
-//	return controller.Run(ctx, 10)
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"time"
 //
-// A whole program to start from is examples/virtualkubelet in the repository; it uses
-// virtual-kubelet's nodeutil instead of the controller. This package is a module of its
-// own, so that other users of kubegrace do not inherit virtual-kubelet's dependencies.
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+//		"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+//	)
+//
+//	// machine runs no containers yet, but plays them: StopContainer and Exited are those of
+//	// lifecycletest.
+//	type machine struct{ *lifecycletest.Runtime }
+//
+//	func (m machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+//		id := pod.Name + "/" + c.Name
+//		m.Start(id, lifecycletest.Script{ExitAfterTerm: time.Second})
+//		return id, nil
+//	}
+//
+//	func (m machine) ExitCode(id string) int32 {
+//		code, _ := m.Runtime.ExitCode(id)
+//		return code
+//	}
+//
+//	func main() {
+//		ctx := context.Background()
+//		provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: machine{lifecycletest.NewRuntime()}})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		phases := make(chan v1.PodPhase)
+//		provider.NotifyPods(ctx, func(pod *v1.Pod) { phases <- pod.Status.Phase })
+//		pod := &v1.Pod{
+//			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"},
+//			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "nginx"}}},
+//		}
+//		if err := provider.CreatePod(ctx, pod); err != nil { // virtual-kubelet calls this
+//			log.Fatal(err)
+//		}
+//		for phase := range phases {
+//			fmt.Println(phase) // Pending, Running, Succeeded
+//			switch phase {
+//			case v1.PodRunning:
+//				err = provider.DeletePod(ctx, pod) // and this
+//			case v1.PodSucceeded:
+//				if err = provider.Close(ctx); err == nil {
+//					return
+//				}
+//			}
+//			if err != nil {
+//				log.Fatal(err)
+//			}
+//		}
+//	}
+//
+// virtual-kubelet takes the provider as node.PodControllerConfig.Provider. A whole node to
+// start from, with an API server, is examples/virtualkubelet in the repository; it uses
+// virtual-kubelet's nodeutil. This package is a module of its own, so that other users of
+// kubegrace do not inherit virtual-kubelet's dependencies.
 //
 // # What you write
 //

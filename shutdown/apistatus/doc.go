@@ -1,18 +1,51 @@
 // Package apistatus is the [shutdown.Reporter] of agents with an API server: it reports
 // what a node shutdown does to the node and its pods.
 //
-//	client, err := apistatus.NewClient(config) // with its own rate limit and connections
-//	if err != nil {
-//		return err
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//
+//		v1 "k8s.io/api/core/v1"
+//		"k8s.io/client-go/tools/clientcmd"
+//
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/apistatus"
+//	)
+//
+//	// kill stops the containers of a pod and returns when they have ended.
+//	func kill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+//		fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+//		return shutdown.KillResult{}, nil
 //	}
-//	reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: node})
-//	if err != nil {
-//		return err // joins all faults of the options
+//
+//	func main() {
+//		config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		client, err := apistatus.NewClient(config) // with its own rate limit and connections
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: "node-1"})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			Pods:     func() []*v1.Pod { return nil }, // those of the node, with their UIDs
+//			Killer:   shutdown.PodKillerFunc(kill),
+//			Reporter: reporter,
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		report, err := manager.TerminateAll(context.Background()) // Run drains when the host shuts down
+//		fmt.Println(report, err)
 //	}
-//	manager, err := shutdown.NewManager(shutdown.Options{
-//		Config: config, Pods: pods, Killer: killer, Source: source,
-//		Reporter: reporter,
-//	})
 //
 // Node: while the node shuts down, its Ready condition is False with the kubelet's
 // reason and message, and GracefulNodeShutdownInProgress (KEP-5683) is True. Both are

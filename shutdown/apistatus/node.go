@@ -15,9 +15,9 @@ import (
 // PublishNode writes the conditions that the state gives the node, and nothing else.
 //
 // After a shutdown it only undoes what a shutdown has written: it sets Ready only if that
-// condition still has our reason and message, so it overrules neither the agent's own
-// heartbeat nor the node controller's Unknown. It writes nothing if the conditions are up
-// to date.
+// condition still has [ReasonNotReady] and its message, so it overrules neither the agent's
+// own heartbeat nor the node controller's Unknown. It writes nothing if the conditions are
+// up to date.
 //
 // It tries again until shortly before ctx ends (a twentieth of the remaining time, at
 // most 50 ms), so that a caller who waits for ctx still receives the error. It returns at

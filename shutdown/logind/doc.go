@@ -1,21 +1,55 @@
 // Package logind is the [shutdown.Source] of hosts with systemd: systemd-logind
 // announces a shutdown over D-Bus and delays it while somebody holds an inhibitor.
 //
-//	source, err := logind.New(logind.Options{})
-//	if err != nil {
-//		return err // on systems other than Linux it wraps errors.ErrUnsupported
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//		"os/signal"
+//		"time"
+//
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/logind"
+//		"github.com/kubegrace/kubegrace/shutdown/plan"
+//	)
+//
+//	// kill stops the containers of a pod and returns when they have ended.
+//	func kill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+//		fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+//		return shutdown.KillResult{}, nil
 //	}
-//	if err := source.Available(ctx); err != nil {
-//		return err // this host has no logind: use another source, or none
+//
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		defer stop()
+//		source, err := logind.New(logind.Options{})
+//		if err != nil {
+//			log.Fatal(err) // on systems other than Linux it wraps errors.ErrUnsupported
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			Source: source,
+//			Pods:   func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} },
+//			Killer: shutdown.PodKillerFunc(kill),
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := manager.Run(ctx); err != nil { // until ctx ends
+//			log.Fatal(err)
+//		}
 //	}
-//	manager, err := shutdown.NewManager(shutdown.Options{
-//		Config: config, Pods: pods, Killer: killer,
-//		Source: source,
-//	})
-//	if err != nil {
-//		return err
-//	}
-//	return manager.Run(ctx)
+//
+// Without a logind Run logs the reason and tries again every second. An agent that has
+// another source for such hosts, or does not want to start on them, asks
+// [Source.Available] before it makes the manager. [shutdown.Manager.Ready] is closed when
+// the first attempt to hold the host is over.
 //
 // The agent must be root to raise logind's limit. To take the inhibitor it must be
 // root or allowed by polkit.

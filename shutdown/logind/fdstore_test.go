@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
 // asAgent is the environment variable that makes the test binary an agent, see

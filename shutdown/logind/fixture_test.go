@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
 // soon bounds the waits of the tests. It is long because only a failing test waits that

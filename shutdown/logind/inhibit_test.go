@@ -16,7 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/internal/bustest"
 )
 
 func TestInhibit(t *testing.T) {

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
 )
 
 // TestRealLogind runs against systemd's own logind. Each subtest has its own host.

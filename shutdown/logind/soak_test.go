@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/internal/bustest"
+	"github.com/kubegrace/kubegrace/internal/bustest"
 )
 
 const (

@@ -48,8 +48,11 @@ func New(options Options) (*Source, error) {
 }
 
 // Available returns nil if a logind answers on the bus. It opens one short connection and
-// takes 2 s at most. An agent calls it when it starts, to go on without logind where
-// there is none.
+// takes 2 s at most.
+//
+// Calling it is optional: a [shutdown.Manager] that finds no logind logs that, and tries
+// again every second. Call it when the agent starts, before [shutdown.NewManager], if the
+// agent has another source for hosts without logind, or is not to start on them.
 func (s *Source) Available(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()

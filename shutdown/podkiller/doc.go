@@ -1,18 +1,75 @@
 // Package podkiller makes an agent's [lifecycle.Terminator] the [shutdown.PodKiller] of
 // its node shutdowns and of its evictions:
 //
-//	killer := podkiller.New(terminator, podkiller.Options{Status: runtime.PodStatus})
-//	manager, err := shutdown.NewManager(shutdown.Options{Killer: killer, ...})
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/lifecycle"
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/podkiller"
+//	)
+//
+//	// stopContainer calls the container runtime of the agent.
+//	func stopContainer(_ context.Context, id string, timeoutSeconds int64) error {
+//		fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
+//		return nil // the container has ended
+//	}
+//
+//	// containers returns the containers of a pod that run.
+//	func containers(_ context.Context, pod *v1.Pod) []lifecycle.Container {
+//		return []lifecycle.Container{{Name: "nginx", ID: pod.Name + "/nginx"}}
+//	}
+//
+//	// pods returns the pods that run on this node.
+//	func pods() []*v1.Pod {
+//		return []*v1.Pod{{
+//			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+//			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "nginx"}}},
+//		}}
+//	}
+//
+//	func main() {
+//		ctx := context.Background()
+//		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+//			Runtime: lifecycle.RuntimeFunc(stopContainer),
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		killer := podkiller.New(terminator, podkiller.Options{Containers: containers})
+//		manager, err := shutdown.NewManager(shutdown.Options{Pods: pods, Killer: killer})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		report, err := manager.TerminateAll(ctx) // stop container web/nginx within 30 s
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		fmt.Println(report.Pods[0].Name, report.Pods[0].Outcome) // web Graceful
+//	}
+//
+// Packages lifecycle and shutdown do not import each other; this package imports both.
+//
+// An agent that starts all containers with [lifecycle.Terminator.Start] returns an empty
+// list in [Options.Containers], because the terminator knows them. An agent that has no
+// list of its own gives the statuses of its pods, as [Options.Status].
+//
+// # Evictions
+//
+// An eviction is killed by the same killer, and waited for no longer than by the kubelet:
 //
 //	evictions := podkiller.Timed(killer, recorder)
 //	defer evictions.Wait()
 //	if podkiller.Evictable(pod) {
 //		_, err = evictions.KillPod(ctx, pod, podkiller.SoftEviction(pod, 30, "The node was low on resource: memory."))
 //	}
-//
-// Packages lifecycle and shutdown do not import each other; this package imports both.
-// An agent that keeps a list of its running containers passes that as
-// [Options.Containers] and needs no statuses.
 //
 // # Concurrency properties
 //

@@ -15,12 +15,16 @@ import (
 // Both functions may be called concurrently, also for the same pod. Their ctx is that of
 // the kill. Their results are not modified.
 type Options struct {
-	// Containers returns the running containers of a pod, from an agent that keeps a list
-	// of them. It is called once for each kill, before any container is stopped.
+	// Containers returns the containers of a pod that run and that the terminator's Start
+	// has not started, such as those of the agent before a restart. Those that Start has
+	// started may be listed too, with the same IDs. It is called once for each kill,
+	// before any container is stopped.
 	//
-	// An empty list means that only containers run that the terminator's Start has
-	// started. A nil list means that the agent does not know; the running containers are
-	// then those of the status. A nil function is the same as one that returns nil.
+	// An agent that starts every container with [lifecycle.Terminator.Start] returns an
+	// empty list here, []lifecycle.Container{}, and needs no statuses to stop its pods. A
+	// nil list means that the agent does not know what runs: the running containers are
+	// then those of the status and those of Start. A nil function is the same as one that
+	// returns nil.
 	Containers func(ctx context.Context, pod *v1.Pod) []lifecycle.Container
 	// Status returns the current status of a pod: which containers run, and the exit
 	// codes of the others. It is called before the stop, unless Containers has returned a

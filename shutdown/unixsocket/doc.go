@@ -1,18 +1,50 @@
 // Package unixsocket is the [shutdown.Source] of hosts without systemd: their init
 // script announces the shutdown on a unix socket of the agent and waits for the reply.
 //
-//	source, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock"})
-//	if err != nil {
-//		return err
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//		"os/signal"
+//		"time"
+//
+//		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/kubegrace/kubegrace/shutdown"
+//		"github.com/kubegrace/kubegrace/shutdown/plan"
+//		"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+//	)
+//
+//	// kill stops the containers of a pod and returns when they have ended.
+//	func kill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+//		fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+//		return shutdown.KillResult{}, nil
 //	}
-//	manager, err := shutdown.NewManager(shutdown.Options{
-//		Config: config, Pods: pods, Killer: killer,
-//		Source: source,
-//	})
-//	if err != nil {
-//		return err
+//
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		defer stop()
+//		source, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock"})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			Source: source,
+//			Pods:   func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} },
+//			Killer: shutdown.PodKillerFunc(kill),
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := manager.Run(ctx); err != nil { // makes the socket, in a folder that exists
+//			log.Fatal(err)
+//		}
 //	}
-//	return manager.Run(ctx)
 //
 // The script sends one line, KIND [SECONDS], and goes on when the connection is closed
 // or the seconds are over:

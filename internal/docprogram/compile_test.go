@@ -1,0 +1,17 @@
+package docprogram_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/docprogram"
+)
+
+// Every package that an agent's own code imports begins with a whole program.
+func TestDocProgramsCompile(t *testing.T) {
+	require.Equal(t, []string{
+		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind",
+		"shutdown/plan", "shutdown/podkiller", "shutdown/unixsocket", "validation", "validation/featuregates",
+	}, docprogram.Compile(t, "../.."))
+}

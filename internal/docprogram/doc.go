@@ -1,0 +1,3 @@
+// Package docprogram compiles, for a test, the programs with which the documentation of this
+// repository's packages begins.
+package docprogram
