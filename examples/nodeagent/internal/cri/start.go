@@ -66,7 +66,7 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 
 // startSteps lists the starts of a pod's containers, in order.
 func (r *Runtime) startSteps(pod *v1.Pod) []startStep {
-	var steps []startStep
+	steps := make([]startStep, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
 	for i := range pod.Spec.InitContainers {
 		container := &pod.Spec.InitContainers[i]
 		steps = append(steps, startStep{container, r.configs.container(pod, container, 0), !isSidecar(container)})
