@@ -40,11 +40,7 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	exits, journal := awaitExits(t, server, containers), m.Journal(t)
-	for _, entry := range journal {
-		if entry.Unit == agentUnit {
-			t.Log(entry.Message)
-		}
-	}
+	logAgent(t, journal)
 
 	t.Run("the node first", func(t *testing.T) { checkNodeIsPublishedFirst(t, api, exits) })
 	t.Run("final statuses", func(t *testing.T) { checkFinalStatuses(t, api, exits) })
@@ -103,16 +99,14 @@ func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits exitsByNam
 // checkAnsweredBefore compares times of the proxy with those of the journal, which is
 // possible because host and machine share a clock.
 func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []machine.Entry) {
-	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
-	require.GreaterOrEqual(t, began, 0, "logind logs the shutdown")
-	final := 0
+	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {
 		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {
 			continue
 		}
 		final++
 		require.Equal(t, http.StatusOK, r.Status)
-		require.True(t, r.Answered.Before(journal[began].Time), "%v was answered at %v", r, r.Answered)
+		require.True(t, r.Answered.Before(shutdown), "%v was answered at %v", r, r.Answered)
 	}
 	require.Equal(t, podCount, final, "one update for each pod")
 }

@@ -38,7 +38,7 @@ func testPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T, on platform) {
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PowerOff", "b", "false")
 	exits := awaitExits(t, server, containers)
 	require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s was fitted to 6 s and the containers' floor")
-	require.Eventually(t, func() bool { return !shutdownIsUnderWay(t, m) && delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
+	awaitCancellation(t, m)
 
 	m.Run(t, "systemctl", "cancel") // stopping the blocker would be refused, as every job is
 	m.Run(t, "systemctl", "poweroff")
@@ -59,7 +59,7 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	awaitExits(t, server, selectContainers(containers, nginx...)) // the pod of the next bucket takes 4 s to stop
 	require.Equal(t, "b true", m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
 		"org.freedesktop.login1.Manager", "CancelScheduledShutdown"))
-	require.Eventually(t, func() bool { return !shutdownIsUnderWay(t, m) && delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
+	awaitCancellation(t, m)
 	require.Eventually(t, func() bool { return lastReport(t, m).Cancelled }, 20*time.Second, 200*time.Millisecond)
 	running := runningContainers(t, server)
 	for _, name := range []string{database, orders, proxy, network} {
@@ -70,6 +70,13 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	m.AwaitPowerOff(t)
 	checkPowerOff(t, awaitExits(t, server, containers), m.Journal(t))
 	require.Empty(t, runningContainers(t, server))
+}
+
+// awaitCancellation returns when logind has cancelled the shutdown and the agent holds a
+// new delay lock.
+func awaitCancellation(t *testing.T, m *machine.Machine) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !shutdownIsUnderWay(t, m) && delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 }
 
 // shutdownIsUnderWay asks logind whether it prepares for a shutdown.

@@ -58,7 +58,7 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	containers := runningContainers(t, server)
 	require.Len(t, containers, fullNode)
 
-	began := time.Now()
+	previousEnd := time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	exits := awaitExits(t, server, containers)
@@ -67,9 +67,9 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	for _, priority := range priorities {
 		for _, name := range buckets[priority] {
 			require.Zerof(t, exits[name].Code, "%s was not killed", name)
-			require.GreaterOrEqualf(t, exits[name].At.Sub(began), stopTime, "%s was told to stop after the end of the bucket before", name)
+			require.GreaterOrEqualf(t, exits[name].At.Sub(previousEnd), stopTime, "%s was told to stop after the end of the bucket before", name)
 		}
-		began = exits.lastExit(buckets[priority]...)
+		previousEnd = exits.lastExit(buckets[priority]...)
 	}
 	report := lastReport(t, m)
 	require.Len(t, report.Pods, fullNode)

@@ -40,11 +40,7 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	journal := m.Journal(t)
-	for _, entry := range journal {
-		if entry.Unit == agentUnit {
-			t.Log(entry.Message)
-		}
-	}
+	logAgent(t, journal)
 	exits := awaitExits(t, server, containers)
 
 	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
@@ -90,7 +86,7 @@ func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
 // Each needs some time to exit, so one that ends too early was told to stop before the
 // bucket before had ended.
 func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
-	began := asked
+	previousEnd := asked
 	for _, bucket := range []struct {
 		containers  []string
 		least, most time.Duration // from the end of the bucket before
@@ -102,11 +98,11 @@ func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
 		{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // 3 s more for the floor and unused time of earlier buckets
 	} {
 		for _, name := range bucket.containers {
-			took := exits[name].At.Sub(began)
+			took := exits[name].At.Sub(previousEnd)
 			require.GreaterOrEqualf(t, took, bucket.least, "%s", name)
 			require.LessOrEqualf(t, took, bucket.most, "%s", name)
 		}
-		began = exits.lastExit(bucket.containers...)
+		previousEnd = exits.lastExit(bucket.containers...)
 	}
 	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar is stopped after the main container")
 }
@@ -130,11 +126,28 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 // checkPowerOff checks that the machine went down soon after the last container had
 // ended, and that no delay lock was left.
 func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
-	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
-	require.GreaterOrEqual(t, began, 0, "logind logs the shutdown")
-	require.False(t, journal[began].Time.Before(exits.lastExit()), "the machine goes down after the last container")
-	require.Less(t, journal[began].Time.Sub(exits.lastExit()), 5*time.Second, "the machine goes down soon after")
+	shutdown := shutdownTime(t, journal)
+	require.False(t, shutdown.Before(exits.lastExit()), "the machine goes down after the last container")
+	require.Less(t, shutdown.Sub(exits.lastExit()), 5*time.Second, "the machine goes down soon after")
 	require.False(t, slices.ContainsFunc(journal, func(e machine.Entry) bool {
 		return strings.Contains(e.Message, "Delay lock is active")
 	}), "a delay lock was not released")
+}
+
+// shutdownTime returns when logind began the shutdown.
+func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
+	t.Helper()
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
+	require.GreaterOrEqual(t, i, 0, "logind logs the shutdown")
+	return journal[i].Time
+}
+
+// logAgent logs what the agent has written to the journal.
+func logAgent(t *testing.T, journal []machine.Entry) {
+	t.Helper()
+	for _, entry := range journal {
+		if entry.Unit == agentUnit {
+			t.Log(entry.Message)
+		}
+	}
 }

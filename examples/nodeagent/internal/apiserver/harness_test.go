@@ -49,6 +49,13 @@ type pod struct {
 	started chan struct{}                // closed when the status is set; nil: it is set from the beginning
 }
 
+// runningPod returns a pod that is running now.
+func runningPod() *pod {
+	p := &pod{}
+	p.status.Store(running(time.Now()))
+	return p
+}
+
 func (p *pod) Ending() bool                                  { return p.ending.Load() }
 func (p *pod) Status(context.Context) (*v1.PodStatus, error) { return p.status.Load(), nil }
 

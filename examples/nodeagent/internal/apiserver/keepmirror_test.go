@@ -56,8 +56,7 @@ func actions(server *fake.Clientset) []string {
 func TestMirrorThatNeedsNoChangeIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
-		p := &pod{}
-		p.status.Store(running(time.Now()))
+		p := runningPod()
 		stop := keep(t, client, p)
 		<-time.After(time.Minute)
 		stop()
@@ -68,8 +67,7 @@ func TestMirrorThatNeedsNoChangeIsNotWritten(t *testing.T) {
 func TestMirrorThatSomebodyDeletedComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
-		p := &pod{}
-		p.status.Store(running(time.Now()))
+		p := runningPod()
 		keep(t, client, p)
 		synctest.Wait()
 		require.NoError(t, server.CoreV1().Pods("default").Delete(t.Context(), "web-node-1", metav1.DeleteOptions{}))
@@ -98,8 +96,7 @@ func TestExistingMirrorIsKeptOrReplaced(t *testing.T) {
 				old.Annotations[v1.MirrorPodAnnotationKey] = old.Annotations["kubernetes.io/config.hash"]
 				test.change(old)
 				client, server := connect(t, old)
-				p := &pod{}
-				p.status.Store(running(time.Now()))
+				p := runningPod()
 				stop := keep(t, client, p)
 				<-time.After(time.Minute)
 				stop()
@@ -179,8 +176,7 @@ func TestNothingIsWrittenOnceThePodIsEnding(t *testing.T) {
 		t.Run(after, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := connect(t)
-				p := &pod{}
-				p.status.Store(running(time.Now()))
+				p := runningPod()
 				server.PrependReactor("get", after, func(clienttesting.Action) (bool, runtime.Object, error) {
 					p.ending.Store(true)
 					return false, nil, nil

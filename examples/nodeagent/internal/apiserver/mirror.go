@@ -65,7 +65,7 @@ func (c *Client) deleteMirror(ctx context.Context, mirror *v1.Pod) error {
 	options.Preconditions = metav1.NewUIDPreconditions(string(mirror.UID))
 	err := c.client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, *options)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("failed to delete the mirror pod of an earlier time: %w", err)
+		return fmt.Errorf("failed to delete the mirror pod: %w", err)
 	}
 	return nil
 }

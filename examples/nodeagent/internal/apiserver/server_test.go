@@ -38,8 +38,7 @@ func eventually(t *testing.T, holds func() bool) {
 // it writes. The write of KeepMirror fails with a conflict.
 func TestLateWriteDoesNotOverruleTheShutdown(t *testing.T) {
 	server, client := startServer(t)
-	p := &pod{}
-	p.status.Store(running(time.Now()))
+	p := runningPod()
 	markedNotReady := make(chan struct{})
 	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
 		if r.Verb == "update" {

@@ -140,14 +140,20 @@ func (s fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
 	return event, nil
 }
 
+// openStream lets w read a stream, and returns when w has received the first event. The
+// channel receives the error with which readEvents ends.
+func openStream(w *exitWatcher) (fakeStream, <-chan error) {
+	stream, streamEnd := make(fakeStream), make(chan error)
+	go func() { streamEnd <- w.readEvents(stream) }()
+	stream <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
+	synctest.Wait()
+	return stream, streamEnd
+}
+
 func TestPollingIsRareWhileEventsComeIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
-		stream := make(fakeStream)
-		streamEnd := make(chan error)
-		go func() { streamEnd <- w.readEvents(stream) }()
-		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
-		synctest.Wait()
+		stream, streamEnd := openStream(w)
 
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		missed := w.watchNow("a")
@@ -166,10 +172,7 @@ func TestPollingIsRareWhileEventsComeIn(t *testing.T) {
 func TestPollingIsFrequentAgainWhenTheStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
-		stream := make(fakeStream)
-		streamEnd := make(chan error)
-		go func() { streamEnd <- w.readEvents(stream) }()
-		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
+		stream, streamEnd := openStream(w)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		first, second := w.watchNow("a"), w.watchNow("b")

@@ -53,11 +53,11 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 			return started, fmt.Errorf("failed to start container %s: %w", c.Name, err)
 		}
 		id := string(pod.UID) + "/" + c.Name
-		began := time.Now()
+		startedAt := time.Now()
 		r.Start(id, script)
 		if i >= len(pod.Spec.InitContainers) || c.RestartPolicy != nil {
 			started = append(started, lifecycle.Container{Name: c.Name, ID: id})
-			r.addRunning(pod.UID, started, began)
+			r.addRunning(pod.UID, started, startedAt)
 			continue
 		}
 		if err := r.waitForInitContainer(ctx, id, script); err != nil {
@@ -139,10 +139,10 @@ func (r *Runtime) runningContainers(uid types.UID) ([]lifecycle.Container, bool)
 	return slices.Clone(running), ok
 }
 
-// addRunning records the containers of a pod, the last of which was started at began.
-func (r *Runtime) addRunning(uid types.UID, running []lifecycle.Container, began time.Time) {
+// addRunning records the containers of a pod, the last of which was started at startedAt.
+func (r *Runtime) addRunning(uid types.UID, running []lifecycle.Container, startedAt time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods[uid] = slices.Clone(running)
-	r.started[running[len(running)-1].ID] = began
+	r.started[running[len(running)-1].ID] = startedAt
 }
