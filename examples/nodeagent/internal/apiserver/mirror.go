@@ -44,7 +44,7 @@ func isStale(mirror, pod *v1.Pod, phase v1.PodPhase) bool {
 		terminal(mirror.Status.Phase) && !terminal(phase)
 }
 
-// createMirror creates the mirror of a pod. The API server requires the node to be its
+// createMirror creates the mirror of a pod. The Node has to exist, because it becomes the
 // owner.
 func (c *Client) createMirror(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	node, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
