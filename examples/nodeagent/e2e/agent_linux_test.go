@@ -20,19 +20,19 @@ import (
 const (
 	agentUnit  = "nodeagent.service"
 	configFile = "/etc/nodeagent/kubelet.yaml"
-	// reportFile is where the agent keeps the report of its last shutdown.
+	// reportFile is the file in which the agent keeps the report of its last shutdown.
 	reportFile = "/var/lib/nodeagent/graceful_node_shutdown_progress"
 )
 
-// platform is what the agent runs on.
+// platform is a machine and a containerd for the agent.
 type platform struct {
-	debian     machine.Debian
-	containerd containerdtest.Build
-	tellsKind  bool // logind says what kind of shutdown it is
+	debian        machine.Debian
+	containerd    containerdtest.Build
+	announcesKind bool // logind announces the kind of a shutdown
 }
 
-// eachPlatform runs a test with systemd 252 and the containerd of Debian 12 (1.6), and with
-// systemd 257 and containerd 2.2, at the same time.
+// eachPlatform runs a test on systemd 252 with the containerd of Debian 12 (1.6), and on
+// systemd 257 with containerd 2.2, both at the same time.
 func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	t.Parallel()
 	t.Run("systemd 252", func(t *testing.T) {
@@ -41,18 +41,18 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	})
 	t.Run("systemd 257", func(t *testing.T) {
 		t.Parallel()
-		test(t, newest(t))
+		test(t, newestPlatform(t))
 	})
 }
 
-// newest is the platform with systemd 257 and containerd 2.2.
-func newest(t *testing.T) platform {
+// newestPlatform returns systemd 257 with containerd 2.2.
+func newestPlatform(t *testing.T) platform {
 	t.Helper()
-	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), tellsKind: true}
+	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), announcesKind: true}
 }
 
-// images are what the manifests call for. nginx exits with 0 on the signal that the
-// real image asks for, which is QUIT, and with 15 on TERM.
+// images returns the images of the manifests. nginx has the stop signal of the real
+// image: it exits with 0 on QUIT and with 15 on TERM.
 func images() []containerdtest.Image {
 	const nginx = "trap 'exit 0' QUIT; trap 'exit 15' TERM; while :; do sleep 1000 & wait; done"
 	return []containerdtest.Image{
@@ -61,14 +61,15 @@ func images() []containerdtest.Image {
 	}
 }
 
-// bootAgent boots a machine that runs the agent, with further files of a text each,
-// and gives the containers of its pods, which run in a containerd of the host.
-func bootAgent(t *testing.T, on platform, files map[string]string, set ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+// bootAgent boots a machine that runs the agent with the pods of testdata. files are
+// written to the machine first, by path; configure is called before the boot. The result
+// has the IDs of the pods' containers by name.
+func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	server := on.containerd.Start(t, images()...)
 	m := machine.New(t, on.debian)
-	for _, set := range set {
-		set(m)
+	for _, f := range configure {
+		f(m)
 	}
 	installAgent(t, m, server, testdataPods(t))
 	for path, text := range files {
@@ -79,33 +80,34 @@ func bootAgent(t *testing.T, on platform, files map[string]string, set ...func(*
 	return m, server, runningContainers(t, server)
 }
 
-// installAgent puts the agent into a machine that is not yet booted, with its unit, its
-// configuration and manifests by name, and shows it the host's containerd.
+// installAgent writes the agent, its unit, its configuration and the manifests, which are
+// by file name, to a machine that is not yet booted, and mounts the socket of the host's
+// containerd.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, manifests map[string][]byte) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/nodeagent", 0o755, buildAgent(t))
-	m.WriteFile(t, configFile, 0o644, read(t, "testdata/kubelet.yaml"))
+	m.WriteFile(t, configFile, 0o644, readFile(t, "testdata/kubelet.yaml"))
 	for name, manifest := range manifests {
 		m.WriteFile(t, filepath.Join("/etc/nodeagent/pods", name), 0o644, manifest)
 	}
-	m.Enable(t, agentUnit, read(t, "testdata/nodeagent.service"))
+	m.Enable(t, agentUnit, readFile(t, "testdata/nodeagent.service"))
 	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
 }
 
-// testdataPods gives the manifests of testdata/pods, by name.
+// testdataPods returns the manifests of testdata/pods by file name.
 func testdataPods(t *testing.T) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/pods/*.yaml")
 	require.NoError(t, err)
 	manifests := map[string][]byte{}
 	for _, path := range paths {
-		manifests[filepath.Base(path)] = read(t, path)
+		manifests[filepath.Base(path)] = readFile(t, path)
 	}
 	return manifests
 }
 
-// buildAgent builds the agent without the host's C library, which is another than
-// the machine's.
+// buildAgent builds the agent without cgo, because the machine has another C library than
+// the host.
 func buildAgent(t *testing.T) []byte {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "nodeagent")
@@ -113,32 +115,32 @@ func buildAgent(t *testing.T) []byte {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "failed to build the agent: %s", out)
-	return read(t, program)
+	return readFile(t, program)
 }
 
-func read(t *testing.T, path string) []byte {
+func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return content
 }
 
-// lastReport is the report that the agent keeps of its last shutdown.
+// lastReport reads the report of the agent's last shutdown.
 func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	t.Helper()
-	var kept struct {
+	var stored struct {
 		Report shutdown.Report `json:"report"`
 	}
-	require.NoError(t, json.Unmarshal(m.ReadFile(t, reportFile), &kept))
-	return kept.Report
+	require.NoError(t, json.Unmarshal(m.ReadFile(t, reportFile), &stored))
+	return stored.Report
 }
 
-// get asks the agent in a machine for a page, with what the machine has for that: its
-// shell.
-func get(t *testing.T, m *machine.Machine, path string) string {
+// getPage requests a page of the agent in a machine. The machine has no HTTP client, only
+// bash.
+func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
 	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")
-	require.True(t, found, "headers are followed by an empty line")
+	require.True(t, found, "the answer has headers and a body")
 	return page
 }

@@ -1,31 +1,37 @@
-// Package e2e proves the agent on a whole machine: a Debian with a systemd and a
-// logind of its own is booted, runs the agent as a unit, and is told to power off,
-// while the agent's pods are containers of a real containerd on the host, whose
-// socket the machine is shown. Judges are containerd's own records and the machine's
-// journal, not the agent.
+// Package e2e tests the agent on whole machines. A test boots a Debian with its own
+// systemd and logind, which runs the agent as a unit, and powers it off. The agent's pods
+// run in a real containerd on the host, whose socket is mounted into the machine. The
+// tests judge by the exits that containerd recorded and by the journal of the machine,
+// not by what the agent reports:
+//
+//	m, server, containers := bootAgent(t, on, nil)
+//	m.Run(t, "systemctl", "poweroff")
+//	m.AwaitPowerOff(t)
+//	checkPowerOff(t, awaitExits(t, server, containers), m.Journal(t))
+//
+// Run them as root on a Debian 12 with
 //
 //	make e2e
 //
-// is run as root on a Debian 12 with the packages that it names where one is missing.
-// The machines are a Debian 12 with systemd 252, whose pods run in Debian's containerd,
-// and a Debian 13 with systemd 257, whose pods run in the containerd that the Makefile
-// builds. The first run fetches their packages into the folder .cache of the checkout,
-// which takes some minutes, as building containerd does.
+// which names the packages that are missing. The machines are a Debian 12 with systemd
+// 252, with the containerd of Debian 12, and a Debian 13 with systemd 257, with the
+// containerd 2.2 that "make containerd" builds. The first run fetches Debian packages and
+// builds containerd, which takes some minutes; the folder .cache of the checkout keeps
+// both.
 //
 // # Concurrency properties
 //
-// Nothing is shared between tests, nor between runs at the same time, but the cache
-// and the processors.
+// Tests run at the same time, as several runs may. They share nothing but the cache and
+// the processors.
 //
 // # Failure modes
 //
-// Where a program is missing make e2e says so and fails; with go test -tags e2e alone the
-// tests that need it are skipped.
-// A test that fails prints what the machine printed. Containers, the machine and
-// their mounts are gone when a test ends, also when it is killed.
+// If a program is missing, make e2e names it and fails; go test -tags e2e skips the tests
+// that need it. A test that fails prints the console of its machine. When a test ends or
+// is killed, its containers, its machine and their mounts are removed.
 //
 // # Testing
 //
-// Package machine has tests of its own, which show that the machine's journal tells
-// of a delay lock that was not released.
+// The tests of package machine show that the journal of a machine reveals a delay lock
+// that was not released.
 package e2e

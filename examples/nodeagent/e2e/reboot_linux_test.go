@@ -13,9 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
 )
 
-// TestRebootDrainsThePodsAndBringsThemBack reboots the machine: its pods are drained
-// as for a power off. The next boot is another one, so the agent starts its pods
-// again, and its metrics tell of the shutdown before.
+// A reboot drains the pods like a power off. After the next boot the agent starts new
+// containers for them, and its metrics show the shutdown before.
 func TestRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
 	eachPlatform(t, testRebootDrainsThePodsAndBringsThemBack)
 }
@@ -26,7 +25,7 @@ func testRebootDrainsThePodsAndBringsThemBack(t *testing.T, on platform) {
 	asked := time.Now()
 	m.Run(t, "systemctl", "reboot")
 	m.AwaitReboot(t)
-	exits := recordsOf(t, server, before)
+	exits := awaitExits(t, server, before)
 	checkBuckets(t, asked, exits)
 	checkExitCodes(t, exits)
 	checkPowerOff(t, exits, m.Journal(t))
@@ -36,19 +35,18 @@ func testRebootDrainsThePodsAndBringsThemBack(t *testing.T, on platform) {
 	after := runningContainers(t, server)
 	require.Len(t, after, len(before))
 	for name, id := range after {
-		require.NotEqual(t, before[name], id, "%s is a new one", name)
+		require.NotEqual(t, before[name], id, "%s is a new container", name)
 	}
 	start, end := gauge(t, m, "start"), gauge(t, m, "end")
 	require.GreaterOrEqual(t, start, asked.Unix())
-	require.LessOrEqual(t, start, exits.last(nginx...).Unix())
-	require.GreaterOrEqual(t, end, exits.last().Unix())
+	require.LessOrEqual(t, start, exits.lastExit(nginx...).Unix())
+	require.GreaterOrEqual(t, end, exits.lastExit().Unix())
 }
 
-// gauge reads kubelet_graceful_shutdown_start_time_seconds, or the one of the end,
-// from the agent in a machine.
+// gauge reads kubelet_graceful_shutdown_WHICH_time_seconds, where which is start or end.
 func gauge(t *testing.T, m *machine.Machine, which string) int64 {
 	t.Helper()
-	page := get(t, m, "/metrics")
+	page := getPage(t, m, "/metrics")
 	match := regexp.MustCompile(`(?m)^kubelet_graceful_shutdown_` + which + `_time_seconds (\S+)$`).FindStringSubmatch(page)
 	require.Len(t, match, 2, page)
 	seconds, err := strconv.ParseFloat(match[1], 64)

@@ -13,41 +13,41 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The socket of the host's containerd is a mount of this machine, which systemd would
-// undo in a soft reboot, as it does with every mount that has the default dependencies.
+// The socket of the host's containerd is mounted into the machine. Without this drop-in,
+// systemd would unmount it in a soft reboot, as all mounts with default dependencies.
 const (
 	keptMountFile = "/etc/systemd/system/run-containerd-containerd.sock.mount.d/kept.conf"
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
-// TestASoftRebootDrainsThePodsAndBringsThemBack replaces the userspace of the machine,
-// which systemd does from version 254 on. The kernel and its boot id stay, so that only
-// the end of the shutdown tells the next agent that this is not the same one.
-func TestASoftRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
+// A soft reboot (systemd 254 and later) restarts the userspace of the machine. Kernel and
+// boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown
+// is over; it goes by the recorded end.
+func TestSoftRebootDrainsThePodsAndBringsThemBack(t *testing.T) {
 	t.Parallel()
-	m, server, before := bootAgent(t, newest(t), map[string]string{keptMountFile: keptMountText})
+	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})
 	kernel, agent := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), m.Invocation(t, agentUnit)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "soft-reboot")
-	exits := recordsOf(t, server, before)
+	exits := awaitExits(t, server, before)
 	checkBuckets(t, asked, exits)
 	checkExitCodes(t, exits)
 
 	m.AwaitInvocation(t, agentUnit, agent)
 	require.Equal(t, kernel, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
 	require.Equal(t, shutdown.KindSoftReboot, lastReport(t, m).Kind)
-	require.True(t, held(t, m), "the agent that follows delays the next shutdown")
+	require.True(t, delaysShutdowns(t, m), "the agent that follows delays the next shutdown")
 	after := runningContainers(t, server)
-	require.Len(t, after, len(before), "and runs its pods")
+	require.Len(t, after, len(before), "the pods run again")
 	for name, id := range after {
-		require.NotEqual(t, before[name], id, "%s is a new one", name)
+		require.NotEqual(t, before[name], id, "%s is a new container", name)
 	}
 
 	asked = time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
-	exits = recordsOf(t, server, after)
+	exits = awaitExits(t, server, after)
 	checkBuckets(t, asked, exits)
 	journal := slices.DeleteFunc(m.Journal(t), func(e machine.Entry) bool { return e.Time.Before(asked) })
 	checkPowerOff(t, exits, journal)

@@ -12,35 +12,36 @@ import (
 
 const (
 	cgroupMount  = "/sys/fs/cgroup"
-	systemdMount = cgroupMount + "/systemd" // where systemd has a hierarchy of version 1
-	unifiedMount = cgroupMount + "/unified" // version 2 beside version 1
+	systemdMount = cgroupMount + "/systemd" // systemd's hierarchy in cgroup v1
+	unifiedMount = cgroupMount + "/unified" // cgroup v2 beside v1
 )
 
-// makeCgroups makes the cgroups of a machine, below those of the test. With
-// --keep-unit, nspawn gives a machine the one that it is in itself: two machines
-// would share it, and each systemd would take the other's processes for its own.
+// makeCgroups creates the cgroups of a machine below those of the test process. They are
+// necessary because nspawn with --keep-unit does not create one: two machines would share
+// that of the test, and each systemd would manage the other's processes.
 func makeCgroups(name string) ([]string, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
+	testCgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("failed to read the cgroups of the test: %w", err)
 	}
-	var made []string
-	for line := range strings.Lines(string(own)) {
+	var created []string
+	for line := range strings.Lines(string(testCgroups)) {
 		mount, path := hierarchy(strings.TrimSpace(line))
 		if mount == "" {
 			continue
 		}
 		dir := filepath.Join(mount, path, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return made, fmt.Errorf("failed to make a cgroup: %w", err)
+			return created, fmt.Errorf("failed to make a cgroup: %w", err)
 		}
-		made = append(made, dir)
+		created = append(created, dir)
 	}
-	return made, nil
+	return created, nil
 }
 
-// hierarchy takes a line ID:CONTROLLERS:PATH and gives the mount of a hierarchy in
-// which systemd keeps its units, "" for another one, and the path in it.
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. If systemd keeps its
+// units in this hierarchy, it returns the mount point and the path of the cgroup in it,
+// else "".
 func hierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
@@ -58,33 +59,34 @@ func hierarchy(line string) (mount, path string) {
 	}
 }
 
-// isDir is false also where nobody may look.
+// isDir tells whether path is a folder that can be read.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// removeCgroups removes cgroups with all below them, which no process may be in. Only
-// folders can be removed in this file system; their files go with them.
+// removeCgroups removes cgroups that have no processes, with all cgroups below. Only
+// folders are removed: the files in cgroupfs vanish with their folder.
 func removeCgroups(groups []string) error {
-	var failed []error
+	var errs []error
 	for _, group := range groups {
 		var dirs []string
-		failed = append(failed, filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
+		errs = append(errs, filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
 				dirs = append(dirs, path)
 			}
-			return ignoreGone(err)
+			return ignoreNotExist(err)
 		}))
 		for _, dir := range slices.Backward(dirs) {
-			failed = append(failed, ignoreGone(os.Remove(dir)))
+			errs = append(errs, ignoreNotExist(os.Remove(dir)))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
-// ignoreGone is for what the kernel may have removed meanwhile.
-func ignoreGone(err error) error {
+// ignoreNotExist drops the error of a cgroup that the kernel or systemd has removed in
+// the meantime.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

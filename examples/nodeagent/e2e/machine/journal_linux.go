@@ -13,20 +13,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ShuttingDown is the MESSAGE_ID with which logind logs that it begins a shutdown,
-// when no delay lock is left or its limit is over (SD_MESSAGE_SHUTDOWN).
+// ShuttingDown is the MESSAGE_ID of logind's log entry that a shutdown begins: all delay
+// locks are released, or the limit is over (SD_MESSAGE_SHUTDOWN).
 const ShuttingDown = "98268866d1d54a499c4e98921d93bc40"
 
-// Entry is one line of a journal.
+// Entry is one entry of a journal.
 type Entry struct {
-	Time       time.Time // on the clock that the host has too
-	Identifier string    // of the process: systemd-logind, systemd
-	Unit       string    // that the process belongs to
-	MessageID  string    // "": it has none
+	Time       time.Time // host and machine share the clock
+	Identifier string    // SYSLOG_IDENTIFIER, such as systemd-logind
+	Unit       string    // the unit of the process
+	MessageID  string    // "" if the entry has none
 	Message    string
 }
 
-// rawEntry is journalctl's own. A message that is not UTF-8 is a list of bytes.
+// rawEntry is an entry as journalctl prints it. A message that is not UTF-8 is a list of
+// bytes.
 type rawEntry struct {
 	Time       string          `json:"__REALTIME_TIMESTAMP"`
 	Identifier string          `json:"SYSLOG_IDENTIFIER"`
@@ -35,7 +36,7 @@ type rawEntry struct {
 	Message    json.RawMessage `json:"MESSAGE"`
 }
 
-// Journal gives the journal of a machine that is off, in order.
+// Journal returns the journal of a machine that is off, in order.
 func (m *Machine) Journal(t testing.TB) []Entry {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "journalctl", "--directory", m.journal(), "--output=json", "--no-pager").Output()
@@ -52,7 +53,7 @@ func (m *Machine) Journal(t testing.TB) []Entry {
 	return entries
 }
 
-// parseEntry reads one line of journalctl --output=json.
+// parseEntry parses one line of journalctl --output=json.
 func parseEntry(line []byte) (Entry, error) {
 	var raw rawEntry
 	if err := json.Unmarshal(line, &raw); err != nil {

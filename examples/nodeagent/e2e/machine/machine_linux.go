@@ -20,32 +20,31 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// powerOffTimeout is how long a machine may take to power off: longer than any limit
-// that a test gives to logind.
+// powerOffTimeout bounds a power off. It is longer than any limit that a test gives
+// logind.
 const powerOffTimeout = 2 * time.Minute
 
-// killTimeout is how long the processes of a machine that was killed may be seen.
+// killTimeout bounds the removal of the cgroups of a machine that was killed.
 const killTimeout = 20 * time.Second
 
-// rebooting is the status with which nspawn ends when its machine reboots, as it
-// does not boot it again by itself where --keep-unit is given.
-const rebooting = 133
+// rebootStatus is nspawn's exit status when the machine reboots. With --keep-unit nspawn
+// does not boot it again.
+const rebootStatus = 133
 
-// Machine is one machine, with a disk of its own. After it has rebooted it may be
-// booted again.
+// Machine is a machine with a disk of its own. It can be booted again after a reboot.
 type Machine struct {
-	name   string
-	base   string // the tree below, shared with other machines
-	folder string
-	binds  []string // of nspawn's command line
-	shares bool     // the network of the host
-	boots  int
-	nspawn *exec.Cmd
-	ended  chan struct{} // closed when nspawn has ended, after exit was set
-	exit   error
+	name        string
+	base        string // the Debian under the overlay, shared with other machines
+	folder      string
+	binds       []string // flags of nspawn
+	hostNetwork bool     // see ShareNetwork
+	boots       int
+	nspawn      *exec.Cmd
+	nspawnEnded chan struct{} // closed when nspawn has exited, after nspawnErr was set
+	nspawnErr   error
 }
 
-// New makes a machine that is not yet booted. Its disk is removed with the test.
+// New makes a machine that is not booted. Its disk is removed at the end of the test.
 func New(t testing.TB, debian Debian) *Machine {
 	t.Helper()
 	need.Root(t)
@@ -60,17 +59,20 @@ func New(t testing.TB, debian Debian) *Machine {
 	return m
 }
 
-// upper is what differs from the base, and stays readable when the machine is off;
-// root is where both are seen as one, in the machine's namespace only.
+// The disk of a machine is an overlay. upper has the files that differ from base and can
+// be read when the machine is off. root is the mount point of the overlay, which exists
+// only in the machine's mount namespace.
 func (m *Machine) upper() string   { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
 func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
 
-// journal has to be there, else journald keeps its journal in memory.
+// journal is the folder of the journal. New creates it, because journald otherwise keeps
+// the journal in memory.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 
-// WriteFile puts a file on the disk, by its path in the machine, before Boot.
+// WriteFile writes a file on the disk of a machine that is not booted. path is the path
+// in the machine.
 func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content []byte) {
 	t.Helper()
 	place := filepath.Join(m.upper(), path)
@@ -78,7 +80,8 @@ func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content
 	require.NoError(t, os.WriteFile(place, content, mode))
 }
 
-// ReadFile gives what the machine has written to a file, by its path in the machine.
+// ReadFile returns the content of a file that the machine has written. path is the path
+// in the machine.
 func (m *Machine) ReadFile(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(m.upper(), path))
@@ -86,7 +89,7 @@ func (m *Machine) ReadFile(t testing.TB, path string) []byte {
 	return content
 }
 
-// Enable installs a unit that multi-user.target wants.
+// Enable installs a unit that is started with multi-user.target.
 func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 	t.Helper()
 	const units = "/etc/systemd/system"
@@ -96,14 +99,14 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 	require.NoError(t, os.Symlink(filepath.Join(units, unit), filepath.Join(wants, unit)))
 }
 
-// Bind shows a file or folder of the host, a socket for instance, in the machine.
+// Bind mounts a file, socket or folder of the host into a machine that is not booted.
 func (m *Machine) Bind(host, inside string) { m.binds = append(m.binds, "--bind="+host+":"+inside) }
 
-// Boot starts the machine and returns at once; see [Machine.AwaitActive].
+// Boot starts the machine and returns at once; [Machine.AwaitActive] waits for it.
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	// nspawn is the first process of a namespace of processes: when it is killed, the
-	// kernel ends the machine too. /run is its own, so that it leaves nothing there.
+	// nspawn is the first process of a PID namespace: when it is killed, the kernel kills
+	// the machine too. /run is a new tmpfs, so that nspawn leaves nothing in the host's.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
 	m.boots++
@@ -112,7 +115,7 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
 	args := append([]string{"-c", script, overlay, m.root()}, m.command()...)
-	m.ended, m.exit = make(chan struct{}), nil
+	m.nspawnEnded, m.nspawnErr = make(chan struct{}), nil
 	m.nspawn = exec.Command("/bin/sh", args...)
 	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
 	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -121,57 +124,59 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.nspawn.Stdout, m.nspawn.Stderr = console, console
 	require.NoError(t, m.nspawn.Start())
 	require.NoError(t, console.Close())
-	m.wait(t)
+	m.awaitNspawn(t)
 }
 
-// ShareNetwork lets a machine that is not yet booted see the network of the host,
-// with what listens there, and listen in it itself; else it sees none.
-func (m *Machine) ShareNetwork() { m.shares = true }
+// ShareNetwork gives a machine that is not booted the network of the host. Without it the
+// machine has only a loopback interface.
+func (m *Machine) ShareNetwork() { m.hostNetwork = true }
 
-// command is that of nspawn. The machine is not registered with a systemd of the
-// host, which need not have one.
+// command returns the command line of nspawn. The machine is not registered with
+// machined, because the host may run without systemd.
 func (m *Machine) command() []string {
 	command := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
 		"--register=no", "--keep-unit", "--console=read-only", "--setenv=SYSTEMD_COLORS=0",
 	}
-	if !m.shares {
+	if !m.hostNetwork {
 		command = append(command, "--private-network")
 	}
 	return append(command, m.binds...)
 }
 
-// wait follows nspawn until its end, at the latest that of the test.
-func (m *Machine) wait(t testing.TB) {
+// awaitNspawn waits for nspawn in the background. At the end of the test it kills nspawn,
+// if it still runs, and prints the console if the test has failed.
+func (m *Machine) awaitNspawn(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
-	nspawn, ended := m.nspawn, m.ended
+	nspawn, ended := m.nspawn, m.nspawnEnded
 	waiting.Go(func() {
-		m.exit = nspawn.Wait()
+		m.nspawnErr = nspawn.Wait()
 		close(ended)
 	})
 	t.Cleanup(func() {
-		_ = nspawn.Process.Kill() // it has ended by itself, where all went well
+		_ = nspawn.Process.Kill() // fails if it has exited
 		waiting.Wait()
 		if t.Failed() {
-			t.Logf("console of the machine:\n%s", m.printed())
+			t.Logf("console of the machine:\n%s", m.consoleText())
 		}
 	})
 }
 
-// removeCgroups waits for the last processes of a machine that was killed.
+// removeCgroups removes the cgroups of a machine. It tries until the last processes of a
+// machine that was killed are gone.
 func (m *Machine) removeCgroups(t testing.TB, groups []string) {
 	var failed error
 	if !assert.Eventually(t, func() bool {
 		failed = removeCgroups(groups)
 		return failed == nil
-	}, killTimeout, askEvery) {
+	}, killTimeout, pollInterval) {
 		t.Log(failed)
 	}
 }
 
-// printed is what came out of the console, without what a terminal would need.
-func (m *Machine) printed() []byte {
+// consoleText returns the output on the console, without carriage returns.
+func (m *Machine) consoleText() []byte {
 	content, err := os.ReadFile(m.console())
 	if err != nil {
 		return []byte(err.Error())
@@ -179,29 +184,29 @@ func (m *Machine) printed() []byte {
 	return bytes.ReplaceAll(content, []byte("\r"), nil)
 }
 
-// AwaitPowerOff waits until the machine has powered off by itself.
+// AwaitPowerOff returns when the machine has powered off.
 func (m *Machine) AwaitPowerOff(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)
-	require.NoError(t, m.exit, "nspawn ends with 0 when its machine has powered off")
+	require.NoError(t, m.nspawnErr, "nspawn exits with 0 after a power off")
 }
 
-// AwaitReboot waits until the machine has gone down to boot again, which [Machine.Boot]
-// does, from the same disk.
+// AwaitReboot returns when the machine has gone down for a reboot. [Machine.Boot] boots
+// it again, from the same disk.
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)
 	var status *exec.ExitError
-	ok := errors.As(m.exit, &status)
-	require.Truef(t, ok, "nspawn ended with %v", m.exit)
-	require.Equal(t, rebooting, status.ExitCode())
+	ok := errors.As(m.nspawnErr, &status)
+	require.Truef(t, ok, "nspawn ended with %v", m.nspawnErr)
+	require.Equal(t, rebootStatus, status.ExitCode())
 }
 
-// awaitEnd waits until the machine is off.
+// awaitEnd returns when the machine is off.
 func (m *Machine) awaitEnd(t testing.TB) {
 	t.Helper()
 	select {
-	case <-m.ended:
+	case <-m.nspawnEnded:
 	case <-time.After(powerOffTimeout):
 		require.Fail(t, "the machine does not go down")
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
 )
 
-// holdUnit takes a delay lock as an agent does, and holds it for some time after the
-// shutdown was announced. logind's limit, here, is its own: 5 s.
+// holdUnit takes a delay lock as an agent does, and releases it some time after the
+// shutdown was announced. logind has its default limit of 5 s.
 const holdUnit = `[Unit]
 After=dbus.service systemd-logind.service
 [Service]
@@ -34,8 +34,9 @@ sleep SECONDS
 echo released
 `
 
-// hold gives the journal of a machine that was powered off while the lock was held.
-func hold(t *testing.T, debian machine.Debian, seconds string) []machine.Entry {
+// powerOffWithLock powers off a machine while a delay lock is held for some seconds, and
+// returns the journal.
+func powerOffWithLock(t *testing.T, debian machine.Debian, seconds string) []machine.Entry {
 	m := machine.New(t, debian)
 	m.WriteFile(t, "/usr/local/bin/hold", 0o755, []byte(strings.ReplaceAll(holdScript, "SECONDS", seconds)))
 	m.Enable(t, "hold.service", []byte(holdUnit))
@@ -49,10 +50,10 @@ func hold(t *testing.T, debian machine.Debian, seconds string) []machine.Entry {
 	return m.Journal(t)
 }
 
-// when gives the time of the first entry that is asked for.
-func when(t *testing.T, entries []machine.Entry, what string, is func(machine.Entry) bool) time.Time {
+// timeOf returns the time of the first entry that matches.
+func timeOf(t *testing.T, entries []machine.Entry, what string, matches func(machine.Entry) bool) time.Time {
 	t.Helper()
-	i := slices.IndexFunc(entries, is)
+	i := slices.IndexFunc(entries, matches)
 	require.GreaterOrEqual(t, i, 0, what)
 	return entries[i].Time
 }
@@ -63,8 +64,8 @@ func isMessage(text string) func(machine.Entry) bool {
 
 func isShuttingDown(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown }
 
-// each runs a test on each release, at the same time.
-func each(t *testing.T, test func(t *testing.T, debian machine.Debian)) {
+// eachRelease runs a test on both releases at the same time.
+func eachRelease(t *testing.T, test func(t *testing.T, debian machine.Debian)) {
 	t.Parallel()
 	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
 		t.Run(string(debian), func(t *testing.T) {
@@ -74,8 +75,8 @@ func each(t *testing.T, test func(t *testing.T, debian machine.Debian)) {
 	}
 }
 
-// TestEachReleaseBoots is run first by make e2e, so that what is fetched from Debian
-// costs no other test its time.
+// make e2e runs this test first, so that the download from Debian's archive takes no time
+// of other tests.
 func TestEachReleaseBoots(t *testing.T) {
 	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		t.Run(string(debian), func(t *testing.T) {
@@ -87,37 +88,37 @@ func TestEachReleaseBoots(t *testing.T) {
 	}
 }
 
-func TestPowerOffWaitsForADelayLock(t *testing.T) { each(t, testPowerOffWaitsForADelayLock) }
+func TestPowerOffWaitsForADelayLock(t *testing.T) { eachRelease(t, testPowerOffWaitsForADelayLock) }
 
 func testPowerOffWaitsForADelayLock(t *testing.T, debian machine.Debian) {
-	entries := hold(t, debian, "2")
-	announced := when(t, entries, "announced", isMessage("preparing"))
-	released := when(t, entries, "released", isMessage("released"))
-	shutdown := when(t, entries, "shutdown", isShuttingDown)
+	entries := powerOffWithLock(t, debian, "2")
+	announced := timeOf(t, entries, "announced", isMessage("preparing"))
+	released := timeOf(t, entries, "released", isMessage("released"))
+	shutdown := timeOf(t, entries, "shutdown", isShuttingDown)
 	require.GreaterOrEqual(t, shutdown.Sub(announced), 2*time.Second)
 	require.False(t, shutdown.Before(released))
 	require.False(t, slices.ContainsFunc(entries, isMessage("Delay lock is active")))
 }
 
-func TestPowerOffDoesNotWaitForALockForEver(t *testing.T) {
-	each(t, testPowerOffDoesNotWaitForALockForEver)
+func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
+	eachRelease(t, testPowerOffWaitsForALockNoLongerThanTheLimit)
 }
 
-func testPowerOffDoesNotWaitForALockForEver(t *testing.T, debian machine.Debian) {
-	entries := hold(t, debian, "1000")
-	announced := when(t, entries, "announced", isMessage("preparing"))
-	shutdown := when(t, entries, "shutdown", isShuttingDown)
+func testPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T, debian machine.Debian) {
+	entries := powerOffWithLock(t, debian, "1000")
+	announced := timeOf(t, entries, "announced", isMessage("preparing"))
+	shutdown := timeOf(t, entries, "shutdown", isShuttingDown)
 	require.InDelta(t, 5, shutdown.Sub(announced).Seconds(), 2)
-	require.True(t, slices.ContainsFunc(entries, isMessage("Delay lock is active")), "a lock that is left is to be seen")
+	require.True(t, slices.ContainsFunc(entries, isMessage("Delay lock is active")), "logind logs the lock that was not released")
 }
 
-// That no process is left is seen by its cgroups, whose removal the end of the test
-// insists on.
-func TestAMachineThatIsLeftRunningIsKilled(t *testing.T) {
-	each(t, testAMachineThatIsLeftRunningIsKilled)
+// The cgroups of the machine show that all its processes are gone: the cleanup of the
+// test fails if it cannot remove them.
+func TestMachineThatIsLeftRunningIsKilled(t *testing.T) {
+	eachRelease(t, testMachineThatIsLeftRunningIsKilled)
 }
 
-func testAMachineThatIsLeftRunningIsKilled(t *testing.T, debian machine.Debian) {
+func testMachineThatIsLeftRunningIsKilled(t *testing.T, debian machine.Debian) {
 	var folder string
 	t.Run("machine", func(t *testing.T) {
 		m := machine.New(t, debian)
@@ -129,5 +130,5 @@ func testAMachineThatIsLeftRunningIsKilled(t *testing.T, debian machine.Debian) 
 	require.NoDirExists(t, folder)
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
-	require.NotContains(t, string(mounts), filepath.Dir(folder), "where the disk of the machine was")
+	require.NotContains(t, string(mounts), filepath.Dir(folder), "the disk of the machine is not mounted any more")
 }

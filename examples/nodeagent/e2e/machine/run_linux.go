@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	bootTimeout = 3 * time.Minute // many units, many pods, and other machines beside this one
-	askEvery    = 100 * time.Millisecond
+	bootTimeout  = 3 * time.Minute // allows for many pods and other machines that boot at the same time
+	pollInterval = 100 * time.Millisecond
 	// runTimeout bounds one command in the machine.
 	runTimeout = 30 * time.Second
 )
 
-// Run runs a command in the machine and gives what it wrote to stdout; it must
-// succeed. systemctl poweroff returns before the machine is off.
+// Run runs a command in the machine and returns its stdout without surrounding space. The
+// test ends if the command fails. systemctl poweroff returns before the machine is off.
 func (m *Machine) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := m.run(t.Context(), args...)
@@ -31,7 +31,7 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	return out
 }
 
-// run is Run for a command that may fail.
+// run is Run, but returns the error of the command.
 func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {
@@ -39,16 +39,16 @@ func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	enter := append([]string{"--target", leader, "--mount", "--pid", "--uts", "--ipc", "--net", "--"}, args...)
-	command := exec.CommandContext(ctx, "nsenter", enter...)
-	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"} // nothing of the host's
+	nsenterArgs := append([]string{"--target", leader, "--mount", "--pid", "--uts", "--ipc", "--net", "--"}, args...)
+	command := exec.CommandContext(ctx, "nsenter", nsenterArgs...)
+	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"} // not the host's environment
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
 }
 
-// leader gives the process ID, on the host, of the machine's first process: the child
-// of nspawn that has left nspawn's namespace. What is run there could be a power off,
-// so a process that is still outside of the machine does not count.
+// leader returns the host's process ID of the machine's first process: the child of
+// nspawn that is in another PID namespace than nspawn. A child that has not entered it
+// yet does not count: a command such as a power off would run on the host.
 func (m *Machine) leader() (string, error) {
 	pid := strconv.Itoa(m.nspawn.Process.Pid)
 	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
@@ -67,7 +67,7 @@ func (m *Machine) leader() (string, error) {
 	return "", errors.New("the machine has no process yet")
 }
 
-// namespaceOf names the namespace of processes that a process is in.
+// namespaceOf returns the name of a process's PID namespace.
 func namespaceOf(pid string) (string, error) {
 	name, err := os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
 	if err != nil {
@@ -76,27 +76,27 @@ func namespaceOf(pid string) (string, error) {
 	return name, nil
 }
 
-// AwaitActive waits until a unit is active, which for one of Type=notify means that
-// it has said so. It ends the test when the unit fails, with the unit's journal.
+// AwaitActive returns when a unit is active; one with Type=notify is active when it has
+// said so. If the unit fails, the test ends and prints the unit's journal.
 func (m *Machine) AwaitActive(t testing.TB, unit string) {
 	t.Helper()
 	m.AwaitInvocation(t, unit, "")
 }
 
-// Invocation names this start of a unit: another start has another name.
+// Invocation returns the invocation ID of a unit. systemd gives each start of a unit a
+// new one.
 func (m *Machine) Invocation(t testing.TB, unit string) string {
 	t.Helper()
 	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
 }
 
-// AwaitInvocation is [Machine.AwaitActive] for a unit that is started again: it is
-// active in another invocation than the former one. Meanwhile systemd may be away.
+// AwaitInvocation returns when a unit is active with another invocation ID than former.
+// Until then systemd may not answer, as in a soft reboot.
 func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
 	t.Helper()
 	timeout := time.After(bootTimeout)
 	for {
-		// It fails while the machine boots.
-		shown, _ := m.run(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit)
+		shown, _ := m.run(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit) // fails while the machine boots
 		state, invocation := unitState(shown)
 		switch state {
 		case "active":
@@ -108,16 +108,16 @@ func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
 			require.FailNowf(t, "the unit failed", "%s: %s (%v)", unit, log, err)
 		}
 		select {
-		case <-m.ended:
-			require.FailNowf(t, "the machine ended", "before %s was active: %v", unit, m.exit)
+		case <-m.nspawnEnded:
+			require.FailNowf(t, "the machine ended", "before %s was active: %v", unit, m.nspawnErr)
 		case <-timeout:
 			require.FailNowf(t, "the unit is not active", "%s: %q", unit, state)
-		case <-time.After(askEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// unitState reads the lines NAME=VALUE of systemctl show.
+// unitState parses the lines NAME=VALUE of systemctl show.
 func unitState(shown string) (state, invocation string) {
 	for line := range strings.Lines(shown) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")

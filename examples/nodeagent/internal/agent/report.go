@@ -39,7 +39,7 @@ func (l *loop) addReported(s *view.Snapshot, report shutdown.Report) {
 	if l.opts.APIServer == nil {
 		return
 	}
-	if err := l.opts.APIServer.Unheard(); err != nil {
+	if err := l.opts.APIServer.PublishError(); err != nil {
 		s.Unheard = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	for _, p := range report.Pods {

@@ -7,9 +7,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// PlanOf is a plan of the library as the agent says it.
+// PlanOf converts a plan of the library.
 func PlanOf(p plan.Plan) Plan {
-	said := Plan{
+	converted := Plan{
 		Meta:           Meta{Version, "Plan"},
 		AskedSeconds:   p.Wanted.Total().Seconds(),
 		ReleaseSeconds: p.Release.Seconds(),
@@ -28,37 +28,37 @@ func PlanOf(p plan.Plan) Plan {
 				StartSeconds: pod.Start.Seconds(), EndSeconds: pod.End.Seconds(),
 			})
 		}
-		said.Buckets = append(said.Buckets, bucket)
+		converted.Buckets = append(converted.Buckets, bucket)
 	}
-	return said
+	return converted
 }
 
-// ReportOf is a report of the library as the agent says it.
+// ReportOf converts a report of the library.
 func ReportOf(r shutdown.Report) Report {
-	said := Report{
+	converted := Report{
 		Meta: Meta{Version, "Report"}, Shutdown: string(r.Kind), Origin: r.Origin,
 		Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled,
 		Pods: make([]PodReport, 0, len(r.Pods)), Errors: r.Errors,
 	}
 	for _, p := range r.Pods {
-		said.Pods = append(said.Pods, PodReport{
+		converted.Pods = append(converted.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Priority: p.Priority, Bucket: p.Bucket,
 			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
 			Outcome: p.Outcome, Error: p.Error, Unacknowledged: p.Unflushed,
 		})
 	}
-	return said
+	return converted
 }
 
-// Library is the report as one of the library.
+// Library converts a Report back to a report of the library.
 func (r Report) Library() shutdown.Report {
-	made := shutdown.Report{Kind: shutdown.Kind(r.Shutdown), Origin: r.Origin, Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled, Errors: r.Errors}
+	converted := shutdown.Report{Kind: shutdown.Kind(r.Shutdown), Origin: r.Origin, Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled, Errors: r.Errors}
 	for _, p := range r.Pods {
-		made.Pods = append(made.Pods, shutdown.PodReport{
+		converted.Pods = append(converted.Pods, shutdown.PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID), Priority: p.Priority, Bucket: p.Bucket,
 			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
 			Outcome: p.Outcome, Error: p.Error, Unflushed: p.Unacknowledged,
 		})
 	}
-	return made
+	return converted
 }

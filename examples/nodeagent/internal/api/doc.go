@@ -1,29 +1,33 @@
-// Package api is what the agent says to programs, as JSON: on its socket, beside its
-// metrics, and with -o json.
+// Package api defines the JSON that the agent answers to programs on its socket, on the
+// port of its metrics, and prints with -o json:
 //
 //	GET  /plan    a [Plan]: what a shutdown would do if it began now
-//	GET  /pods    a [PodList]: what the pods are doing
-//	GET  /report  a [Report]: of the shutdown that is under way, or of the last one
+//	GET  /pods    a [PodList]: the pods and their state
+//	GET  /report  a [Report] of the current shutdown, or of the last one
 //
-// and on the socket alone, which root and the agent's own user may speak to:
+// On the socket, which only root and the agent's own user can use, there are also:
 //
-//	POST /drain                                 stops all pods, and gives the Report
-//	POST /stop?pod=NAMESPACE/NAME[&seconds=N]   stops one, and gives its [Pod]
+//	POST /drain                                 stops all pods and returns the Report
+//	POST /stop?pod=NAMESPACE/NAME[&seconds=N]   stops one pod and returns its [Pod]
 //
-// Each answer has apiVersion and kind. The version changes when a field goes away or
-// means something else; fields may be added without. Times are RFC 3339 with fractions,
-// spans are in seconds, and what is not known is left out. A request that fails has a
-// status of 400 or more and an [Error].
+// Each answer has apiVersion and kind. The version changes when a field is removed or
+// changes its meaning; new fields do not change it. Times are RFC 3339 with fractions,
+// durations are in seconds, and unknown values are left out. A request that fails has a
+// status of 400 or more and an [Error]. An agent makes an answer from a value of the
+// library:
+//
+//	json.NewEncoder(w).Encode(api.PlanOf(plan.New(schedule, pods, options)))
 //
 // # Concurrency properties
 //
-// Values only.
+// The types are plain values.
 //
 // # Failure modes
 //
-// The functions have a result for every input.
+// Conversions cannot fail. [StorePlan] returns the error of the file system, with the
+// operation; [StoredPlan] treats a missing or broken file as no plan.
 //
 // # Testing
 //
-// The golden files of packages command and view pin the form.
+// The golden files of packages command and view pin the JSON.
 package api

@@ -2,43 +2,44 @@ package api
 
 import "time"
 
-// Version is the apiVersion of all that is said.
+// Version is the apiVersion of all answers.
 const Version = "nodeagent.kubegrace.dev/v1"
 
-// Meta begins each answer.
+// Meta is the first part of each answer.
 type Meta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// Error says why a request has failed.
+// Error is the answer to a request that has failed.
 type Error struct {
 	Meta
 	Message string `json:"message"`
 }
 
-// Plan is what a shutdown would do if each pod took all of its time.
+// Plan says what a shutdown would do if each pod took all of its time.
 type Plan struct {
 	Meta
-	// AskedSeconds is what the host is asked to wait for, ReleaseSeconds when it is let
-	// go at the latest, from the announcement on.
+	// AskedSeconds is how long the host is asked to wait. ReleaseSeconds is when the
+	// agent lets it go at the latest. Both count from the announcement.
 	AskedSeconds   float64  `json:"askedSeconds"`
 	ReleaseSeconds float64  `json:"releaseSeconds"`
 	Buckets        []Bucket `json:"buckets"`
 	Warnings       []string `json:"warnings,omitempty"`
 }
 
-// Bucket is what is stopped at the same time, in the order of their stop.
+// Bucket is a group of pods that are stopped at the same time. Buckets are in the order
+// in which they are stopped.
 type Bucket struct {
-	Priority          int32     `json:"priority"`          // the lowest of its pods'
-	ConfiguredSeconds int64     `json:"configuredSeconds"` // its time by the configuration
-	Seconds           int64     `json:"seconds"`           // what the host's limit leaves of it
-	StartSeconds      float64   `json:"startSeconds"`      // from the announcement, at the latest
+	Priority          int32     `json:"priority"`          // the lowest priority of its pods
+	ConfiguredSeconds int64     `json:"configuredSeconds"` // its time in the configuration
+	Seconds           int64     `json:"seconds"`           // what is left of it under the host's limit
+	StartSeconds      float64   `json:"startSeconds"`      // at the latest, from the announcement on, as EndSeconds
 	EndSeconds        float64   `json:"endSeconds"`
 	Pods              []PodPlan `json:"pods"`
 }
 
-// PodPlan is one pod of a plan.
+// PodPlan is the plan for one pod.
 type PodPlan struct {
 	Namespace      string `json:"namespace"`
 	Name           string `json:"name"`
@@ -46,32 +47,32 @@ type PodPlan struct {
 	WantedSeconds  int64  `json:"wantedSeconds"` // its terminationGracePeriodSeconds
 	GrantedSeconds int64  `json:"grantedSeconds"`
 	CutShort       bool   `json:"cutShort,omitempty"`
-	// StartSeconds is when it is told to stop at the latest, EndSeconds when it has ended
-	// if it takes all of its time, from the announcement on.
+	// StartSeconds is when the pod is told to stop at the latest. EndSeconds is when it
+	// has ended if it takes all of its time. Both count from the announcement.
 	StartSeconds float64 `json:"startSeconds"`
 	EndSeconds   float64 `json:"endSeconds"`
 }
 
-// PodList is all pods of the agent, in the order in which they stop.
+// PodList lists all pods of the agent, in the order in which they are stopped.
 type PodList struct {
 	Meta
 	ShuttingDown bool  `json:"shuttingDown"`
 	Items        []Pod `json:"items"`
 }
 
-// Pod is what is known of a pod now.
+// Pod is the present state of one pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 	Priority  int32  `json:"priority"`
 	Bucket    int32  `json:"bucket"`
-	// State is Starting, Running, Waiting (to be started again), Finished, NotStarted,
+	// State is Starting, Running, Waiting (to be restarted), Finished, NotStarted,
 	// Stopped (by hand), Ending or Gone.
 	State string `json:"state"`
-	// Doing says it in words.
+	// Doing describes the state in words.
 	Doing string `json:"doing"`
-	// Problem is why it did not start, or was not stopped.
+	// Problem is why the pod was not started or not stopped.
 	Problem    string      `json:"problem,omitempty"`
 	Restarts   int         `json:"restarts,omitempty"`
 	Granted    int64       `json:"grantedSeconds,omitempty"`
@@ -79,7 +80,7 @@ type Pod struct {
 	Containers []Container `json:"containers,omitempty"`
 }
 
-// Container is how the stop of a container goes.
+// Container is the progress of the stop of one container.
 type Container struct {
 	Name    string `json:"name"`
 	Phase   string `json:"phase"`
@@ -87,22 +88,23 @@ type Container struct {
 	Hook    string `json:"hook,omitempty"` // how its preStop hook ended
 }
 
-// Report is what became of the pods in one shutdown.
+// Report is the result of one shutdown.
 type Report struct {
 	Meta
-	// Shutdown is poweroff, reboot, halt, kexec or soft-reboot; left out where nobody said.
+	// Shutdown is poweroff, reboot, halt, kexec or soft-reboot; left out if the host did
+	// not say.
 	Shutdown  string    `json:"shutdown,omitempty"`
 	Origin    string    `json:"origin,omitempty"` // who announced it
 	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended,omitzero"` // left out: it has not come so far
+	Ended     time.Time `json:"ended,omitzero"` // left out: it goes on, or the agent died
 	Cancelled bool      `json:"cancelled,omitempty"`
-	// UnderWay says that the agent is at it.
+	// UnderWay is true while the agent carries out this shutdown.
 	UnderWay bool        `json:"underWay,omitempty"`
 	Pods     []PodReport `json:"pods"`
-	Errors   []string    `json:"errors,omitempty"` // beside the pods' own
+	Errors   []string    `json:"errors,omitempty"` // errors that do not belong to one pod
 }
 
-// PodReport is what became of one pod.
+// PodReport is the result of a shutdown for one pod.
 type PodReport struct {
 	Namespace      string    `json:"namespace"`
 	Name           string    `json:"name"`
@@ -114,6 +116,6 @@ type PodReport struct {
 	Ended          time.Time `json:"ended,omitzero"`   // left out: it is not known to have ended
 	Outcome        string    `json:"outcome,omitempty"`
 	Error          string    `json:"error,omitempty"`
-	// Unacknowledged says that the API server does not know of its end.
+	// Unacknowledged is true if the API server has not confirmed the pod's final status.
 	Unacknowledged bool `json:"unacknowledged,omitempty"`
 }

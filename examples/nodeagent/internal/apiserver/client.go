@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// nodeTimeout bounds the one question that the start of the agent waits for.
+// nodeTimeout bounds NodeExists, for which the start of the agent waits.
 const nodeTimeout = 2 * time.Second
 
 var (
@@ -26,19 +26,20 @@ var (
 	_ lifecycle.EventRecorder  = (*Client)(nil)
 )
 
-// Options say whom a [Client] speaks to, and of what. All are required.
+// Options say which clients a [Client] uses, and for which node and pods. All fields are
+// required.
 type Options struct {
-	// Urgent is for what a shutdown has to say, Ordinary for everything else. They may
-	// be the same.
+	// Urgent is for the requests of a shutdown, Ordinary for all others. They may be the
+	// same.
 	Urgent, Ordinary kubernetes.Interface
-	// NodeName is the name of the node's object.
+	// NodeName is the name of the Node object.
 	NodeName string
-	// Pods are those of [StaticPods].
+	// Pods are static pods, as [StaticPods] returns them.
 	Pods []*v1.Pod
 }
 
-// Client shows one node and its static pods to an API server. FlushPods and
-// MarkReady are those of the library's reporter.
+// Client shows one node and its static pods to an API server. The embedded reporter has
+// the methods FlushPod, MarkNotReady and RestoreReadiness.
 type Client struct {
 	*apistatus.Reporter
 
@@ -46,12 +47,12 @@ type Client struct {
 	node   string
 	events *recorder
 
-	mu      sync.Mutex // guards all below; never held while anything waits
-	unheard error      // why the API server does not know of the shutdown; nil: it does, or there is none
+	mu         sync.Mutex // guards what follows; never held during a request
+	publishErr error      // the result of PublishError
 }
 
-// New makes a Client. ctx gives the logger; the caller must [Client.Close] what it
-// gets.
+// New makes a Client. The Client uses the logger of ctx, not its end. The caller must
+// call [Client.Close].
 func New(ctx context.Context, opts Options) (*Client, error) {
 	reporter, err := apistatus.New(apistatus.Options{Client: opts.Urgent, NodeName: opts.NodeName})
 	if err != nil {
@@ -65,16 +66,17 @@ func New(ctx context.Context, opts Options) (*Client, error) {
 	}, nil
 }
 
-// Close ends the sending of events.
+// Close stops the sending of events.
 func (c *Client) Close() { c.events.close() }
 
-// Node refers to the node as the kubelet's events do, which name it as its UID too.
+// Node returns a reference to the node for events. Like the kubelet's, it has the node's
+// name as the UID.
 func (c *Client) Node() *v1.ObjectReference {
 	return &v1.ObjectReference{Kind: "Node", Name: c.node, UID: types.UID(c.node)}
 }
 
-// NodeExists asks once, for two seconds at most. An error means that there was no
-// answer to that question.
+// NodeExists asks the API server once, for two seconds at most, whether it has the node.
+// An error means that it did not answer.
 func (c *Client) NodeExists(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package apiserver is the agent's side of an API server: it shows the static pods of
-// the node there as mirror pods, says what a shutdown does to the node and to them,
-// and records events.
+// Package apiserver connects the agent to an API server. It shows the static pods of the
+// node there as mirror pods, writes what a shutdown does to the node and the pods, and
+// sends events.
 //
 //	config, err := apiserver.Load("/etc/kubernetes/kubelet.conf")
 //	if err != nil {
@@ -15,40 +15,41 @@
 //		return err
 //	}
 //	defer client.Close()
-//	go client.KeepMirror(ctx, static[0], observed) // runs beside the pod
+//	go client.KeepMirror(ctx, static[0], observed) // while the pod runs
 //	manager, err := shutdown.NewManager(shutdown.Options{
 //		Reporter: client,
 //		Events:   client,
 //		Node:     client.Node(),
 //		...
 //
-// A pod of a manifest is not one of the API server's: what the API server has is its
-// mirror, which the node makes, and which shows the pod and nothing more. As with the
-// kubelet, its name ends in that of the node, and it has the hash of the manifest by
-// which one knows whether it still shows the pod as it is.
+// A pod of a manifest is a static pod: the API server does not have it, but a mirror pod
+// that the node creates and that only shows it. As with the kubelet, the name of the
+// mirror ends in the name of the node, and an annotation has the hash of the manifest, by
+// which a mirror of an older manifest is found.
 //
 // # Concurrency properties
 //
-// All methods of a [Client] may be called concurrently; [Client.KeepMirror] once for
-// each pod. Nothing waits for the API server but who calls PublishNode, FlushPods,
-// MarkReady and NodeExists. The goroutines that send events end with
-// [Client.Close], which cuts the request under way and does not wait for its end:
-// client-go has no way to.
+// All methods of a [Client] may be called concurrently; [Client.KeepMirror] once for each
+// pod. Only PublishNode, FlushPod, MarkNotReady, NodeExists and RemoveMirror wait for the
+// API server, and KeepMirror, which runs until its context ends. The goroutines that send
+// events end with [Client.Close]. It cancels the request in flight and does not wait for
+// it, because client-go has no way to.
 //
 // # Failure modes
 //
-// A static pod runs without an API server, so nothing here is an error that ends the
-// agent, but a kubeconfig that cannot be used and names that are none. What cannot be
-// written is tried again with growing pauses. Events that cannot be sent are lost after
-// some attempts, as the kubelet's are.
+// Static pods run without an API server, so nothing here ends the agent except a
+// kubeconfig that cannot be used and invalid names. A write to a mirror that fails is
+// tried again with growing pauses. Events that cannot be sent are lost after some
+// attempts, as the kubelet's are.
 //
-// The state of a mirror belongs to one writer at a time: to KeepMirror until the node
-// shuts down, then to the shutdown. A write is made only on what was read before it was
-// asked whether the node shuts down, so that a late one fails as a conflict, and says of
-// no pod that it is ready when the shutdown has said that it is not.
+// At any time one writer owns the status of a mirror: KeepMirror until the pod or the
+// node is shut down, then the shutdown. KeepMirror reads the mirror, asks whether the pod
+// is ending, and then writes on the condition that the mirror has not changed since it
+// was read. So a late write fails with a conflict and cannot mark a pod as ready that the
+// shutdown has marked as not ready.
 //
 // # Testing
 //
-// [New] takes any kubernetes.Interface, a fake one of client-go too. Package clustertest
-// has a real API server that fails on demand.
+// [New] takes any kubernetes.Interface, such as client-go's fake. Package clustertest has
+// a real API server behind a proxy that fails on demand.
 package apiserver

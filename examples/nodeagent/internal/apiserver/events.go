@@ -14,19 +14,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// component is whose events they are.
+// component is the source of the agent's events.
 const component = "nodeagent"
 
-// recorder sends events and keeps nobody waiting.
+// recorder sends events in the background. Its callers never wait.
 type recorder struct {
 	record.EventRecorder
-	hashes *sync.Map // of static pods: from types.UID to types.UID
+	hashes *sync.Map // from the UID of a static pod to its hash, both types.UID
 	logger klog.Logger
 	close  context.CancelFunc
 }
 
-// newRecorder starts the sending. What client-go has to say about it is said by the
-// sink, in fewer words.
+// newRecorder starts the goroutines that send events. client-go gets no logger: sink logs
+// failures in fewer words.
 func newRecorder(ctx context.Context, opts Options) *recorder {
 	logger := klog.FromContext(ctx)
 	ctx, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{}))
@@ -40,55 +40,58 @@ func newRecorder(ctx context.Context, opts Options) *recorder {
 		close:         cancel,
 	}
 	for _, pod := range opts.Pods {
-		r.know(pod)
+		r.addStaticPod(pod)
 	}
 	return r
 }
 
-func (r *recorder) know(pod *v1.Pod) {
+// addStaticPod makes events on a pod appear on its mirror.
+func (r *recorder) addStaticPod(pod *v1.Pod) {
 	r.hashes.Store(pod.UID, types.UID(pod.Annotations[hashAnnotation]))
 }
 
-// Event records an event on the node, or on a pod or a container of it. One on a
-// static pod has the pod's hash for a UID, as the kubelet's have: by it kubectl
-// describe finds the events of a mirror.
+// Event sends an event on the node, a pod or a container. An event on a static pod gets
+// the pod's hash as the UID, as from the kubelet: kubectl describe finds the events of a
+// mirror by it.
 func (c *Client) Event(object runtime.Object, eventtype, reason, message string) {
-	known, err := reference.GetReference(scheme.Scheme, object)
+	ref, err := reference.GetReference(scheme.Scheme, object)
 	if err != nil {
 		c.events.logger.Error(err, "Failed to record an event, its object cannot be referred to", "reason", reason)
 		return
 	}
-	about := *known
-	if hash, static := c.events.hashes.Load(about.UID); static {
-		about.UID, about.ResourceVersion = hash.(types.UID), ""
+	onMirror := *ref
+	if hash, static := c.events.hashes.Load(ref.UID); static {
+		onMirror.UID, onMirror.ResourceVersion = hash.(types.UID), ""
 	}
-	c.events.Event(&about, eventtype, reason, message)
+	c.events.Event(&onMirror, eventtype, reason, message)
 }
 
-// sink writes events for as long as the client is open.
+// sink is a [record.EventSink] that writes events to the API server until the Client is
+// closed.
 type sink struct {
-	ctx    context.Context // its end cuts what is being written; a sink's methods take none
+	ctx    context.Context // cancels requests; the methods of an EventSink take no context
 	logger klog.Logger
 	events typedv1.EventInterface
 }
 
-// Create, Update and Patch are those of a [record.EventSink].
+// Create writes a new event.
 func (s *sink) Create(event *v1.Event) (*v1.Event, error) {
-	return s.said(s.events.CreateWithEventNamespaceWithContext(s.ctx, event))
+	return s.logFailed(s.events.CreateWithEventNamespaceWithContext(s.ctx, event))
 }
 
-// Update writes a changed event.
+// Update writes an event over its older version.
 func (s *sink) Update(event *v1.Event) (*v1.Event, error) {
-	return s.said(s.events.UpdateWithEventNamespaceWithContext(s.ctx, event))
+	return s.logFailed(s.events.UpdateWithEventNamespaceWithContext(s.ctx, event))
 }
 
-// Patch counts an event that has been written.
+// Patch raises the count of an event that is already written.
 func (s *sink) Patch(event *v1.Event, data []byte) (*v1.Event, error) {
-	return s.said(s.events.PatchWithEventNamespaceWithContext(s.ctx, event, data))
+	return s.logFailed(s.events.PatchWithEventNamespaceWithContext(s.ctx, event, data))
 }
 
-// said logs what has failed; whether it is tried again is the broadcaster's business.
-func (s *sink) said(event *v1.Event, err error) (*v1.Event, error) {
+// logFailed logs the error of a request and returns its arguments. The broadcaster
+// decides whether to try again.
+func (s *sink) logFailed(event *v1.Event, err error) (*v1.Event, error) {
 	if err != nil && s.ctx.Err() == nil {
 		s.logger.V(1).Info("Failed to send an event", "err", err)
 	}

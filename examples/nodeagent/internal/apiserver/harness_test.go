@@ -23,7 +23,7 @@ func theNode() *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid-of-node-1"}}
 }
 
-// theManifest is a pod as package manifest makes it.
+// theManifest returns a pod as package manifest reads it.
 func theManifest() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -34,7 +34,7 @@ func theManifest() *v1.Pod {
 	}
 }
 
-// theStaticPod is the same on a node with an API server.
+// theStaticPod returns the static pod of theManifest.
 func theStaticPod(t *testing.T) *v1.Pod {
 	t.Helper()
 	static, err := apiserver.StaticPods([]*v1.Pod{theManifest()}, nodeName, time.Now())
@@ -42,17 +42,24 @@ func theStaticPod(t *testing.T) *v1.Pod {
 	return static[0]
 }
 
-// pod is what a test says of a pod.
+// pod is an [apiserver.Observed] that a test controls.
 type pod struct {
 	ending  atomic.Bool
-	status  atomic.Pointer[v1.PodStatus] // nil: not known
-	started chan struct{}                // closed once the status is known; nil: it was from the beginning
+	status  atomic.Pointer[v1.PodStatus] // nil: the pod has not started
+	started chan struct{}                // closed when the status is set; nil: it is set from the beginning
+}
+
+// runningPod returns a pod that is running now.
+func runningPod() *pod {
+	p := &pod{}
+	p.status.Store(running(time.Now()))
+	return p
 }
 
 func (p *pod) Ending() bool                                  { return p.ending.Load() }
 func (p *pod) Status(context.Context) (*v1.PodStatus, error) { return p.status.Load(), nil }
 
-// Changed is for a pod that is being started.
+// Changed returns started until the status is set.
 func (p *pod) Changed() <-chan struct{} {
 	if p.status.Load() != nil {
 		return nil
@@ -60,7 +67,7 @@ func (p *pod) Changed() <-chan struct{} {
 	return p.started
 }
 
-// running is a pod whose container runs since a time.
+// running returns the status of a pod whose container has been running since a time.
 func running(since time.Time) *v1.PodStatus {
 	return &v1.PodStatus{
 		Phase: v1.PodRunning,
@@ -71,8 +78,7 @@ func running(since time.Time) *v1.PodStatus {
 	}
 }
 
-// connect makes a client that uses a fake one of client-go for everything, with the
-// node and some pods.
+// connect returns a Client of a fake API server that has the node and the objects.
 func connect(t *testing.T, objects ...runtime.Object) (*apiserver.Client, *fake.Clientset) {
 	t.Helper()
 	server := fake.NewClientset(append(objects, theNode())...)
@@ -89,7 +95,7 @@ func connectTo(t *testing.T, server kubernetes.Interface) *apiserver.Client {
 	return client
 }
 
-// keep keeps the mirror of the static pod until stop is called, or the test ends.
+// keep runs KeepMirror for the static pod until stop is called or the test ends.
 func keep(t *testing.T, client *apiserver.Client, p *pod) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -106,7 +112,7 @@ func keep(t *testing.T, client *apiserver.Client, p *pod) (stop func()) {
 	return stop
 }
 
-// mirror is the mirror of the static pod, nil if there is none.
+// mirror returns the mirror of the static pod, or nil.
 func mirror(t *testing.T, server kubernetes.Interface) *v1.Pod {
 	t.Helper()
 	list, err := server.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
@@ -117,10 +123,10 @@ func mirror(t *testing.T, server kubernetes.Interface) *v1.Pod {
 	return &list.Items[0]
 }
 
-// condition is that of a type; the zero one if there is none.
-func condition(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
+// condition returns the condition of a type, or the zero value.
+func condition(pod *v1.Pod, conditionType v1.PodConditionType) v1.PodCondition {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == of {
+		if c.Type == conditionType {
 			return c
 		}
 	}

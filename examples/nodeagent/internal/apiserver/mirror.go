@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// errNoMirror is about a pod of somebody's that has the name of a mirror.
+// errNoMirror reports that the API server has an ordinary pod with the name of a mirror.
 var errNoMirror = errors.New("the pod of this name on the API server is no mirror pod, and is left alone")
 
-// mirrorOf makes the mirror of a static pod, owned by its node (the kubelet's
+// mirrorOf returns the mirror of a static pod, owned by its node (the kubelet's
 // CreateMirrorPod).
 func mirrorOf(pod *v1.Pod, node *v1.Node) *v1.Pod {
 	mirror := pod.DeepCopy()
@@ -30,21 +30,22 @@ func mirrorOf(pod *v1.Pod, node *v1.Node) *v1.Pod {
 	return mirror
 }
 
-// isMirror tells whether a pod of the API server shows a static pod.
+// isMirror tells whether a pod of the API server is a mirror.
 func isMirror(server *v1.Pod) bool {
 	_, mirror := server.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror
 }
 
-// isStale tells whether a mirror shows the pod as it no longer is: as another manifest
-// had it, as being deleted, or as one that has ended while it runs (again).
+// isStale tells whether a mirror has to be replaced: it shows another manifest, is being
+// deleted, or has a terminal phase while the pod has none.
 func isStale(mirror, pod *v1.Pod, phase v1.PodPhase) bool {
 	return mirror.Annotations[v1.MirrorPodAnnotationKey] != pod.Annotations[hashAnnotation] ||
 		mirror.DeletionTimestamp != nil ||
 		terminal(mirror.Status.Phase) && !terminal(phase)
 }
 
-// createMirror makes the mirror of a pod.
+// createMirror creates the mirror of a pod. The Node has to exist, because it becomes the
+// owner.
 func (c *Client) createMirror(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	node, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
 	if err != nil {
@@ -57,19 +58,20 @@ func (c *Client) createMirror(ctx context.Context, pod *v1.Pod) (*v1.Pod, error)
 	return mirror, nil
 }
 
-// deleteMirror removes a mirror at once, and nothing that has come in its place.
+// deleteMirror deletes a mirror without grace. The UID in the request spares a new pod of
+// the same name.
 func (c *Client) deleteMirror(ctx context.Context, mirror *v1.Pod) error {
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(mirror.UID))
 	err := c.client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, *options)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("failed to delete the mirror pod of an earlier time: %w", err)
+		return fmt.Errorf("failed to delete the mirror pod: %w", err)
 	}
 	return nil
 }
 
-// RemoveMirror deletes the mirror of a static pod that is no more. One that is not there,
-// or is no mirror, is no error.
+// RemoveMirror deletes the mirror of a static pod whose manifest is gone. If there is
+// none, or the pod of this name is not a mirror, it does nothing.
 func (c *Client) RemoveMirror(ctx context.Context, pod *v1.Pod) error {
 	mirror, err := c.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	switch {

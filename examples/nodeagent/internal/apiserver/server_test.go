@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// startServer gives a real server with the node, and a client of it.
+// startServer starts a real API server that has the node, and connects to it.
 func startServer(t *testing.T) (*clustertest.Cluster, *apiserver.Client) {
 	t.Helper()
 	server := clustertest.Start(t, nodeName)
@@ -34,54 +34,53 @@ func eventually(t *testing.T, holds func() bool) {
 	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond)
 }
 
-// The shutdown takes the pod out of its services between the keeper's last look and
-// its write: the keeper's write is too late.
+// The shutdown marks the pod as not ready after KeepMirror has read the mirror and before
+// it writes. The write of KeepMirror fails with a conflict.
 func TestLateWriteDoesNotOverruleTheShutdown(t *testing.T) {
 	server, client := startServer(t)
-	p := &pod{}
-	p.status.Store(running(time.Now()))
-	overtaken := make(chan struct{})
+	p := runningPod()
+	markedNotReady := make(chan struct{})
 	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
 		if r.Verb == "update" {
 			p.ending.Store(true)
-			taken := server.Pod("default", "web-node-1")
-			taken.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: apistatus.ReasonTakenOut, Message: apistatus.MessageTakenOut}}
-			server.UpdatePodStatus(taken)
+			mirror := server.Pod("default", "web-node-1")
+			mirror.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: apistatus.ReasonTakenOut, Message: apistatus.MessageTakenOut}}
+			server.UpdatePodStatus(mirror)
 			server.Script(nil)
-			close(overtaken)
+			close(markedNotReady)
 		}
 		return apiserverproxy.Fault{}
 	})
 	stop := keep(t, client, p)
-	<-overtaken
+	<-markedNotReady
 	eventually(t, func() bool { return server.Requests()[len(server.Requests())-1].Status == http.StatusConflict })
 	stop()
 	after := server.Pod("default", "web-node-1")
 	require.Equal(t, apistatus.ReasonTakenOut, condition(after, v1.PodReady).Reason)
 }
 
-func TestUnheardSaysWhy(t *testing.T) {
+func TestPublishError(t *testing.T) {
 	server, client := startServer(t)
-	require.NoError(t, client.Unheard())
+	require.NoError(t, client.PublishError())
 	require.NoError(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
-	require.NoError(t, client.Unheard())
+	require.NoError(t, client.PublishError())
 	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
 	hung, giveUp := context.WithCancel(t.Context())
 	published := make(chan error)
 	go func() {
 		published <- client.PublishNode(hung, shutdown.NodeState{ShuttingDown: true, Kind: shutdown.KindReboot})
 	}()
-	eventually(t, func() bool { return client.Unheard() != nil })
-	require.EqualError(t, client.Unheard(), "it has not answered")
+	eventually(t, func() bool { return client.PublishError() != nil })
+	require.EqualError(t, client.PublishError(), "it has not answered")
 	giveUp()
 	require.Error(t, <-published)
 	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusForbidden}))
 	require.Error(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}))
-	require.ErrorContains(t, client.Unheard(), "as the script wants")
+	require.ErrorContains(t, client.PublishError(), "as the script wants")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, client.PublishNode(ctx, shutdown.NodeState{}))
-	require.NoError(t, client.Unheard(), "there is no shutdown any more")
+	require.NoError(t, client.PublishError(), "there is no shutdown any more")
 }
 
 func TestEventsAreFoundByTheMirror(t *testing.T) {
@@ -117,7 +116,7 @@ users: [{name: u, user: {client-certificate: node.crt, client-key: node.key}}], 
 	config, err := apiserver.Load(write("good", good))
 	require.NoError(t, err)
 	require.Equal(t, "https://10.0.0.1:6443", config.Host)
-	require.Equal(t, certificate, config.CertFile, "as seen from the file")
+	require.Equal(t, certificate, config.CertFile, "relative to the file")
 
 	for name, file := range map[string]string{
 		"missing": filepath.Join(dir, "nowhere"), "not YAML": write("broken", "kind: ["),

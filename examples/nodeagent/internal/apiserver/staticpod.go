@@ -16,8 +16,8 @@ import (
 )
 
 // The annotations of a static pod: the kubelet's ConfigSourceAnnotationKey,
-// ConfigHashAnnotationKey and ConfigFirstSeenAnnotationKey. The one of its mirror is
-// v1.MirrorPodAnnotationKey.
+// ConfigHashAnnotationKey and ConfigFirstSeenAnnotationKey. Its mirror has
+// v1.MirrorPodAnnotationKey too.
 const (
 	sourceAnnotation = "kubernetes.io/config.source"
 	hashAnnotation   = podruntime.HashAnnotation
@@ -26,11 +26,12 @@ const (
 	sourceFile = "file"
 )
 
-// StaticPods makes of the pods of manifests what the kubelet's file source makes of
-// them on a node that has an API server (its applyDefaults): the node's name is
-// appended to theirs, they are bound to the node, tolerate all that would evict them,
-// and have the annotations of a static pod. seen is when they were read. The pods
-// are copied; their UIDs stay. The error joins one for each name that is too long.
+// StaticPods turns the pods of manifests into the static pods of a node with an API
+// server, as the kubelet's file source does (applyDefaults): it appends the name of the
+// node to theirs, binds them to the node, adds a toleration against eviction by taints
+// and sets the annotations of a static pod. seen is when the manifests were read. The
+// pods are copied and keep their UIDs. The error joins one for each name that becomes too
+// long.
 func StaticPods(pods []*v1.Pod, node string, seen time.Time) ([]*v1.Pod, error) {
 	static, errs := make([]*v1.Pod, len(pods)), make([]error, len(pods))
 	for i, pod := range pods {
@@ -61,8 +62,8 @@ func staticPod(pod *v1.Pod, node string, seen time.Time) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// tolerateEviction keeps the taints of a node that is not ready from having the
-// mirror deleted.
+// tolerateEviction adds a toleration for all NoExecute taints. Without it the mirror
+// would be deleted when the node is not ready.
 func tolerateEviction(spec *v1.PodSpec) {
 	spec.Tolerations = append(spec.Tolerations, v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 )
 
-func TestStaticPodsAreThoseOfTheKubelet(t *testing.T) {
+func TestStaticPodsHaveWhatTheKubeletAdds(t *testing.T) {
 	manifest := theManifest()
 	seen := time.Date(2026, 9, 1, 12, 0, 0, 5, time.UTC)
 	static, err := apiserver.StaticPods([]*v1.Pod{manifest}, "Node-1", seen)
@@ -28,7 +28,7 @@ func TestStaticPodsAreThoseOfTheKubelet(t *testing.T) {
 	require.Regexp(t, "^[0-9a-f]{32}$", pod.Annotations["kubernetes.io/config.hash"])
 }
 
-func TestHashIsThatOfTheManifest(t *testing.T) {
+func TestHashChangesWithTheManifestOnly(t *testing.T) {
 	hash := func(change func(*v1.Pod), node string, seen time.Time) string {
 		manifest := theManifest()
 		change(manifest)
@@ -45,7 +45,7 @@ func TestHashIsThatOfTheManifest(t *testing.T) {
 	require.NotEqual(t, before, hash(same, "node-2", now))
 }
 
-func TestNamesThatAreTooLongAreAllSaid(t *testing.T) {
+func TestAllNamesThatAreTooLongAreReported(t *testing.T) {
 	first, second := theManifest(), theManifest()
 	first.Name, second.Name = strings.Repeat("a", 250), strings.Repeat("b", 250)
 	static, err := apiserver.StaticPods([]*v1.Pod{first, theManifest(), second}, nodeName, time.Now())

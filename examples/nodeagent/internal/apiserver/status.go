@@ -7,33 +7,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The kubelet's reasons why a pod is not ready.
+// The kubelet's reasons of a Ready condition that is False.
 const (
-	reasonContainers = "ContainersNotReady"
-	reasonCompleted  = "PodCompleted"
-	reasonFailed     = "PodFailed"
+	reasonContainersNotReady = "ContainersNotReady"
+	reasonPodCompleted       = "PodCompleted"
+	reasonPodFailed          = "PodFailed"
 )
 
-// merged is what the status on the API server becomes: the node has the last word on
-// phase, containers and the conditions that follow from them, and leaves the rest.
-func merged(mirror *v1.Pod, wanted *v1.PodStatus, now metav1.Time) *v1.PodStatus {
+// mergeStatus returns the status of a mirror with the phase, containers and conditions of
+// the observed pod. Everything else stays as the API server has it.
+func mergeStatus(mirror *v1.Pod, observed *v1.PodStatus, now metav1.Time) *v1.PodStatus {
 	status := mirror.Status.DeepCopy()
-	status.Phase, status.Reason, status.Message = wanted.Phase, wanted.Reason, wanted.Message
-	status.InitContainerStatuses, status.ContainerStatuses = wanted.InitContainerStatuses, wanted.ContainerStatuses
+	status.Phase, status.Reason, status.Message = observed.Phase, observed.Reason, observed.Message
+	status.InitContainerStatuses, status.ContainerStatuses = observed.InitContainerStatuses, observed.ContainerStatuses
 	if status.StartTime == nil {
-		status.StartTime = wanted.StartTime
+		status.StartTime = observed.StartTime
 	}
-	for _, condition := range conditionsOf(&mirror.Spec, wanted) {
+	for _, condition := range conditionsOf(&mirror.Spec, observed) {
 		setCondition(status, condition, now)
 	}
 	return status
 }
 
-// conditionsOf follow from a pod's phase and containers. A container of which nothing
-// is known is not ready.
-func conditionsOf(spec *v1.PodSpec, wanted *v1.PodStatus) []v1.PodCondition {
+// conditionsOf derives the conditions of a pod from its phase and container statuses. A
+// container without a status is not ready.
+func conditionsOf(spec *v1.PodSpec, observed *v1.PodStatus) []v1.PodCondition {
 	ready := v1.PodCondition{Status: v1.ConditionTrue}
-	if reason := whyNotReady(spec, wanted); reason != "" {
+	if reason := whyNotReady(spec, observed); reason != "" {
 		ready = v1.PodCondition{Status: v1.ConditionFalse, Reason: reason}
 	}
 	containers := ready
@@ -46,22 +46,22 @@ func conditionsOf(spec *v1.PodSpec, wanted *v1.PodStatus) []v1.PodCondition {
 	}
 }
 
-// whyNotReady is the reason why a pod is not ready, "" if it is.
+// whyNotReady returns the reason why a pod is not ready, or "".
 func whyNotReady(spec *v1.PodSpec, status *v1.PodStatus) string {
 	switch {
 	case status.Phase == v1.PodSucceeded:
-		return reasonCompleted
+		return reasonPodCompleted
 	case status.Phase == v1.PodFailed:
-		return reasonFailed
+		return reasonPodFailed
 	case len(status.ContainerStatuses) < len(spec.Containers), slices.ContainsFunc(slices.Concat(status.InitContainerStatuses, status.ContainerStatuses),
 		func(c v1.ContainerStatus) bool { return !c.Ready }):
-		return reasonContainers
+		return reasonContainersNotReady
 	}
 	return ""
 }
 
-// setCondition writes a condition over the one of its type, or adds it. Its time
-// changes with its status only.
+// setCondition adds a condition or replaces the one of its type. LastTransitionTime
+// becomes now only if the condition's status changes.
 func setCondition(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	condition.LastTransitionTime = now
 	for i := range status.Conditions {
@@ -79,5 +79,5 @@ func setCondition(status *v1.PodStatus, condition v1.PodCondition, now metav1.Ti
 	status.Conditions = append(status.Conditions, condition)
 }
 
-// terminal tells whether a phase is one that no pod leaves.
+// terminal tells whether a phase is final.
 func terminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }

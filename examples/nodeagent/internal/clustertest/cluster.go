@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// Cluster is an API server behind a proxy. It ends with its test.
+// Cluster is an API server behind a proxy. Both end with their test.
 type Cluster struct {
 	*apiserverproxy.Proxy
 
@@ -25,7 +25,7 @@ type Cluster struct {
 	core corev1.CoreV1Interface
 }
 
-// Start runs an API server that has a node of that name, which is Ready. It returns when
+// Start starts an API server with a Node of that name, which is Ready. It returns when
 // the server answers.
 func Start(t testing.TB, node string) *Cluster {
 	t.Helper()
@@ -41,7 +41,7 @@ func Start(t testing.TB, node string) *Cluster {
 	return c
 }
 
-// Kubeconfig is a file for clients that leads to the proxy.
+// Kubeconfig returns the content of a kubeconfig file whose server is the proxy.
 func (c *Cluster) Kubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -52,14 +52,14 @@ current-context: test
 `, c.URL())
 }
 
-// Node is the node as it is stored; an empty one after an error.
+// Node returns the node as the server has it, or an empty one after an error.
 func (c *Cluster) Node() *v1.Node {
 	node, err := c.core.Nodes().Get(c.t.Context(), c.node, metav1.GetOptions{})
 	c.check(err)
 	return node
 }
 
-// Pod is a pod as it is stored, nil if there is none.
+// Pod returns a pod as the server has it, or nil if there is none.
 func (c *Cluster) Pod(namespace, name string) *v1.Pod {
 	pod, err := c.core.Pods(namespace).Get(c.t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -69,35 +69,35 @@ func (c *Cluster) Pod(namespace, name string) *v1.Pod {
 	return pod
 }
 
-// Pods are those of all namespaces, by namespace and name.
+// Pods returns the pods of all namespaces, sorted by namespace and name.
 func (c *Cluster) Pods() []v1.Pod {
 	list, err := c.core.Pods("").List(c.t.Context(), metav1.ListOptions{})
 	c.check(err)
 	return list.Items
 }
 
-// Events are those of all namespaces, by namespace and object.
+// Events returns the events of all namespaces, sorted by namespace and name.
 func (c *Cluster) Events() []v1.Event {
 	list, err := c.core.Events("").List(c.t.Context(), metav1.ListOptions{})
 	c.check(err)
 	return list.Items
 }
 
-// CreatePod stores a pod and gives it as the server has it.
+// CreatePod creates a pod and returns it as the server has it.
 func (c *Cluster) CreatePod(pod *v1.Pod) *v1.Pod {
 	created, err := c.core.Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
 	c.check(err)
 	return created
 }
 
-// UpdatePodStatus writes the status of a pod.
+// UpdatePodStatus replaces the status of a pod.
 func (c *Cluster) UpdatePodStatus(pod *v1.Pod) {
 	_, err := c.core.Pods(pod.Namespace).UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
 	c.check(err)
 }
 
-// check fails the test for an error. At the end of a test, which ends its context, nobody
-// waits for an answer any more.
+// check fails the test because of an error, unless the test has ended: its end cancels
+// the requests.
 func (c *Cluster) check(err error) {
 	c.t.Helper()
 	if err != nil && c.t.Context().Err() == nil {

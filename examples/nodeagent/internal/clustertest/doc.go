@@ -1,4 +1,4 @@
-// Package clustertest gives a test a real API server that knows one node:
+// Package clustertest gives a test a real API server that has one node:
 //
 //	cluster := clustertest.Start(t, "node-1")
 //	client, err := apiserver.Connect(ctx, &rest.Config{Host: cluster.URL()}, "node-1", static)
@@ -6,22 +6,22 @@
 //	... // what the agent does
 //	pod := cluster.Pod("default", "web-node-1") // as it is stored
 //
-// The server is that of internal/apiserver of the library, as a process of its own, and
-// its URL is that of a proxy (package apiserverproxy), which does the harm that a test asks
-// for and notes the requests. What the methods of this package read and write goes past
-// the proxy: it suffers no fault and is not noted.
+// The server is internal/apiserver of the library, in a process of its own. Its URL leads
+// to a proxy (package apiserverproxy), which injects the faults that a test scripts and
+// records the requests. The methods of this package bypass the proxy: their requests are
+// neither disturbed nor recorded.
 //
 // # Concurrency properties
 //
-// All methods may be called concurrently, from the goroutines of hooks and scripts too.
-// The server is reached over TCP: keep it out of bubbles of testing/synctest.
+// All methods may be called concurrently, also from hooks and scripts. Tests reach the
+// server over TCP, so they cannot run in bubbles of testing/synctest.
 //
 // # Failure modes
 //
-// What keeps the server from starting ends the test. A later error of a method fails the
-// test, which goes on with nothing read.
+// If the server does not start, the test ends. If a later request fails, the test fails
+// and goes on with an empty result.
 //
 // # Testing
 //
-// The tests of the agent are its tests.
+// The tests of packages agent and apiserver use it.
 package clustertest

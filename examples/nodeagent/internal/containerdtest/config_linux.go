@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// pauseName is the image of every sandbox.
+// pauseName is the name of the image of all sandboxes.
 const pauseName = "docker.io/local/pause:1"
 
-// configOfServer keeps everything of containerd in one folder. restrict_oom_score_adj
-// lets runc work without CAP_SYS_RESOURCE; the native snapshotter needs no file
-// system of its own.
-func configOfServer(folder string) string {
+// containerdConfig returns a configuration that keeps all files of containerd in one
+// folder. With restrict_oom_score_adj runc works without CAP_SYS_RESOURCE; the native
+// snapshotter works on any file system.
+func containerdConfig(folder string) string {
 	return fmt.Sprintf(`version = 2
 root = %q
 state = %q
@@ -29,9 +29,9 @@ state = %q
     snapshotter = "native"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-`, filepath.Join(folder, "root"), filepath.Join(folder, "state"), socketIn(folder),
+`, filepath.Join(folder, "root"), filepath.Join(folder, "state"), socketPath(folder),
 		filepath.Join(folder, "opt"), pauseName, filepath.Join(folder, "cni"))
 }
 
-// socketIn has to be short: the path of a socket has 107 characters at most.
-func socketIn(folder string) string { return filepath.Join(folder, "containerd.sock") }
+// socketPath returns the path of the socket, which may have 107 characters at most.
+func socketPath(folder string) string { return filepath.Join(folder, "containerd.sock") }

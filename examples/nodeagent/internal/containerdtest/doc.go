@@ -6,28 +6,27 @@
 //	})
 //	runtime, err := cri.New(t.Context(), server.Endpoint(), cri.Options{})
 //
-// It needs root and the Debian packages containerd, runc and busybox-static; the
-// test is skipped where they are missing, as package need says. [Each] runs a test with
-// that containerd and with two newer ones, 2.2 and 2.4: make containerd builds them, and
-// make sets KUBEGRACE_CONTAINERD to the folder that holds them. There is no registry
-// and no network: every image has the host's static busybox in it, and is told from
-// the others by its name, its command and its stop signal.
+// It needs root and the Debian packages containerd, runc and busybox-static; without them
+// the test is skipped (package need). [Each] runs a test with that containerd and with
+// 2.2 and 2.4. "make containerd" builds those, and make sets KUBEGRACE_CONTAINERD to the
+// folder that holds them. Tests need neither a registry nor a network: every image
+// contains the host's static busybox; images differ in name, command and stop signal.
 //
 // # Concurrency properties
 //
-// Tests may run several at a time; each has its own folder and its own namespaces of
-// processes and mounts. The methods of a [Server] may be called concurrently.
+// Several tests may run at a time; each server has a folder, a PID namespace and a mount
+// namespace of its own. The methods of a [Server] may be called concurrently.
 //
 // # Failure modes
 //
-// What keeps containerd from starting ends the test, with containerd's own output.
-// At the end of a test its pods are removed, then containerd is killed, and with it,
-// as the first process of their namespace, every shim and container that may be
-// left; their mounts go with the namespace. The same happens when the test binary is
-// killed. Only the folder in /tmp, and the cgroups of containers that ran, are then
-// left behind. [Server.Kill] ends containerd alone, as a crash does.
+// If containerd does not start, the test fails with containerd's output. At the end of a
+// test its pods are removed, and then the first process of the PID namespace is killed.
+// The kernel then kills containerd, all shims and all containers, and removes their
+// mounts. If the test binary is killed, the same happens without the removal of the pods:
+// the folder in /tmp and the cgroups of the containers stay. [Server.Kill] kills
+// containerd alone, as a crash would.
 //
 // # Testing
 //
-// The package's own test starts one and looks for what is left of it.
+// The package's own test starts a server and checks that nothing of it is left.
 package containerdtest

@@ -14,40 +14,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Exit is how and when a container ended, in containerd's own words.
+// Exit is how and when a container exited, as containerd reports it.
 type Exit struct {
-	Code uint32    `json:"exit_status"` // 128 and the signal's number when one killed it
+	Code uint32    `json:"exit_status"` // 128 plus the signal's number if a signal killed it
 	At   time.Time `json:"exited_at"`
 }
 
-// taskExit is containerd's event. A command that was run in a container has an ID of
-// its own.
+// taskExit is containerd's exit event. The exit of a command that was run in a container
+// has another ID than the container.
 type taskExit struct {
 	Exit
 	ContainerID string `json:"container_id"`
 	ID          string `json:"id"`
 }
 
-// exits collects the events of a server.
-type exits struct {
-	mu   sync.Mutex
-	seen map[string]Exit
+// exitRecorder collects the exits of a server's containers.
+type exitRecorder struct {
+	mu          sync.Mutex
+	byContainer map[string]Exit
 }
 
-// Exits gives the exits so far by container ID. They are taken from containerd's
-// events, because the status of a container is gone as soon as its pod is removed.
+// Exits returns the exits so far, by container ID. They come from containerd's events,
+// because the runtime forgets the status of a container when its pod is removed.
 func (s *Server) Exits() map[string]Exit {
 	s.exits.mu.Lock()
 	defer s.exits.mu.Unlock()
-	return maps.Clone(s.exits.seen)
+	return maps.Clone(s.exits.byContainer)
 }
 
-// recordExits follows the events of containerd until the end of the test. It returns
-// when they really come in: a subscription is not acknowledged, so images are
-// labelled until an event tells of it.
+// recordExits records the events of containerd until the end of the test. It returns when
+// events arrive.
 func (s *Server) recordExits(t testing.TB) {
 	t.Helper()
-	s.exits.seen = map[string]Exit{}
+	s.exits.byContainer = map[string]Exit{}
 	ctx, cancel := context.WithCancel(s.alive)
 	events := s.command(ctx, "events")
 	lines, err := events.StdoutPipe()
@@ -58,17 +57,18 @@ func (s *Server) recordExits(t testing.TB) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		s.exits.read(lines, sync.OnceFunc(func() { close(first) }))
-		_ = events.Wait() // it is killed in the end: its status says nothing
+		_ = events.Wait() // fails, because the end of ctx kills it
 	})
 	t.Cleanup(func() {
 		cancel()
 		reading.Wait()
 	})
-	s.provokeEvents(t, first)
+	s.awaitFirstEvent(t, first)
 }
 
-// provokeEvents returns when the first event has come in.
-func (s *Server) provokeEvents(t testing.TB, first <-chan struct{}) {
+// awaitFirstEvent labels an image again and again until its event arrives: ctr does not
+// tell when it has subscribed.
+func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)
 	defer cancel()
@@ -83,23 +83,22 @@ func (s *Server) provokeEvents(t testing.TB, first <-chan struct{}) {
 	}
 }
 
-// read takes lines that are written TIME NAMESPACE TOPIC JSON, and calls heard for
-// each.
-func (e *exits) read(lines io.Reader, heard func()) {
+// read reads lines of the form TIME NAMESPACE TOPIC JSON, and calls onLine for each.
+func (e *exitRecorder) read(lines io.Reader, onLine func()) {
 	scanner := bufio.NewScanner(lines)
-	scanner.Buffer(nil, 1<<20) // the end of a line is the end of an event, however long
+	scanner.Buffer(nil, 1<<20) // events may be longer than the default limit of a line
 	for scanner.Scan() {
-		heard()
+		onLine()
 		_, event, found := strings.Cut(scanner.Text(), " /tasks/exit ")
 		if !found {
 			continue
 		}
 		var exit taskExit
 		if err := json.Unmarshal([]byte(event), &exit); err != nil || exit.ID != exit.ContainerID {
-			continue // what is missing then is missed by the test that looks for it
+			continue // not the exit of a container
 		}
 		e.mu.Lock()
-		e.seen[exit.ContainerID] = exit.Exit
+		e.byContainer[exit.ContainerID] = exit.Exit
 		e.mu.Unlock()
 	}
 }

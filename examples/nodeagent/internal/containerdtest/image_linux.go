@@ -12,37 +12,36 @@ import (
 	"slices"
 )
 
-// Image is an image that holds busybox, as /bin/busybox and under the names that a
-// shell script is likely to use.
+// Image is an image with busybox as /bin/busybox and under the names of its applets.
 type Image struct {
-	// Name is what manifests call it: nginx:1.16.1 means the same as
-	// docker.io/library/nginx:1.16.1.
+	// Name is what manifests call the image: nginx:1.16.1 means docker.io/library/nginx:1.16.1.
 	Name string
-	// Command is what a container runs that sets no command.
+	// Command is run by a container that sets no command.
 	Command []string
-	// StopSignal is what the runtime sends to stop a container, SIGQUIT for
-	// instance; "" means SIGTERM.
+	// StopSignal is the signal with which the runtime stops a container, such as SIGQUIT;
+	// "" means SIGTERM.
 	StopSignal string
 }
 
-// pause is what every sandbox runs.
-func pause() Image { return Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}} }
+// pauseImage returns the image of all sandboxes.
+func pauseImage() Image { return Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}} }
 
-// applets are the names that busybox has in an image.
+// applets returns the applets of busybox that an image has: those that shell scripts of
+// tests use.
 func applets() []string {
 	return []string{"cat", "date", "echo", "false", "kill", "ls", "sh", "sleep", "touch", "true", "wget"}
 }
 
-// manifestEntry is an image in manifest.json of docker's archive format, which
-// containerd imports.
+// manifestEntry describes an image in manifest.json of the docker archive format, which
+// containerd can import.
 type manifestEntry struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
 }
 
-// imageConfig is what an image cannot do without of its configuration, as the image
-// specification of the Open Container Initiative has it.
+// imageConfig has the required fields of the configuration of an image, and the command
+// and stop signal (OCI image specification).
 type imageConfig struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -56,8 +55,8 @@ type imageConfig struct {
 	} `json:"rootfs"`
 }
 
-// archive gives one file with all images in it, which share their only layer.
-func archive(busybox string, images []Image) ([]byte, error) {
+// imageArchive returns an archive of all images. They share one layer.
+func imageArchive(busybox string, images []Image) ([]byte, error) {
 	layer, err := layerOf(busybox)
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func archive(busybox string, images []Image) ([]byte, error) {
 	})
 }
 
-// configOf describes an image with one layer, by the digest of its tar.
+// configOf returns the configuration of an image with one layer, given as a tar.
 func configOf(image Image, layer []byte) imageConfig {
 	config := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
 	config.Config.Cmd = image.Command
@@ -96,7 +95,7 @@ func configOf(image Image, layer []byte) imageConfig {
 	return config
 }
 
-// layerOf gives the tar of the file system of every image.
+// layerOf returns the file system of all images as a tar.
 func layerOf(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
@@ -120,8 +119,8 @@ func layerOf(busybox string) ([]byte, error) {
 	})
 }
 
-// checkStatic refuses Debian's other busybox, which would look for libraries that an
-// image does not have.
+// checkStatic returns an error unless a program is statically linked. Debian's package
+// busybox has one that is not; it would not find its libraries in an image.
 func checkStatic(path string, program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -133,7 +132,7 @@ func checkStatic(path string, program []byte) error {
 	return nil
 }
 
-// tarOf gives the tar of what write puts into it.
+// tarOf returns the tar that write writes.
 func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
@@ -146,7 +145,7 @@ func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// writeFile puts a file into a tar.
+// writeFile adds a file to a tar.
 func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
 		return err

@@ -11,15 +11,15 @@ import (
 )
 
 func TestArchiveRefusesAProgramThatIsNotStaticBusybox(t *testing.T) {
-	shell := need.Program(t, "bash", "bash") // is dynamic in every distribution
-	_, err := archive(shell, nil)
+	shell := need.Program(t, "bash", "bash") // is not static in any distribution
+	_, err := imageArchive(shell, nil)
 	require.EqualError(t, err, shell+" is not static, install the Debian package busybox-static")
 
 	text := filepath.Join(t.TempDir(), "busybox")
 	require.NoError(t, os.WriteFile(text, []byte("#!/bin/sh\n"), 0o600))
-	_, err = archive(text, nil)
+	_, err = imageArchive(text, nil)
 	require.ErrorContains(t, err, text+" is not a program")
 
-	_, err = archive(filepath.Join(t.TempDir(), "nothing"), nil)
+	_, err = imageArchive(filepath.Join(t.TempDir(), "nothing"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

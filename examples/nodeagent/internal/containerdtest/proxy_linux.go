@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Proxy serves containerd's CRI on a socket of its own until the end of the test, and
-// answers Unavailable to the methods whose full names are given, such as
-// "/runtime.v1.RuntimeService/ListContainers". It gives the endpoint. A test uses it to
-// see what a client does without a method that the runtime has.
+// Proxy serves containerd's CRI on a second socket until the end of the test, and returns
+// its endpoint. It answers Unavailable to the refused methods, which are full names such
+// as "/runtime.v1.RuntimeService/ListContainers". So a test can show what a client does
+// without a method that containerd has.
 func (s *Server) Proxy(t testing.TB, refused ...string) string {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -47,14 +47,15 @@ func (s *Server) Proxy(t testing.TB, refused ...string) string {
 	return "unix://" + socket
 }
 
-// proxy forwards calls of one request each, which all calls of CRI are.
+// proxy forwards calls with one request and any number of answers. All methods of CRI are
+// of this kind.
 type proxy struct {
 	conn    *grpc.ClientConn
 	refused map[string]bool
 }
 
-// forward is the handler of every method: it sends the request on, and then each answer
-// back, until the runtime ends the call.
+// forward handles all methods: it forwards the request to the runtime, and then the
+// answers to the caller, until the runtime ends the call.
 func (p proxy) forward(_ any, caller grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(caller)
 	if p.refused[method] {
@@ -85,8 +86,8 @@ func (p proxy) forward(_ any, caller grpc.ServerStream) error {
 	}
 }
 
-// verbatim is a codec for messages that are not decoded: the bytes as they came, in a
-// *mem.BufferSlice.
+// verbatim is a codec that does not decode messages. A message is a *mem.BufferSlice with
+// the bytes from the wire.
 type verbatim struct{}
 
 func (verbatim) Name() string { return "proto" }
@@ -96,7 +97,7 @@ func (verbatim) Marshal(message any) (mem.BufferSlice, error) {
 }
 
 func (verbatim) Unmarshal(data mem.BufferSlice, message any) error {
-	data.Ref() // gRPC frees its own reference when this returns
+	data.Ref() // gRPC drops its reference when Unmarshal returns
 	*message.(*mem.BufferSlice) = data
 	return nil
 }

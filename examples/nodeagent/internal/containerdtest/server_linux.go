@@ -22,67 +22,68 @@ import (
 )
 
 const (
-	startTimeout   = 60 * time.Second // of containerd and its images
-	cleanUpTimeout = 60 * time.Second // of the pods that a test leaves
+	startTimeout   = 60 * time.Second // bounds the start of containerd, and the import of images
+	cleanUpTimeout = 60 * time.Second // bounds the removal of the pods that a test leaves
 )
 
-// DownTime is how long a containerd stays away that was ended by [Server.Kill].
+// DownTime is how long containerd stays down after [Server.Kill].
 const DownTime = 2 * time.Second
 
 // Server is a containerd that belongs to one test.
 type Server struct {
 	folder  string
 	ctr     string
-	shell   int             // the process that containerd runs under
-	alive   context.Context // ends when that process does
+	shell   int             // the process ID of the shell that runs containerd
+	alive   context.Context // ends when the shell exits
 	runtime runtimeapi.RuntimeServiceClient
-	exits   exits
+	exits   exitRecorder
 }
 
-// Start runs the containerd of the Debian package, with the images, until the end of the
-// test.
+// Start starts the containerd of the Debian package, with the images. It runs until the
+// end of the test.
 func Start(t testing.TB, images ...Image) *Server {
 	t.Helper()
 	return Build{}.Start(t, images...)
 }
 
-// Start runs the containerd of the build, with the images, until the end of the test.
+// Start starts the containerd of the build, with the images. It runs until the end of the
+// test.
 func (b Build) Start(t testing.TB, images ...Image) *Server {
 	t.Helper()
 	need.Root(t)
 	containerd := need.Program(t, filepath.Join(b.folder, "containerd"), "containerd")
 	need.Program(t, "runc", "runc")
 	busybox := need.Program(t, "busybox", "busybox-static")
-	folder, err := os.MkdirTemp("", "containerd") // t.TempDir is too long for a socket
+	folder, err := os.MkdirTemp("", "containerd") // the path of t.TempDir is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 
 	s := &Server{folder: folder, ctr: need.Program(t, "ctr", "containerd")}
 	s.run(t, containerd, b.environment())
 	s.connect(t)
-	s.load(t, busybox, append(images, pause()))
+	s.load(t, busybox, append(images, pauseImage()))
 	s.recordExits(t)
 	return s
 }
 
-// Socket is the path of containerd's socket.
-func (s *Server) Socket() string { return socketIn(s.folder) }
+// Socket returns the path of containerd's socket.
+func (s *Server) Socket() string { return socketPath(s.folder) }
 
-// Endpoint is the socket as the kubelet's --container-runtime-endpoint has it.
+// Endpoint returns the socket in the form of the kubelet's --container-runtime-endpoint.
 func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 
-// Runtime is a plain client of the server, for what a test wants to see for itself.
+// Runtime returns a plain CRI client, with which a test checks the state of containerd.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd in its own namespace of processes, under a shell that is the
-// first process there: when that ends, the kernel ends all shims and containers, and
-// when it has been waited for, they are gone. The shell starts a containerd again that
-// was killed, [DownTime] later, and ends with one that ends in any other way. /run is its
-// own too, because shims have their sockets there.
+// run starts containerd in new PID and mount namespaces. The first process of the PID
+// namespace is a shell: when it is killed, the kernel kills containerd and all shims and
+// containers, and Wait returns when they are gone. When containerd was killed, the shell
+// starts it again after [DownTime]; when it ended otherwise, the shell exits. /run is a
+// new tmpfs, because shims put their sockets there.
 func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
-	require.NoError(t, os.WriteFile(config, []byte(configOfServer(s.folder)), 0o600))
+	require.NoError(t, os.WriteFile(config, []byte(containerdConfig(s.folder)), 0o600))
 	const script = `mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run &&
 		while :; do "$0" "$@"; [ $? = 137 ] || exit; sleep "$DOWN_TIME"; done`
 	process := exec.Command("/bin/sh", "-c", script, containerd, "--config", config)
@@ -102,17 +103,17 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	s.alive = alive
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		_ = process.Wait() // it is killed in the end: its status says nothing
+		_ = process.Wait() // fails, because the cleanup kills it
 		died()
 	})
 	t.Cleanup(func() {
-		_ = process.Process.Kill() // it may have ended by itself
+		_ = process.Process.Kill() // fails if it has exited
 		waiting.Wait()
 	})
 }
 
-// Kill ends containerd with SIGKILL. Its shims and containers live on, and [DownTime]
-// later it is started again.
+// Kill kills containerd with SIGKILL. Its shims and containers keep running; after
+// [DownTime] containerd is started again.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.shell, s.shell))
@@ -122,20 +123,20 @@ func (s *Server) Kill(t testing.TB) {
 		name, err := os.ReadFile(filepath.Join("/proc", child, "comm"))
 		require.NoError(t, err)
 		if strings.TrimSpace(string(name)) != "containerd" {
-			continue // a shim that has lost its parent
+			continue // a shim, whose parent has died
 		}
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 		killed = true
 	}
-	require.True(t, killed, "there is no containerd to kill")
+	require.True(t, killed, "no containerd runs under the shell")
 }
 
-// log is where containerd writes.
+// log returns the path of containerd's output.
 func (s *Server) log() string { return filepath.Join(s.folder, "log") }
 
-// connect waits until containerd answers, or has ended.
+// connect returns when containerd answers. If containerd exits instead, the test fails.
 func (s *Server) connect(t testing.TB) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -147,16 +148,16 @@ func (s *Server) connect(t testing.TB) {
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)
 	defer cancel()
 	if _, err := s.runtime.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
-		log, _ := os.ReadFile(s.log()) // without it, err is all there is to say
-		require.NoErrorf(t, err, "containerd does not answer; it said:\n%s", log)
+		log, _ := os.ReadFile(s.log()) // if it cannot be read, err is still printed
+		require.NoErrorf(t, err, "containerd does not answer; its output:\n%s", log)
 	}
 	t.Cleanup(func() { require.NoError(t, s.removePods(context.WithoutCancel(t.Context()))) })
 }
 
-// load makes the images and gives them to containerd.
+// load builds the images and imports them into containerd.
 func (s *Server) load(t testing.TB, busybox string, images []Image) {
 	t.Helper()
-	content, err := archive(busybox, images)
+	content, err := imageArchive(busybox, images)
 	require.NoError(t, err)
 	file := filepath.Join(s.folder, "images.tar")
 	require.NoError(t, os.WriteFile(file, content, 0o600))
@@ -166,13 +167,13 @@ func (s *Server) load(t testing.TB, busybox string, images []Image) {
 	require.NoErrorf(t, err, "failed to load images: %s", out)
 }
 
-// command is a call of ctr, containerd's own client, in the namespace of CRI.
+// command returns a call of ctr, containerd's client, in the namespace that CRI uses.
 func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.ctr, append([]string{"--address", s.Socket(), "--namespace", "k8s.io"}, args...)...)
 }
 
-// removePods leaves nothing for the kernel to clean up, cgroups above all, which do
-// not go away with the namespaces.
+// removePods removes all pods. It matters for their cgroups, which outlive the namespaces
+// of the server.
 func (s *Server) removePods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()

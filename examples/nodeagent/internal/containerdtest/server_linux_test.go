@@ -36,13 +36,13 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 		require.NoError(t, err)
 		require.Equal(t, status.GetStatus().GetFinishedAt(), server.Exits()[container].At.UnixNano())
 
-		runContainer(t, server.Runtime(), "nginx:1.16.1") // is left running
+		runContainer(t, server.Runtime(), "nginx:1.16.1") // still runs when the server ends
 	})
 	if container == "" {
-		t.Skip("without a server there is nothing to look for")
+		t.Skip("the server was skipped")
 	}
 	require.NoDirExists(t, filepath.Dir(socket))
-	require.Empty(t, processesWith(t, socket))
+	require.Empty(t, processesNaming(t, socket))
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
 	require.NotContains(t, string(mounts), filepath.Dir(socket))
@@ -51,7 +51,7 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 
 func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image string) string {
 	t.Helper()
-	name := strings.ToLower(filepath.Base(t.TempDir())) // another one in each call
+	name := strings.ToLower(filepath.Base(t.TempDir())) // unique, because each call of TempDir returns a new folder
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
@@ -74,21 +74,21 @@ func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image s
 	return created.GetContainerId()
 }
 
-// processesWith gives the processes whose command line names what.
-func processesWith(t *testing.T, what string) []string {
+// processesNaming returns the command lines of all processes that contain text.
+func processesNaming(t *testing.T, text string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
 	var found []string
 	for _, line := range lines {
-		if content, err := os.ReadFile(line); err == nil && strings.Contains(string(content), what) {
+		if content, err := os.ReadFile(line); err == nil && strings.Contains(string(content), text) {
 			found = append(found, strings.ReplaceAll(string(content), "\x00", " "))
 		}
 	}
 	return found
 }
 
-// cgroupsOf gives the cgroups of a container, in either layout.
+// cgroupsOf returns the cgroups of a container, in cgroup v1 or v2.
 func cgroupsOf(t *testing.T, container string) []string {
 	t.Helper()
 	var found []string

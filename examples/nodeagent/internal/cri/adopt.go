@@ -16,24 +16,25 @@ import (
 
 var _ podruntime.Adopter = (*Runtime)(nil)
 
-// Adopt looks for a pod that an earlier life of the agent started. Sandboxes that are
-// not ready are removed: nothing runs in them, and they hold the name of the new one.
+// Adopt finds a pod that an earlier process of the agent started (see
+// [podruntime.Adopter]). If none of the pod's sandboxes is ready, Adopt removes them:
+// nothing runs in them, and their name keeps a new one from being created.
 func (r *Runtime) Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error) {
-	left, err := r.sandboxes(ctx, pod)
+	sandboxes, err := r.listSandboxes(ctx, pod)
 	if err != nil {
 		return nil, false, err
 	}
-	for _, sandbox := range left {
+	for _, sandbox := range sandboxes {
 		if sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
-			containers, err = r.running(ctx, pod, sandbox.GetId())
-			before, now := sandbox.GetAnnotations()[podruntime.HashAnnotation], pod.Annotations[podruntime.HashAnnotation]
-			if err == nil && before != "" && before != now {
+			containers, err = r.runningContainers(ctx, pod, sandbox.GetId())
+			startedHash, hash := sandbox.GetAnnotations()[podruntime.HashAnnotation], pod.Annotations[podruntime.HashAnnotation]
+			if err == nil && startedHash != "" && startedHash != hash {
 				err = podruntime.ErrChanged
 			}
 			return containers, true, err
 		}
 	}
-	for _, sandbox := range left {
+	for _, sandbox := range sandboxes {
 		if err := r.removeSandbox(ctx, pod, sandbox.GetId()); err != nil {
 			return nil, false, err
 		}
@@ -41,10 +42,9 @@ func (r *Runtime) Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycl
 	return nil, false, nil
 }
 
-// running gives the containers that run in a sandbox, the oldest first. Plain init
-// containers are not among them: they have exited, or the pod was never started
-// to its end.
-func (r *Runtime) running(ctx context.Context, pod *v1.Pod, sandbox string) ([]lifecycle.Container, error) {
+// runningContainers returns the containers that run in a sandbox, oldest first. A plain
+// init container is among them only if the agent ended while it ran.
+func (r *Runtime) runningContainers(ctx context.Context, pod *v1.Pod, sandbox string) ([]lifecycle.Container, error) {
 	request := &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		PodSandboxId: sandbox,
 		State:        &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},

@@ -16,24 +16,23 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// slow takes 6 s to end after TERM, and then ends with 7.
+// slow exits with 7, 6 s after TERM.
 const slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
-// counted counts the hooks that are run.
-type counted struct {
+// countingRunner counts the commands that it runs.
+type countingRunner struct {
 	lifecycle.CommandRunner
 
 	runs atomic.Int32
 }
 
-func (c *counted) RunInContainer(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, error) {
+func (c *countingRunner) RunInContainer(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, error) {
 	c.runs.Add(1)
 	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
 }
 
-// A containerd that is killed in the middle of a stop, and is back 2 s later, costs a
-// container nothing: it has the rest of its grace, its hook has run once, and what is
-// said of it is true.
+// containerd is killed in the middle of a stop and is back 2 s later. The container keeps
+// the rest of its grace, its hook runs once, and result, events and status are right.
 func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
 	containerdtest.Each(t, testContainerdIsKilledInTheMiddleOfAStop)
 }
@@ -60,7 +59,7 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 			survivor := realPod("survivor-of-"+name, v1.Container{Name: "main", Image: "slow:1"})
 			survivors := c.startReady(t, survivor)
 
-			hooks, events := &counted{CommandRunner: c.runtime}, &lifecycletest.Events{}
+			hooks, events := &countingRunner{CommandRunner: c.runtime}, &lifecycletest.Events{}
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: hooks, Exits: c.runtime, Events: events})
 			require.NoError(t, err)
 			began := time.Now()
@@ -89,7 +88,7 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 			found, ok, err := c.runtime.Adopt(t.Context(), survivor)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.Equal(t, survivors, found, "what has survived is found again")
+			require.Equal(t, survivors, found, "the pod that survived is adopted")
 			require.NoError(t, c.runtime.StopContainer(t.Context(), survivors[0].ID, 0))
 			require.NoError(t, terminator.Close(t.Context()))
 		})

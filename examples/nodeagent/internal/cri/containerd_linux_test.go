@@ -2,8 +2,6 @@ package cri_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,25 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 const (
-	// obedient exits with 7 as soon as TERM comes, with 8 when it is QUIT. It is the
-	// first process of its container, for which signals without a trap are nothing.
+	// obedient exits with 7 on TERM and with 8 on QUIT. The shell is the first process of
+	// its container, to which the kernel delivers no signal without a handler.
 	obedient = `trap 'exit 7' TERM; trap 'exit 8' QUIT; touch /tmp/ready; while :; do sleep 1000 & wait; done`
-	// stubborn hears no signal.
+	// stubborn ignores TERM and QUIT.
 	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
-	// untilReady ends when the traps are set.
+	// untilReady exits when the script of the container has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
 )
 
-// containerd gives tests one real runtime to share, by pods of their own.
+// containerd is one real containerd that several tests share, each with pods of its own.
 type containerd struct {
 	server  *containerdtest.Server
 	runtime *cri.Runtime
@@ -53,7 +49,7 @@ func connect(t *testing.T, server *containerdtest.Server, options cri.Options) *
 	return runtime
 }
 
-// realPod is a pod of containers that have their name from their image.
+// realPod returns a pod in the default namespace, with the UID name-uid.
 func realPod(name string, containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name + "-uid")},
@@ -83,22 +79,22 @@ func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
-		"stop, heard":               c.stopHeard,
-		"stop, not heard":           c.stopNotHeard,
-		"stop signal of the image":  c.stopSignalOfTheImage,
-		"stop, shortened":           c.stopShortened,
-		"exec":                      c.exec,
-		"exec, cancelled":           c.execCancelled,
-		"exit":                      c.exit,
-		"containers that are gone":  c.gone,
-		"adoption":                  c.adoption,
-		"init containers, sidecars": c.initContainers,
-		"manifest, passed on":       c.passedOn,
-		"failed start":              c.failedStart,
-		"missing image":             c.missingImage,
-		"remove":                    c.remove,
-		"restart":                   c.restart,
-		"adoption of another":       c.outdated,
+		"stop signal is handled":             c.testStopSignalIsHandled,
+		"stop signal is ignored":             c.testStopSignalIsIgnored,
+		"stop signal of the image":           c.testStopSignalOfTheImage,
+		"stop is shortened":                  c.testStopIsShortened,
+		"exec":                               c.testExec,
+		"exec is cancelled":                  c.testExecIsCancelled,
+		"exit is noticed":                    c.testExitIsNoticed,
+		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
+		"pod is adopted":                     c.testPodIsAdopted,
+		"init containers and sidecars":       c.testInitContainersAndSidecars,
+		"manifest is passed on":              c.testManifestIsPassedOn,
+		"start fails":                        c.testStartFails,
+		"image is missing":                   c.testImageIsMissing,
+		"pod is removed":                     c.testPodIsRemoved,
+		"container is restarted":             c.testContainerIsRestarted,
+		"pod of another manifest is adopted": c.testPodOfAnotherManifestIsAdopted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,72 +103,46 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 	}
 }
 
-func (c *containerd) stopHeard(t *testing.T) {
-	containers := c.startReady(t, realPod("heard", v1.Container{Name: "main", Image: "obedient:1"}))
+func (c *containerd) testStopSignalIsHandled(t *testing.T) {
+	containers := c.startReady(t, realPod("handled", v1.Container{Name: "main", Image: "obedient:1"}))
 	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
 	status := c.status(t, containers[0].ID)
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
 	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
 }
 
-// A container that has exited is made anew beside what runs, and the old one is gone.
-func (c *containerd) restart(t *testing.T) {
-	pod := realPod("restart", v1.Container{Name: "main", Image: "obedient:1"}, v1.Container{Name: "other", Image: "obedient:1"})
-	containers := c.startReady(t, pod)
-	old := containers[0]
-	for attempt := range 2 {
-		require.NoError(t, c.runtime.StopContainer(t.Context(), old.ID, 60))
-		id, err := c.runtime.RestartContainer(t.Context(), pod, old)
-		require.NoError(t, err)
-		require.NotEqual(t, old.ID, id)
-		status := c.status(t, id)
-		require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, status.GetState())
-		require.EqualValues(t, attempt+1, status.GetMetadata().GetAttempt())
-		_, err = c.runtime.ContainerStatus(t.Context(), old.ID)
-		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-		old.ID = id
-	}
-	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, c.status(t, containers[1].ID).GetState())
-	adopted, found, err := c.runtime.Adopt(t.Context(), pod)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Len(t, adopted, 2)
-	_, err = c.runtime.RestartContainer(t.Context(), pod, lifecycle.Container{Name: "main", ID: "gone"})
-	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-}
-
-func (c *containerd) stopNotHeard(t *testing.T) {
-	containers := c.startReady(t, realPod("not-heard", v1.Container{Name: "main", Image: "stubborn:1"}))
+func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
+	containers := c.startReady(t, realPod("ignored", v1.Container{Name: "main", Image: "stubborn:1"}))
 	began := time.Now()
 	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 2))
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "its grace")
 	require.EqualValues(t, 128+9, c.status(t, containers[0].ID).GetExitCode())
 }
 
-func (c *containerd) stopSignalOfTheImage(t *testing.T) {
+func (c *containerd) testStopSignalOfTheImage(t *testing.T) {
 	containers := c.startReady(t, realPod("quits", v1.Container{Name: "main", Image: "quits:1"}))
 	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
 	require.EqualValues(t, 8, c.status(t, containers[0].ID).GetExitCode(), "the trap of QUIT")
 }
 
-func (c *containerd) stopShortened(t *testing.T) {
+func (c *containerd) testStopIsShortened(t *testing.T) {
 	containers := c.startReady(t, realPod("shortened", v1.Container{Name: "main", Image: "stubborn:1"}))
-	patient := make(chan error, 1)
-	go func() { patient <- c.runtime.StopContainer(t.Context(), containers[0].ID, 600) }()
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.runtime.StopContainer(t.Context(), containers[0].ID, 600) }()
 	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 0))
-	require.NoError(t, <-patient)
+	require.NoError(t, <-stopped)
 }
 
-func (c *containerd) exec(t *testing.T) {
+func (c *containerd) testExec(t *testing.T) {
 	containers := c.startReady(t, realPod("exec", v1.Container{Name: "main", Image: "obedient:1"}))
 	output, err := c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
 	require.Equal(t, "out\nerr\n", string(output))
 	require.EqualError(t, err, "command /bin/sh exited with 3")
 }
 
-// execCancelled waits until the command runs: containerd 1.6 can miss the end of a
-// call whose command it is just starting.
-func (c *containerd) execCancelled(t *testing.T) {
+// testExecIsCancelled cancels only when the command runs: containerd 1.6 can miss the end
+// of a call while it starts the call's command.
+func (c *containerd) testExecIsCancelled(t *testing.T) {
 	containers := c.startReady(t, realPod("cancelled", v1.Container{Name: "main", Image: "obedient:1"}))
 	script := func(ctx context.Context, script string) (string, error) {
 		output, err := c.runtime.RunInContainer(ctx, containers[0].ID, []string{"/bin/sh", "-c", script}, waitAtMost)
@@ -193,9 +163,9 @@ func (c *containerd) execCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "the command went on without its caller")
 }
 
-// exit takes many exits: what counts is how late they are noticed when nothing else
-// is going on, which is the best of them on a machine that is busy.
-func (c *containerd) exit(t *testing.T) {
+// testExitIsNoticed measures how long after its end an exit is noticed. It takes the
+// shortest of five times, because a busy machine delays some.
+func (c *containerd) testExitIsNoticed(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
 		name := "exit-" + string(rune('a'+i))
@@ -211,11 +181,11 @@ func (c *containerd) exit(t *testing.T) {
 	require.LessOrEqual(t, best, 200*time.Millisecond)
 }
 
-func (c *containerd) gone(t *testing.T) {
+func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	containers := c.startReady(t, realPod("gone", v1.Container{Name: "main", Image: "obedient:1"}))
 	id := containers[0].ID
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "that it had exited is no error")
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "a container that had exited before is no error")
 	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
 	require.ErrorContains(t, err, "CONTAINER_EXITED")
 	awaitExit(t, c.runtime.Exited(id))
@@ -226,102 +196,8 @@ func (c *containerd) gone(t *testing.T) {
 	awaitExit(t, c.runtime.Exited("unknown"))
 }
 
-func (c *containerd) adoption(t *testing.T) {
-	pod := realPod("adopted", v1.Container{Name: "first", Image: "obedient:1"}, v1.Container{Name: "second", Image: "stubborn:1"})
-	first := connect(t, c.server, cri.Options{})
-	started, err := first.StartPod(t.Context(), pod)
-	require.NoError(t, err)
-	require.NoError(t, first.Close())
-
-	second := connect(t, c.server, cri.Options{})
-	adopted, err := second.StartPod(t.Context(), pod)
-	require.NoError(t, err)
-	require.Equal(t, started, adopted)
-	require.NoError(t, second.StopContainer(t.Context(), adopted[0].ID, 60))
-	adopted, err = second.StartPod(t.Context(), pod)
-	require.NoError(t, err)
-	require.Equal(t, started[1:], adopted, "those that run")
-}
-
-// What was started from another manifest is told apart, and left alone.
-func (c *containerd) outdated(t *testing.T) {
-	pod := realPod("outdated", v1.Container{Name: "main", Image: "obedient:1"})
-	pod.Annotations = map[string]string{podruntime.HashAnnotation: "one"}
-	started, err := c.runtime.StartPod(t.Context(), pod)
-	require.NoError(t, err)
-	adopted, found, err := c.runtime.Adopt(t.Context(), pod)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, started, adopted)
-	pod.Annotations[podruntime.HashAnnotation] = "two"
-	adopted, found, err = c.runtime.Adopt(t.Context(), pod)
-	require.ErrorIs(t, err, podruntime.ErrChanged)
-	require.True(t, found)
-	require.Equal(t, started, adopted)
-}
-
-func (c *containerd) initContainers(t *testing.T) {
-	pod := realPod("inits", v1.Container{Name: "main", Image: "obedient:1"})
-	pod.Spec.InitContainers = []v1.Container{
-		{Name: "plain", Image: "obedient:1", Command: []string{"/bin/sleep", "0.5"}},
-		{Name: "sidecar", Image: "obedient:1", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)},
-	}
-	containers, err := c.runtime.StartPod(t.Context(), pod)
-	require.NoError(t, err)
-	require.Equal(t, "sidecar", containers[0].Name)
-	require.Equal(t, "main", containers[1].Name)
-	require.Len(t, containers, 2)
-
-	list, err := c.server.Runtime().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		LabelSelector: map[string]string{"io.kubernetes.pod.name": "inits", "io.kubernetes.container.name": "plain"},
-	}})
-	require.NoError(t, err)
-	plain := c.status(t, list.GetContainers()[0].GetId())
-	require.LessOrEqual(t, plain.GetFinishedAt(), c.status(t, containers[0].ID).GetStartedAt())
-}
-
-func (c *containerd) passedOn(t *testing.T) {
-	logs := t.TempDir()
-	runtime := connect(t, c.server, cri.Options{LogDirectory: logs})
-	_, err := runtime.StartPod(t.Context(), realPod("passed", v1.Container{
-		Name: "main", Image: "obedient:1", WorkingDir: "/tmp",
-		Command: []string{"/bin/sh", "-c"}, Args: []string{`echo "$GREETING from $PWD"; touch ready`},
-		Env: []v1.EnvVar{{Name: "GREETING", Value: "hello"}},
-	}))
-	require.NoError(t, err)
-	log := filepath.Join(logs, "default_passed_passed-uid", "main", "0.log")
-	require.Eventually(t, func() bool {
-		content, err := os.ReadFile(log)
-		return err == nil && len(content) > 0
-	}, waitAtMost, pollEvery)
-	content, err := os.ReadFile(log)
-	require.NoError(t, err)
-	require.Contains(t, string(content), "stdout F hello from /tmp\n")
-}
-
-func (c *containerd) failedStart(t *testing.T) {
-	_, err := c.runtime.StartPod(t.Context(), realPod("fails", v1.Container{Name: "main", Image: "obedient:1", Command: []string{"/bin/nothing"}}))
-	require.ErrorContains(t, err, `pod default/fails, container "main": failed to start`)
-	c.requireNoPod(t, "fails")
-}
-
-func (c *containerd) missingImage(t *testing.T) {
-	_, err := c.runtime.StartPod(t.Context(), realPod("missing", v1.Container{Name: "main", Image: "nginx:1.99"}))
-	require.EqualError(t, err, `pod default/missing, container "main": image "nginx:1.99" is not in the container runtime, and images are not pulled`)
-	c.requireNoPod(t, "missing")
-}
-
-func (c *containerd) remove(t *testing.T) {
-	pod := realPod("removed", v1.Container{Name: "main", Image: "stubborn:1"})
-	containers := c.startReady(t, pod)
-	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
-	c.requireNoPod(t, "removed")
-	c.requireUnknown(t, containers[0].ID)
-	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
-}
-
-// requireUnknown wants a container to be unknown, and its stop to be a success:
-// containerd 1.6 answers with NotFound, 2.2 with no error.
+// requireUnknown checks that the runtime does not know a container, and that
+// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.2 with no error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
 	_, err := c.runtime.ContainerStatus(t.Context(), id)
@@ -329,13 +205,4 @@ func (c *containerd) requireUnknown(t *testing.T, id string) {
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
 		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	}
-}
-
-func (c *containerd) requireNoPod(t *testing.T, name string) {
-	t.Helper()
-	list, err := c.server.Runtime().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-		LabelSelector: map[string]string{"io.kubernetes.pod.name": name},
-	}})
-	require.NoError(t, err)
-	require.Empty(t, list.GetItems())
 }

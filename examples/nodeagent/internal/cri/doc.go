@@ -1,5 +1,5 @@
-// Package cri runs the pods of the agent in a real container runtime, over the
-// Container Runtime Interface (CRI, runtime.v1):
+// Package cri runs the pods of the agent in a real container runtime, over the Container
+// Runtime Interface (CRI, runtime.v1):
 //
 //	runtime, err := cri.New(ctx, "unix:///run/containerd/containerd.sock", cri.Options{})
 //	if err != nil {
@@ -16,32 +16,32 @@
 //	}
 //	<-exited
 //
-// It is a small part of what a kubelet does. A pod is a sandbox in the network of
-// the host and its containers, labelled as the kubelet labels them, so that
-// crictl shows them. Images are never pulled: they have to be there. Command,
-// arguments, environment (values only, without the expansion of $(NAME)), working
-// directory and stop signal are passed on; a container that asks for something
-// that would be missing inside (volumes, envFrom, valueFrom, a security context)
-// is refused. Resource limits and probes are not acted on, and a container that
-// has exited is not started again.
+// It does a small part of what a kubelet does. A pod is one sandbox in the network of the
+// host, and its containers; both have the kubelet's labels, so that crictl shows them.
+// Images are never pulled and must be in the runtime already. Command, arguments,
+// environment (values only, $(NAME) is not expanded), working directory and stop signal
+// are passed on. [ValidatePod] refuses a pod that needs more inside a container (volumes,
+// envFrom, valueFrom, a security context). Resource limits and probes have no effect. A
+// container that has exited is started again only by [Runtime.RestartContainer].
 //
 // # Concurrency properties
 //
-// All methods of a [Runtime] may be called concurrently, except [Runtime.StartPod]
-// and [Runtime.StopPod] for one and the same pod. A Runtime owns two goroutines,
-// one that reads the runtime's container events and one that polls while somebody
-// waits for an exit; both have ended when [Runtime.Close] returns.
+// All methods of a [Runtime] may be called concurrently, except [Runtime.StartPod] and
+// [Runtime.StopPod] for the same pod. A Runtime owns two goroutines: one reads the events
+// of the runtime, the other polls while somebody waits for an exit. Both have ended when
+// [Runtime.Close] returns.
 //
 // # Failure modes
 //
-// A runtime that cannot be reached fails [New] with the endpoint in the error. One
-// that is restarted later is reconnected to, within three seconds of its return.
-// A StartPod that fails removes what it made. A container that the runtime does
-// not know is reported as lifecycle.ErrContainerNotFound, an exec that was ended
-// by its time as context.DeadlineExceeded. The stream of events is taken when the
-// runtime has one; when it has none, as containerd 1.6, or loses it, ListContainers
-// is asked every 100 ms. A runtime that ignores a container's stop signal, as
-// containerd 1.6 does, is reported in the log.
+// [New] fails if the runtime cannot be reached; the error names the endpoint. A Runtime
+// reconnects to a runtime that was restarted within three seconds of its return. A
+// StartPod that fails removes what it created. The error about a container that the
+// runtime does not know wraps lifecycle.ErrContainerNotFound. The error about a command
+// that ran out of time wraps context.DeadlineExceeded.
+//
+// Exits are taken from the runtime's stream of events. If the runtime has none, as
+// containerd 1.6, or the stream ends, ListContainers is called every 100 ms. If a runtime
+// ignores the stop signal of a container, as containerd 1.6 does, that is logged.
 //
 // # Testing
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel gives the error that a caller can branch on for the gRPC code of err,
-// nil if there is none.
+// sentinel returns the error that callers compare with, for the gRPC code of err, or nil
+// if the code has none.
 func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
@@ -26,8 +26,8 @@ func sentinel(err error) error {
 	}
 }
 
-// containerError says which operation failed on which container. It wraps err, and
-// the sentinel for its code.
+// containerError returns an error that names the operation and the container, and wraps
+// err and its sentinel.
 func containerError(operation, containerID string, err error) error {
 	if known := sentinel(err); known != nil {
 		return fmt.Errorf("failed to %s container %q: %w: %w", operation, containerID, known, err)
@@ -35,11 +35,12 @@ func containerError(operation, containerID string, err error) error {
 	return fmt.Errorf("failed to %s container %q: %w", operation, containerID, err)
 }
 
-// gone tells whether the runtime does not know what was asked for, which is success
-// for whoever wants to be rid of it.
-func gone(err error) bool { return status.Code(err) == codes.NotFound }
+// isNotFound tells whether the runtime does not know the object of a call. Removals treat
+// that as success.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// withCause adds why ctx has ended, if it has: gRPC knows only that it was cancelled.
+// withCause adds the cause of ctx to err if ctx has ended: an error of gRPC says only
+// that the call was cancelled.
 func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", err, cause)

@@ -46,7 +46,7 @@ func Example() {
 	// remove <nil>
 }
 
-// exampleRuntime connects to a scripted runtime in place of a containerd.
+// exampleRuntime connects to a scripted runtime, which needs no containerd.
 func exampleRuntime(ctx context.Context) (runtime *cri.Runtime, end func(), err error) {
 	s := newStub()
 	s.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {

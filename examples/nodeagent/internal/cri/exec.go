@@ -9,16 +9,16 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunInContainer runs cmd in a container, for at most timeout; 0 or less means as
-// long as ctx allows. It returns what the command wrote, stdout first and then
-// stderr, also with the error of a command that exited with another status than 0;
-// that error has neither its arguments nor what it said, which may be secret. A command
-// that is out of time is killed, and the error wraps context.DeadlineExceeded.
+// RunInContainer runs cmd in a container for at most timeout; 0 or less means that only
+// ctx bounds it. It returns the output of the command, stdout first and then stderr, also
+// if the command exits with another status than 0. That error contains neither the
+// arguments nor the output, which may be secret. A command that runs out of time is
+// killed, and the error wraps context.DeadlineExceeded.
 func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: containerID, Cmd: cmd}
 	if timeout > 0 {
-		// The client's deadline is exact and ends the command. The runtime's own
-		// timeout, which CRI has in whole seconds, ends it when the client is gone.
+		// The client's deadline is exact and ends the command. The runtime's own timeout,
+		// in whole seconds, ends it if the agent has died.
 		request.Timeout = wholeSeconds(timeout)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -35,7 +35,7 @@ func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []
 	return output, nil
 }
 
-// program is the name of a command without its arguments.
+// program returns the program of a command, without its arguments.
 func program(cmd []string) string {
 	if len(cmd) == 0 {
 		return ""
@@ -43,8 +43,8 @@ func program(cmd []string) string {
 	return cmd[0]
 }
 
-// wholeSeconds rounds up: a command is never given less than it was granted, and 0,
-// which means without end to the runtime, is not sent for a fraction of a second.
+// wholeSeconds rounds up, so that a command never gets less time than it was granted. A
+// fraction of a second must not become 0, which means no timeout to the runtime.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {

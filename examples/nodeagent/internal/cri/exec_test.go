@@ -48,7 +48,7 @@ func TestRunInContainer(t *testing.T) {
 	}
 }
 
-func TestRunInContainerAsksForTheTimeoutInWholeSecondsAndHoldsItExactly(t *testing.T) {
+func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T) {
 	for timeout, seconds := range map[time.Duration]int64{
 		-time.Second:            0,
 		0:                       0,
@@ -65,13 +65,13 @@ func TestRunInContainerAsksForTheTimeoutInWholeSecondsAndHoldsItExactly(t *testi
 		runtime := s.connect(t, cri.Options{})
 		_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"true"}, timeout)
 		if timeout == time.Millisecond {
-			continue // it may be over before the stub has answered
+			continue // the call may time out before the stub answers
 		}
 		require.NoError(t, err)
-		call := s.made("ExecSync")[0]
+		call := s.callsOf("ExecSync")[0]
 		require.Equal(t, seconds, call.request.(*runtimeapi.ExecSyncRequest).GetTimeout())
-		require.LessOrEqual(t, call.left, max(timeout, 0))
-		require.Equal(t, timeout <= 0, call.left == 0)
+		require.LessOrEqual(t, call.timeout, max(timeout, 0))
+		require.Equal(t, timeout <= 0, call.timeout == 0)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestRunInContainerEndsTheCommandThatIsOutOfTime(t *testing.T) {
 		_, err := runtime.RunInContainer(ctx, "server-0", []string{"sleep", "9"}, 0)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return len(s.made("ExecSync")) == 2 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("ExecSync")) == 2 }, waitAtMost, pollEvery)
 	cancel(errors.New("shortened"))
 	require.ErrorIs(t, <-done, context.Canceled)
 	<-ended

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// waitAtMost is when a test gives up: far beyond what is asserted, because
-	// the machine may be busy.
+	// waitAtMost is when a test gives up. It is far longer than any time a test asserts,
+	// because the machine may be busy.
 	waitAtMost = 20 * time.Second
 	pollEvery  = 5 * time.Millisecond
 )
 
-// awaitExit fails the test when the exit is not told of.
+// awaitExit waits for the exit of a container and fails the test if it is not noticed.
 func awaitExit(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
@@ -45,11 +45,11 @@ func TestExitIsNoticedByPolling(t *testing.T) {
 	require.NoError(t, err)
 
 	exited := runtime.Exited(containers[0].ID)
-	require.Eventually(t, func() bool { return len(s.made("ListContainers")) >= 3 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
 	requireRunning(t, exited)
 	s.exit(containers[0].ID, 0)
 	awaitExit(t, exited)
-	awaitExit(t, runtime.Exited(containers[0].ID)) // it had exited before
+	awaitExit(t, runtime.Exited(containers[0].ID)) // the container had exited before the call
 	awaitExit(t, runtime.Exited("unknown"))
 }
 
@@ -72,7 +72,7 @@ func TestExitIsNoticedByTheStreamOfEvents(t *testing.T) {
 		}
 		requireRunning(t, exited)
 
-		// Only the event can tell: the list fails.
+		// Lists fail, so only the event can report the exit.
 		s.fail("ListContainers", status.Error(codes.Internal, "broken"))
 		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: containers[0].ID, ContainerEventType: kind}
 		awaitExit(t, exited)
@@ -104,17 +104,17 @@ func TestExitIsNoticedAfterTheRuntimeFailedForAWhile(t *testing.T) {
 	s.fail("ListContainers", status.Error(codes.Unavailable, "restarting"))
 	s.exit(containers[0].ID, 0)
 	exited := runtime.Exited(containers[0].ID)
-	require.Eventually(t, func() bool { return len(s.made("ListContainers")) >= 3 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
 	requireRunning(t, exited)
 
 	s.fail("ListContainers", nil)
 	awaitExit(t, exited)
 }
 
-func TestExitIsNotToldOfAfterClose(t *testing.T) {
+func TestExitIsNotReportedAfterClose(t *testing.T) {
 	s := newStub()
 	runtime := s.connect(t, cri.Options{})
 	require.NoError(t, runtime.Close())
 	requireRunning(t, runtime.Exited("unknown"))
-	require.Empty(t, s.made("ListContainers"))
+	require.Empty(t, s.callsOf("ListContainers"))
 }

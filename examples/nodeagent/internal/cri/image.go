@@ -9,18 +9,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// checkImages makes sure that the images of all containers are there, before
-// anything is started: nothing is pulled, and half a pod helps nobody.
-func (r *Runtime) checkImages(ctx context.Context, pod *v1.Pod, steps []step) error {
-	failed := make([]error, 0, len(steps))
+// checkImages returns an error if the image of any container is missing in the runtime.
+// StartPod calls it before it creates anything, because images are never pulled.
+func (r *Runtime) checkImages(ctx context.Context, pod *v1.Pod, steps []startStep) error {
+	errs := make([]error, 0, len(steps))
 	for _, step := range steps {
-		failed = append(failed, r.checkImage(ctx, pod, step.container))
+		errs = append(errs, r.checkImage(ctx, pod, step.container))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
-// checkImage asks for one image by the name in the manifest. It is the runtime that
-// knows that nginx means docker.io/library/nginx:latest.
+// checkImage looks up one image by the name in the manifest. The runtime completes the
+// name: nginx is docker.io/library/nginx:latest.
 func (r *Runtime) checkImage(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
 	request := &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: container.Image}}
 	response, err := r.images.ImageStatus(ctx, request)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubelet/pkg/types"
 )
 
-// sandboxLabels are those of the kubelet: the pod's own, and its name, namespace and
-// UID.
+// sandboxLabels returns the labels that the kubelet gives a sandbox: the pod's labels,
+// and its name, namespace and UID.
 func sandboxLabels(pod *v1.Pod) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, pod.Labels)
@@ -20,7 +20,8 @@ func sandboxLabels(pod *v1.Pod) map[string]string {
 	return labels
 }
 
-// containerLabels are those of the kubelet, which leaves the pod's own out here.
+// containerLabels returns the labels that the kubelet gives a container. The pod's labels
+// are not among them.
 func containerLabels(pod *v1.Pod, container *v1.Container) map[string]string {
 	return map[string]string{
 		types.KubernetesPodNameLabel:       pod.Name,
@@ -30,7 +31,7 @@ func containerLabels(pod *v1.Pod, container *v1.Container) map[string]string {
 	}
 }
 
-// uidSelector selects what belongs to pod.
+// uidSelector returns a label selector for the sandboxes of a pod.
 func uidSelector(pod *v1.Pod) map[string]string {
 	return map[string]string{types.KubernetesPodUIDLabel: string(pod.UID)}
 }

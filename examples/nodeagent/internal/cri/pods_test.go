@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// webPod is a pod with a plain init container, a sidecar and two main containers.
+// webPod returns a pod with a plain init container, a sidecar and two main containers.
 func webPod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -31,7 +31,7 @@ func webPod() *v1.Pod {
 	}
 }
 
-// onePod is a pod with one container, changed by edit when it is not nil.
+// onePod returns a pod with one container, which edit has changed unless it is nil.
 func onePod(edit func(*v1.Container)) *v1.Pod {
 	container := v1.Container{Name: "server", Image: "busybox"}
 	if edit != nil {

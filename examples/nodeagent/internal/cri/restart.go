@@ -12,8 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// RestartContainer makes the container anew, in the sandbox of the old one, which must be
-// ready, and with the next attempt in its metadata, as the kubelet does.
+// RestartContainer creates and starts a new container in the sandbox of one that has
+// exited, with the next attempt number, and then removes the exited one. The sandbox
+// must be ready. The error wraps lifecycle.ErrContainerNotFound if the runtime does not
+// know the exited container.
 func (r *Runtime) RestartContainer(ctx context.Context, pod *v1.Pod, exited lifecycle.Container) (string, error) {
 	list, err := r.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: exited.ID}})
 	if err != nil {
@@ -23,24 +25,32 @@ func (r *Runtime) RestartContainer(ctx context.Context, pod *v1.Pod, exited life
 		return "", fmt.Errorf("failed to look for container %q: %w", exited.ID, lifecycle.ErrContainerNotFound)
 	}
 	old := list.GetContainers()[0]
-	for _, step := range r.steps(pod) {
-		if step.container.Name != exited.Name {
-			continue
-		}
-		step.config.Metadata.Attempt = old.GetMetadata().GetAttempt() + 1
-		if r.options.LogDirectory != "" {
-			step.config.LogPath = fmt.Sprintf("%s/%d.log", exited.Name, step.config.Metadata.Attempt)
-		}
-		id, err := r.startOne(ctx, old.GetPodSandboxId(), r.sandboxConfig(pod), step)
-		if err != nil {
-			return "", fmt.Errorf("pod %s, container %q: %w", podName(pod), exited.Name, withCause(ctx, err))
-		}
-		// Where it cannot be removed it goes with its sandbox.
-		_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID})
-		if err != nil && !gone(err) {
-			klog.FromContext(ctx).V(1).Info("Failed to remove a container that has exited", "pod", klog.KObj(pod), "container", exited.Name, "err", err)
-		}
-		return id, nil
+	container := findContainer(pod, exited.Name)
+	if container == nil {
+		return "", errors.New("the pod has no container " + exited.Name)
 	}
-	return "", errors.New("the pod has no container " + exited.Name)
+	config := r.configs.container(pod, container, old.GetMetadata().GetAttempt()+1)
+	id, err := r.startContainer(ctx, old.GetPodSandboxId(), r.configs.sandbox(pod), config)
+	if err != nil {
+		return "", fmt.Errorf("pod %s, container %q: %w", podName(pod), exited.Name, withCause(ctx, err))
+	}
+	// If the removal fails, the exited container goes with its sandbox.
+	_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID})
+	if err != nil && !isNotFound(err) {
+		klog.FromContext(ctx).V(1).Info("Failed to remove a container that has exited", "pod", klog.KObj(pod), "container", exited.Name, "err", err)
+	}
+	return id, nil
+}
+
+// findContainer returns the container of a pod that has the name, init containers
+// included, or nil.
+func findContainer(pod *v1.Pod, name string) *v1.Container {
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if containers[i].Name == name {
+				return &containers[i]
+			}
+		}
+	}
+	return nil
 }

@@ -17,40 +17,38 @@ import (
 )
 
 const (
-	// connectTimeout bounds the first answer of a runtime, so that a socket that
-	// nobody serves ends in an error and not in an agent that says nothing.
+	// connectTimeout bounds the first call. Without it the agent would wait silently at a
+	// socket that nobody serves.
 	connectTimeout = 5 * time.Second
-	// maxMessageBytes is the kubelet's: the list of a full node is larger than
-	// gRPC's own limit of 4 MiB.
+	// maxMessageBytes is the kubelet's limit. The list of the containers of a full node
+	// is larger than gRPC's default of 4 MiB.
 	maxMessageBytes = 16 << 20
 )
 
-// Options say how pods are run. The zero value is useful.
+// Options say how pods are run. The zero value can be used as it is.
 type Options struct {
-	// Gates answers for ContainerStopSignals (KEP-4960): when it is off, a
-	// container's lifecycle.stopSignal is not passed on. nil means the default, on.
+	// Gates is asked for ContainerStopSignals (KEP-4960). If that gate is off, the
+	// lifecycle.stopSignal of a container is not passed on. nil means the default, on.
 	Gates lifecycle.FeatureGate
-	// LogDirectory is where the runtime writes the output of containers, one
-	// folder per pod, laid out as the kubelet's /var/log/pods. It is a path of the
-	// runtime's host. "" means that their output is dropped.
+	// LogDirectory is the folder where the runtime writes the output of containers, with
+	// one folder per pod, laid out as the kubelet's /var/log/pods. It is a path on the
+	// runtime's host. If it is "", the output is dropped.
 	LogDirectory string
 }
 
-// Runtime is a container runtime behind a CRI endpoint. It is made by [New].
+// Runtime runs pods in the container runtime at a CRI endpoint. [New] makes one.
 type Runtime struct {
 	runtime runtimeapi.RuntimeServiceClient
 	images  runtimeapi.ImageServiceClient
-	exits   *exits
-	options Options
-	name    string       // of the runtime, as it calls itself
-	signals bool         // the gate ContainerStopSignals, asked once
-	close   func() error // has its effect once
+	exits   *exitWatcher
+	configs configBuilder
+	name    string       // of the runtime, from its answer to Version
+	close   func() error // the second and later calls return the result of the first
 }
 
-// New connects to the runtime at endpoint, which is written unix:///path/to/socket,
-// and asks for its version, so that a wrong endpoint is an error here. ctx bounds
-// the connecting only, and gives the logger of what goes on later. The caller must
-// [Runtime.Close] what it gets.
+// New connects to the runtime at endpoint, which is written unix:///path/to/socket, and
+// asks for its version, so that a wrong endpoint is an error of New. ctx bounds the
+// connecting only; its logger is used until Close. The caller must call [Runtime.Close].
 func New(ctx context.Context, endpoint string, options Options) (*Runtime, error) {
 	if err := checkEndpoint(endpoint); err != nil {
 		return nil, err
@@ -62,13 +60,15 @@ func New(ctx context.Context, endpoint string, options Options) (*Runtime, error
 	r := &Runtime{
 		runtime: runtimeapi.NewRuntimeServiceClient(conn),
 		images:  runtimeapi.NewImageServiceClient(conn),
-		options: options,
-		signals: features.Enabled(options.Gates, lifecycle.ContainerStopSignals),
+		configs: configBuilder{
+			logDirectory: options.LogDirectory,
+			stopSignals:  features.Enabled(options.Gates, lifecycle.ContainerStopSignals),
+		},
 	}
-	if r.name, err = r.greet(ctx); err != nil {
+	if r.name, err = r.connect(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to reach the container runtime at %q: %w", endpoint, err), conn.Close())
 	}
-	stopWatching := r.watchExits(ctx)
+	stopWatching := r.startWatchingExits(ctx)
 	r.close = sync.OnceValue(func() error {
 		stopWatching()
 		return conn.Close()
@@ -76,42 +76,44 @@ func New(ctx context.Context, endpoint string, options Options) (*Runtime, error
 	return r, nil
 }
 
-// dial does not connect yet. The delays between attempts are the kubelet's: with
-// gRPC's own a runtime that was restarted would be missed for up to two minutes.
+// dial makes a client connection. It connects with the first call. Its pauses between
+// attempts to connect are the kubelet's: with gRPC's own pauses it could take two minutes
+// to notice that the runtime is back.
 func dial(endpoint string) (*grpc.ClientConn, error) {
-	delays := backoff.DefaultConfig
-	delays.BaseDelay, delays.MaxDelay = 100*time.Millisecond, 3*time.Second
+	pauses := backoff.DefaultConfig
+	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, 3*time.Second
 	return grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: connectTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: connectTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 }
 
-// greet makes the first call, which connects, and gives the name of the runtime.
-func (r *Runtime) greet(ctx context.Context) (name string, err error) {
+// connect makes the first call, which connects, and returns the name of the runtime.
+func (r *Runtime) connect(ctx context.Context) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	version, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	return version.GetRuntimeName(), err
 }
 
-// watchExits starts the two goroutines that notice exits, and gives what ends them.
-// They live until then, not until ctx ends, which bounds New alone.
-func (r *Runtime) watchExits(ctx context.Context) (stop func()) {
+// startWatchingExits starts the two goroutines that notice exits. They run until the
+// returned function is called, which waits for them. The end of ctx does not end them,
+// because the caller of New may bound New by it.
+func (r *Runtime) startWatchingExits(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r.exits = newExits(r.listAll)
+	r.exits = newExitWatcher(r.listContainers)
 	var running sync.WaitGroup
 	running.Go(func() { r.exits.run(ctx) })
-	running.Go(func() { r.followEvents(ctx) })
+	running.Go(func() { r.readEvents(ctx) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// Close ends the connection and waits for the goroutines of the Runtime. Pods go on
-// running; channels of [Runtime.Exited] that are open stay open. A second call does
-// nothing and says the same.
+// Close closes the connection and returns when the goroutines of the Runtime have ended.
+// Pods keep running; channels of [Runtime.Exited] that are open stay open. A second call
+// does nothing and returns the same as the first.
 func (r *Runtime) Close() error {
 	if err := r.close(); err != nil {
 		return fmt.Errorf("failed to close the connection to the container runtime: %w", err)

@@ -51,7 +51,7 @@ func TestCloseEndsTheStreamAndMayBeCalledTwice(t *testing.T) {
 	s := newStub()
 	s.events = make(chan *runtimeapi.ContainerEventResponse)
 	runtime := s.connect(t, cri.Options{})
-	s.events <- &runtimeapi.ContainerEventResponse{ContainerId: "somebody's"} // the stream is there
+	s.events <- &runtimeapi.ContainerEventResponse{ContainerId: "another"} // is received only when the stream is open
 	require.NoError(t, runtime.Close())
 	<-s.eventsDone
 	require.NoError(t, runtime.Close())
@@ -63,6 +63,6 @@ func TestCloseLeavesThePodsRunning(t *testing.T) {
 	_, err := runtime.StartPod(t.Context(), onePod(nil))
 	require.NoError(t, err)
 	require.NoError(t, runtime.Close())
-	require.Empty(t, s.made("StopContainer"))
-	require.Empty(t, s.made("StopPodSandbox"))
+	require.Empty(t, s.callsOf("StopContainer"))
+	require.Empty(t, s.callsOf("StopPodSandbox"))
 }

@@ -13,112 +13,106 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// cleanUpTimeout bounds the removal of a pod whose start failed. The start's own
-// context may be over by then, and may be the reason.
+// cleanUpTimeout bounds the removal of a pod whose start failed. The removal does not
+// use the context of the start, because its end may be why the start failed.
 const cleanUpTimeout = 30 * time.Second
 
-// step is one container on the way to a running pod.
-type step struct {
-	container *v1.Container
-	config    *runtimeapi.ContainerConfig
-	awaited   bool // a plain init container: what follows starts after its exit
+// startStep is the start of one container of a pod.
+type startStep struct {
+	container     *v1.Container
+	config        *runtimeapi.ContainerConfig
+	initContainer bool // a plain one: the next step begins after it has exited with 0
 }
 
 // StartPod runs the sandbox of a pod, its init containers one after the other, and
 // then its containers, in the order of the manifest. A plain init container must
-// exit with 0 before the next one starts; a sidecar (restartPolicy Always) stays.
-// It returns the containers that stay, in the order in which they were started.
+// exit with 0 before the next container starts; a sidecar (restartPolicy Always) keeps
+// running. StartPod returns all containers but the plain init containers, in the order
+// in which they were started.
 //
-// A pod that has a sandbox that is ready, told by its UID, is adopted: those of its
-// containers that run are returned, and nothing is started. A sandbox that is not
-// ready, left by a host that went down, is removed first.
+// If the runtime has a ready sandbox with the pod's UID, the pod is adopted: StartPod
+// returns those of its containers that run, and starts nothing. Sandboxes of the pod
+// that are not ready, as the reboot of a host leaves them, are removed first.
 //
-// A manifest that cannot be run as it is written, and an image that is missing, are
-// errors before anything is made. A start that fails later, or whose ctx ends,
-// removes what it made; in the second case the error wraps the cause of ctx.
+// A manifest that [ValidatePod] refuses and an image that is missing are errors before
+// anything is created. A start that fails later, or whose ctx ends, removes what it
+// created; if ctx has ended, the error wraps its cause.
 func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if err := ValidatePod(pod).ToAggregate(); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
 	}
 	adopted, found, err := r.Adopt(ctx, pod)
 	if found && errors.Is(err, podruntime.ErrChanged) {
-		err = nil // what runs is as good as any until the agent stops it
+		err = nil // the containers of the older manifest run on until the agent stops them
 	}
 	if err != nil || found {
 		return adopted, err
 	}
-	steps := r.steps(pod)
+	steps := r.startSteps(pod)
 	if err := r.checkImages(ctx, pod, steps); err != nil {
 		return nil, err
 	}
-	started, err := r.startFresh(ctx, pod, steps)
+	started, err := r.startNewPod(ctx, pod, steps)
 	if err != nil {
 		err = withCause(ctx, err)
-		// By its UID: the runtime may have made a sandbox whose ID did not arrive.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer cancel()
+		// StopPod finds the sandbox by the pod's UID. Its ID may be unknown here: the
+		// runtime may have created it although the answer was lost.
 		return nil, errors.Join(err, r.StopPod(ctx, pod))
 	}
 	return started, nil
 }
 
-// startFresh starts a pod of which nothing is there.
-func (r *Runtime) startFresh(ctx context.Context, pod *v1.Pod, steps []step) ([]lifecycle.Container, error) {
-	config := r.sandboxConfig(pod)
-	sandbox, err := r.runSandbox(ctx, pod, config)
-	if err != nil {
-		return nil, err
+// startSteps lists the starts of a pod's containers, in order.
+func (r *Runtime) startSteps(pod *v1.Pod) []startStep {
+	steps := make([]startStep, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
+	for i := range pod.Spec.InitContainers {
+		container := &pod.Spec.InitContainers[i]
+		steps = append(steps, startStep{container, r.configs.container(pod, container, 0), !isSidecar(container)})
 	}
-	return r.startAll(ctx, pod, sandbox, config, steps)
-}
-
-// steps plans the start of a pod.
-func (r *Runtime) steps(pod *v1.Pod) []step {
-	var steps []step
-	plan := func(containers []v1.Container, init bool) {
-		for i := range containers {
-			container := &containers[i]
-			steps = append(steps, step{
-				container: container,
-				config:    r.containerConfig(pod, container),
-				awaited:   init && !restartable(container),
-			})
-		}
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		steps = append(steps, startStep{container, r.configs.container(pod, container, 0), false})
 	}
-	plan(pod.Spec.InitContainers, true)
-	plan(pod.Spec.Containers, false)
 	return steps
 }
 
-// restartable tells a sidecar from a plain init container (KEP-753).
-func restartable(container *v1.Container) bool {
+// isSidecar tells whether an init container is a sidecar (KEP-753).
+func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// startAll goes through the steps and stops at the first that fails, which it names.
-func (r *Runtime) startAll(ctx context.Context, pod *v1.Pod, sandbox string, config *runtimeapi.PodSandboxConfig, steps []step) ([]lifecycle.Container, error) {
+// startNewPod runs the sandbox of a pod that the runtime does not know yet, and then
+// takes the steps in order, up to the first that fails, whose container the error names.
+func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startStep) ([]lifecycle.Container, error) {
+	sandboxConfig := r.configs.sandbox(pod)
+	sandboxID, err := r.runSandbox(ctx, pod, sandboxConfig)
+	if err != nil {
+		return nil, err
+	}
 	var started []lifecycle.Container
 	for _, step := range steps {
-		id, err := r.startOne(ctx, sandbox, config, step)
-		if err == nil && step.awaited {
-			err = r.awaitInit(ctx, id)
+		id, err := r.startContainer(ctx, sandboxID, sandboxConfig, step.config)
+		if err == nil && step.initContainer {
+			err = r.waitForInitContainer(ctx, id)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pod %s, container %q: %w", podName(pod), step.container.Name, err)
 		}
-		if step.awaited {
+		if step.initContainer {
 			continue
 		}
-		r.warnOfStopSignal(ctx, pod, step, id)
+		r.warnOfIgnoredStopSignal(ctx, pod, step, id)
 		started = append(started, lifecycle.Container{Name: step.container.Name, ID: id})
 	}
 	return started, nil
 }
 
-// startOne creates and starts a container. One that was created and could not be
-// started goes with its sandbox.
-func (r *Runtime) startOne(ctx context.Context, sandbox string, config *runtimeapi.PodSandboxConfig, step step) (string, error) {
-	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: step.config, SandboxConfig: config}
+// startContainer creates and starts a container and returns its ID. A container that
+// was created and could not be started is removed with its sandbox.
+func (r *Runtime) startContainer(ctx context.Context, sandboxID string, sandboxConfig *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) (string, error) {
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandboxConfig}
 	created, err := r.runtime.CreateContainer(ctx, request)
 	if err != nil {
 		return "", fmt.Errorf("failed to create: %w", err)
@@ -130,8 +124,9 @@ func (r *Runtime) startOne(ctx context.Context, sandbox string, config *runtimea
 	return id, nil
 }
 
-// awaitInit waits for the exit of a plain init container.
-func (r *Runtime) awaitInit(ctx context.Context, id string) error {
+// waitForInitContainer returns when a plain init container has exited. An exit code
+// other than 0 is an error.
+func (r *Runtime) waitForInitContainer(ctx context.Context, id string) error {
 	select {
 	case <-r.Exited(id):
 	case <-ctx.Done():

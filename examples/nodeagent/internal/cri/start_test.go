@@ -41,14 +41,14 @@ func TestStartPodAwaitsAPlainInitContainer(t *testing.T) {
 		_, err := runtime.StartPod(t.Context(), webPod())
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return len(s.made("StartContainer")) == 1 }, waitAtMost, pollEvery)
-	before := len(s.made("ListContainers"))
-	require.Eventually(t, func() bool { return len(s.made("ListContainers")) > before+2 }, waitAtMost, pollEvery)
-	require.Len(t, s.made("StartContainer"), 1, "what follows an init container starts after its exit")
+	require.Eventually(t, func() bool { return len(s.callsOf("StartContainer")) == 1 }, waitAtMost, pollEvery)
+	before := len(s.callsOf("ListContainers"))
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) > before+2 }, waitAtMost, pollEvery)
+	require.Len(t, s.callsOf("StartContainer"), 1, "what follows an init container starts after its exit")
 
 	s.exit("migrate-0", 0)
 	require.NoError(t, <-done)
-	require.Len(t, s.made("StartContainer"), 4)
+	require.Len(t, s.callsOf("StartContainer"), 4)
 }
 
 func TestStartPodDescribesThePodAsTheKubeletDoes(t *testing.T) {
@@ -152,7 +152,7 @@ func TestStartPodRefusesBeforeAnythingIsMade(t *testing.T) {
 			s.images = []string{"busybox"}
 			_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), onePod(c.edit))
 			require.EqualError(t, err, c.want)
-			require.Empty(t, s.made("RunPodSandbox"))
+			require.Empty(t, s.callsOf("RunPodSandbox"))
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestValidatePodFindsEverythingThatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "pod shop/web: [metadata.uid: Required value")
 }
 
-func TestPodsThatWouldBeHeldInMoreLooselyAreRefused(t *testing.T) {
+func TestValidatePodRefusesWhatWouldIsolateAPodLess(t *testing.T) {
 	pod := webPod()
 	pod.Spec.SecurityContext = &v1.PodSecurityContext{} // as the API server writes it
 	require.Empty(t, cri.ValidatePod(pod))
@@ -200,16 +200,15 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 			s.fail(c.method, broken)
 			_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), webPod())
 			require.EqualError(t, err, c.want)
-			sandboxes, containers := s.left()
+			sandboxes, containers := s.count()
 			require.Zero(t, sandboxes)
 			require.Zero(t, containers)
-			require.Len(t, s.made("StopPodSandbox"), 1)
+			require.Len(t, s.callsOf("StopPodSandbox"), 1)
 		})
 	}
 }
 
-// The cancellation comes while the runtime starts the init container, or while its
-// exit is awaited.
+// ctx ends while StartPod starts the init container or waits for its exit.
 func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
 	s := newStub()
 	runtime := s.connect(t, cri.Options{})
@@ -217,27 +216,27 @@ func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
 	why := errors.New("the node goes down")
 	done := make(chan error)
 	go func() {
-		_, err := runtime.StartPod(ctx, webPod()) // whose init container does not end
+		_, err := runtime.StartPod(ctx, webPod()) // its init container does not exit
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return len(s.made("StartContainer")) == 1 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("StartContainer")) == 1 }, waitAtMost, pollEvery)
 	cancel(why)
 	require.ErrorIs(t, <-done, why)
-	sandboxes, containers := s.left()
+	sandboxes, containers := s.count()
 	require.Zero(t, sandboxes)
 	require.Zero(t, containers)
 }
 
-func TestStartPodRemovesASandboxOfWhichItDidNotHear(t *testing.T) {
+func TestStartPodRemovesASandboxWhoseAnswerWasLost(t *testing.T) {
 	s := newStub()
-	s.lost = "RunPodSandbox"
+	s.loseAnswerOf = "RunPodSandbox"
 	_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), onePod(nil))
 	require.EqualError(t, err, "failed to run the sandbox of pod shop/one: rpc error: code = Unavailable desc = lost")
-	sandboxes, _ := s.left()
+	sandboxes, _ := s.count()
 	require.Zero(t, sandboxes)
 }
 
-func TestStartPodThatFailsSaysWhatItCouldNotRemove(t *testing.T) {
+func TestStartPodThatFailsReportsWhatItCouldNotRemove(t *testing.T) {
 	s := newStub()
 	s.fail("CreateContainer", status.Error(codes.Internal, "broken"))
 	s.fail("StopPodSandbox", status.Error(codes.Internal, "stuck"))
@@ -256,8 +255,8 @@ func TestStartPodAdoptsAPodThatRuns(t *testing.T) {
 	adopted, err := runtime.StartPod(t.Context(), webPod())
 	require.NoError(t, err)
 	require.Equal(t, started, adopted)
-	require.Len(t, s.made("RunPodSandbox"), 1)
-	require.Len(t, s.made("StartContainer"), 4)
+	require.Len(t, s.callsOf("RunPodSandbox"), 1)
+	require.Len(t, s.callsOf("StartContainer"), 4)
 }
 
 func TestStartPodReplacesASandboxThatIsNotReady(t *testing.T) {
@@ -271,7 +270,7 @@ func TestStartPodReplacesASandboxThatIsNotReady(t *testing.T) {
 
 	_, err = runtime.StartPod(t.Context(), onePod(nil))
 	require.NoError(t, err)
-	require.Len(t, s.made("RemovePodSandbox"), 1)
-	require.Len(t, s.made("RunPodSandbox"), 2)
-	require.Len(t, s.made("StartContainer"), 2)
+	require.Len(t, s.callsOf("RemovePodSandbox"), 1)
+	require.Len(t, s.callsOf("RunPodSandbox"), 2)
+	require.Len(t, s.callsOf("StartContainer"), 2)
 }

@@ -14,8 +14,9 @@ import (
 
 var _ podruntime.StatusReader = (*Runtime)(nil)
 
-// ContainerStatus asks the runtime once. A container that was created and not started
-// has a status without a State.
+// ContainerStatus reads the status of a container with one call (see
+// [podruntime.StatusReader]). The status of a container that was created and not started
+// has no State.
 func (r *Runtime) ContainerStatus(ctx context.Context, containerID string) (v1.ContainerStatus, error) {
 	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: containerID})
 	if err != nil {
@@ -43,7 +44,8 @@ func (r *Runtime) ContainerStatus(ctx context.Context, containerID string) (v1.C
 	return status, nil
 }
 
-// timeOf is a time of the runtime's, in nanoseconds; 0: there is none.
+// timeOf converts a time of CRI, in nanoseconds since 1970. 0 means that there is none
+// and gives the zero time.
 func timeOf(nanoseconds int64) metav1.Time {
 	if nanoseconds == 0 {
 		return metav1.Time{}

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-func TestContainerStatusIsWhatTheRuntimeKnows(t *testing.T) {
+func TestContainerStatus(t *testing.T) {
 	began := time.Unix(1000, 5)
 	s := newStub()
 	s.containers = map[string]*runtimeapi.ContainerStatus{

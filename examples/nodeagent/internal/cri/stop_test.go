@@ -22,21 +22,21 @@ func TestStopContainerAsksForTheTimeoutAndWaitsTwoMinutesMore(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, runtime.StopContainer(t.Context(), containers[0].ID, seconds))
 
-		calls := s.made("StopContainer")
+		calls := s.callsOf("StopContainer")
 		require.Len(t, calls, 1)
 		equalProto(t, &runtimeapi.StopContainerRequest{ContainerId: containers[0].ID, Timeout: seconds}, calls[0].request.(*runtimeapi.StopContainerRequest))
-		require.InDelta(t, float64(seconds)+120, calls[0].left.Seconds(), 30)
+		require.InDelta(t, float64(seconds)+120, calls[0].timeout.Seconds(), 30)
 	}
 }
 
-func TestStopContainerIsNotHurriedByExtremes(t *testing.T) {
+func TestStopContainerTakesExtremeTimeouts(t *testing.T) {
 	s := newStub()
 	runtime := s.connect(t, cri.Options{})
 	for _, seconds := range []int64{math.MinInt64, -1, math.MaxInt64} {
 		require.ErrorIs(t, runtime.StopContainer(t.Context(), "unknown", seconds), lifecycle.ErrContainerNotFound)
 	}
-	for _, call := range s.made("StopContainer") {
-		require.True(t, call.left == 0 || call.left > time.Minute, "%v", call.left)
+	for _, call := range s.callsOf("StopContainer") {
+		require.True(t, call.timeout == 0 || call.timeout > time.Minute, "%v", call.timeout)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStopPodRemovesTheSandbox(t *testing.T) {
 	require.NoError(t, runtime.StopPod(t.Context(), onePod(nil)))
 	require.Len(t, requests[*runtimeapi.StopPodSandboxRequest](s), 1)
 	equalProto(t, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "sandbox-0"}, requests[*runtimeapi.RemovePodSandboxRequest](s)[0])
-	sandboxes, containers := s.left()
+	sandboxes, containers := s.count()
 	require.Equal(t, 1, sandboxes, "a pod of another UID stays")
 	require.Equal(t, 1, containers)
 

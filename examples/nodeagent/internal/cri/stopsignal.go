@@ -9,9 +9,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// stopSignal gives CRI's value for a container's stop signal (KEP-4960):
-// RUNTIME_DEFAULT where none is set, which leaves it to the image; false for a name
-// that CRI does not have.
+// stopSignal returns CRI's value for a container's lifecycle.stopSignal (KEP-4960).
+// Without one it is RUNTIME_DEFAULT, which means the signal of the image. It returns
+// false for a name that CRI does not have.
 func stopSignal(container *v1.Container) (runtimeapi.Signal, bool) {
 	if container.Lifecycle == nil || container.Lifecycle.StopSignal == nil {
 		return runtimeapi.Signal_RUNTIME_DEFAULT, true
@@ -21,12 +21,12 @@ func stopSignal(container *v1.Container) (runtimeapi.Signal, bool) {
 	return runtimeapi.Signal(value), known && strings.HasPrefix(name, "SIG")
 }
 
-// warnOfStopSignal says so in the log when the runtime does not show the stop signal
-// that was asked for. Runtimes older than KEP-4960, as containerd 1.6, take the
-// request and send SIGTERM. It is no error: the container runs and will be stopped.
-func (r *Runtime) warnOfStopSignal(ctx context.Context, pod *v1.Pod, step step, id string) {
-	asked := step.config.GetStopSignal()
-	if asked == runtimeapi.Signal_RUNTIME_DEFAULT {
+// warnOfIgnoredStopSignal logs it if the runtime does not show the stop signal that a
+// container was created with. Runtimes older than KEP-4960, as containerd 1.6, accept the
+// request and send SIGTERM. It is no error: the container runs and can be stopped.
+func (r *Runtime) warnOfIgnoredStopSignal(ctx context.Context, pod *v1.Pod, step startStep, id string) {
+	want := step.config.GetStopSignal()
+	if want == runtimeapi.Signal_RUNTIME_DEFAULT {
 		return
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod), "containerName", step.container.Name, "containerID", id)
@@ -35,8 +35,8 @@ func (r *Runtime) warnOfStopSignal(ctx context.Context, pod *v1.Pod, step step, 
 		logger.Error(err, "Failed to read back the stop signal of a container")
 		return
 	}
-	if shown := response.GetStatus().GetStopSignal(); shown != asked {
+	if shown := response.GetStatus().GetStopSignal(); shown != want {
 		logger.Info("Container runtime does not show the stop signal that was asked for and will probably send another",
-			"asked", asked.String(), "shown", shown.String())
+			"asked", want.String(), "shown", shown.String())
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// off is a gate with every feature off.
-type off struct{}
+// allOff is a gate with every feature off.
+type allOff struct{}
 
-func (off) Enabled(featuregate.Feature) bool { return false }
+func (allOff) Enabled(featuregate.Feature) bool { return false }
 
 func TestStartPodPassesTheStopSignal(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -30,7 +30,7 @@ func TestStartPodPassesTheStopSignal(t *testing.T) {
 		"real-time, from max":  {withStopSignal("SIGRTMAX-14"), nil, runtimeapi.Signal_SIGRTMAXMINUS14},
 		"no lifecycle":         {nil, nil, runtimeapi.Signal_RUNTIME_DEFAULT},
 		"a lifecycle, without": {func(c *v1.Container) { c.Lifecycle = &v1.Lifecycle{} }, nil, runtimeapi.Signal_RUNTIME_DEFAULT},
-		"gate off":             {withStopSignal("SIGUSR1"), off{}, runtimeapi.Signal_RUNTIME_DEFAULT},
+		"gate off":             {withStopSignal("SIGUSR1"), allOff{}, runtimeapi.Signal_RUNTIME_DEFAULT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub()
@@ -50,7 +50,7 @@ func TestStartPodWarnsOfARuntimeThatIgnoresTheStopSignal(t *testing.T) {
 	}{
 		"ignored":            {signal: "SIGUSR1", ignore: true, warned: true},
 		"honoured":           {signal: "SIGUSR1"},
-		"ignored, gate off":  {signal: "SIGUSR1", ignore: true, gates: off{}},
+		"ignored, gate off":  {signal: "SIGUSR1", ignore: true, gates: allOff{}},
 		"ignored, none set":  {ignore: true},
 		"default, asked for": {signal: "SIGTERM", ignore: true, warned: true},
 	} {

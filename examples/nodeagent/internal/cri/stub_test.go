@@ -2,13 +2,10 @@ package cri_test
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,32 +19,32 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 )
 
-// call is one request as it came in over the socket.
+// call is one call that the stub has received.
 type call struct {
 	method  string
 	request any
-	left    time.Duration // of the client's deadline, 0: there was none
+	timeout time.Duration // until the client's deadline; 0: it had none
 }
 
 // stub is a scripted container runtime. It keeps sandboxes and containers as a real
-// one does, and writes down what it is asked. Set its fields before it serves.
+// one does, and records its calls. Tests set the fields above mu before it serves.
 type stub struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
 	ignoreStopSignal bool                                    // as containerd 1.6 does
-	exitCodes        map[string]int32                        // containers, by name, that exit when they are started
-	images           []string                                // nil: every image is there
-	events           chan *runtimeapi.ContainerEventResponse // nil: unimplemented; closed: the stream ends
+	exitCodes        map[string]int32                        // by container name: the container exits with the code when it is started
+	images           []string                                // the images it has; nil: all
+	events           chan *runtimeapi.ContainerEventResponse // nil: GetContainerEvents is not implemented; closed: the stream ends
 	eventsDone       chan struct{}                           // closed when the stream has ended
 	exec             func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 
-	mu         sync.Mutex
-	calls      []call
-	failures   map[string]error // by method
-	lost       string           // the method that is obeyed, but whose answer is lost
-	sandboxes  map[string]*runtimeapi.PodSandbox
-	containers map[string]*runtimeapi.ContainerStatus
-	inSandbox  map[string]string // container to sandbox
+	mu           sync.Mutex
+	calls        []call
+	failures     map[string]error // by method
+	loseAnswerOf string           // the method whose calls are carried out and answered with an error
+	sandboxes    map[string]*runtimeapi.PodSandbox
+	containers   map[string]*runtimeapi.ContainerStatus
+	inSandbox    map[string]string // from container ID to sandbox ID
 }
 
 func newStub() *stub {
@@ -60,7 +57,7 @@ func newStub() *stub {
 	}
 }
 
-// serve listens on a socket in a folder whose name is short enough for one.
+// serve serves the stub on a socket. The path of t.TempDir would be too long for one.
 func (s *stub) serve() (endpoint string, stop func(), err error) {
 	folder, err := os.MkdirTemp("", "cri")
 	if err != nil {
@@ -79,11 +76,11 @@ func (s *stub) serve() (endpoint string, stop func(), err error) {
 	return "unix://" + socket, func() {
 		server.Stop()
 		serving.Wait()
-		_ = os.RemoveAll(folder) // a folder that is left in /tmp fails no test
+		_ = os.RemoveAll(folder) // a folder that stays in /tmp must not fail a test
 	}, nil
 }
 
-// connect serves the stub for the length of a test and gives a runtime that uses it.
+// connect serves the stub until the end of the test and returns a Runtime that uses it.
 func (s *stub) connect(t *testing.T, options cri.Options) *cri.Runtime {
 	t.Helper()
 	endpoint, stop, err := s.serve()
@@ -96,34 +93,34 @@ func (s *stub) connect(t *testing.T, options cri.Options) *cri.Runtime {
 }
 
 func (s *stub) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	made := call{method: path.Base(info.FullMethod), request: request}
+	received := call{method: path.Base(info.FullMethod), request: request}
 	if deadline, ok := ctx.Deadline(); ok {
-		made.left = time.Until(deadline)
+		received.timeout = time.Until(deadline)
 	}
 	s.mu.Lock()
-	s.calls = append(s.calls, made)
-	failure := s.failures[made.method]
-	lost := s.lost == made.method
+	s.calls = append(s.calls, received)
+	failure := s.failures[received.method]
+	loseAnswer := s.loseAnswerOf == received.method
 	s.mu.Unlock()
 	if failure != nil {
 		return nil, failure
 	}
 	response, err := handler(ctx, request)
-	if lost {
+	if loseAnswer {
 		return nil, status.Error(codes.Unavailable, "lost")
 	}
 	return response, err
 }
 
-// fail makes every further call of method fail, and with nil work again.
+// fail makes all later calls of method fail with err; nil makes them succeed again.
 func (s *stub) fail(method string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures[method] = err
 }
 
-// made gives the calls of one method so far.
-func (s *stub) made(method string) []call {
+// callsOf returns the calls of one method so far.
+func (s *stub) callsOf(method string) []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var calls []call
@@ -135,7 +132,7 @@ func (s *stub) made(method string) []call {
 	return calls
 }
 
-// requests gives the requests of one kind so far, in order.
+// requests returns the requests of type T so far, in order.
 func requests[T any](s *stub) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +145,7 @@ func requests[T any](s *stub) []T {
 	return found
 }
 
-// exit ends a container by itself, and says so to whoever follows the events.
+// exit makes a container exit, and sends the event if the stub has events.
 func (s *stub) exit(id string, code int32) {
 	s.mu.Lock()
 	s.exitLocked(id, code)
@@ -163,162 +160,9 @@ func (s *stub) exitLocked(id string, code int32) {
 	s.containers[id].ExitCode = code
 }
 
-// left counts what has not been removed.
-func (s *stub) left() (sandboxes, containers int) {
+// count counts what has not been removed.
+func (s *stub) count() (sandboxes, containers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sandboxes), len(s.containers)
-}
-
-func (s *stub) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{RuntimeName: "stub"}, nil
-}
-
-func (s *stub) RunPodSandbox(_ context.Context, request *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := fmt.Sprintf("sandbox-%d", len(s.sandboxes))
-	s.sandboxes[id] = &runtimeapi.PodSandbox{Id: id, Metadata: request.GetConfig().GetMetadata(), Labels: request.GetConfig().GetLabels()}
-	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
-}
-
-func (s *stub) ListPodSandbox(_ context.Context, request *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	response := &runtimeapi.ListPodSandboxResponse{}
-	for _, id := range slices.Sorted(maps.Keys(s.sandboxes)) {
-		if selected(s.sandboxes[id].GetLabels(), request.GetFilter().GetLabelSelector()) {
-			response.Items = append(response.Items, s.sandboxes[id])
-		}
-	}
-	return response, nil
-}
-
-func selected(labels, selector map[string]string) bool {
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *stub) StopPodSandbox(context.Context, *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
-	return &runtimeapi.StopPodSandboxResponse{}, nil
-}
-
-func (s *stub) RemovePodSandbox(_ context.Context, request *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sandboxes, request.GetPodSandboxId())
-	maps.DeleteFunc(s.containers, func(id string, _ *runtimeapi.ContainerStatus) bool {
-		return s.inSandbox[id] == request.GetPodSandboxId()
-	})
-	return &runtimeapi.RemovePodSandboxResponse{}, nil
-}
-
-func (s *stub) CreateContainer(_ context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	config := request.GetConfig()
-	id := fmt.Sprintf("%s-%d", config.GetMetadata().GetName(), len(s.containers))
-	made := &runtimeapi.ContainerStatus{Id: id, Metadata: config.GetMetadata(), Labels: config.GetLabels(), CreatedAt: int64(len(s.containers))}
-	if !s.ignoreStopSignal {
-		made.StopSignal = config.GetStopSignal()
-	}
-	s.containers[id], s.inSandbox[id] = made, request.GetPodSandboxId()
-	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
-}
-
-func (s *stub) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	container, ok := s.containers[request.GetContainerId()]
-	if !ok { // removed meanwhile, by a client that does not wait for the answer
-		return nil, status.Error(codes.NotFound, "no such container")
-	}
-	container.State = runtimeapi.ContainerState_CONTAINER_RUNNING
-	if code, ok := s.exitCodes[container.GetMetadata().GetName()]; ok {
-		s.exitLocked(container.GetId(), code)
-	}
-	return &runtimeapi.StartContainerResponse{}, nil
-}
-
-func (s *stub) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.containers[request.GetContainerId()] == nil {
-		return nil, status.Error(codes.NotFound, "no such container")
-	}
-	s.exitLocked(request.GetContainerId(), 0)
-	return &runtimeapi.StopContainerResponse{}, nil
-}
-
-func (s *stub) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	response := &runtimeapi.ListContainersResponse{}
-	// Backwards: a runtime promises no order.
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(s.containers))) {
-		container, filter := s.containers[id], request.GetFilter()
-		if filter.GetPodSandboxId() != "" && filter.GetPodSandboxId() != s.inSandbox[id] {
-			continue
-		}
-		if filter.GetState() != nil && filter.GetState().GetState() != container.GetState() {
-			continue
-		}
-		response.Containers = append(response.Containers, &runtimeapi.Container{
-			Id: id, PodSandboxId: s.inSandbox[id], Metadata: container.GetMetadata(), State: container.GetState(),
-			CreatedAt: container.GetCreatedAt(), Labels: container.GetLabels(),
-		})
-	}
-	return response, nil
-}
-
-func (s *stub) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	container, ok := s.containers[request.GetContainerId()]
-	if !ok {
-		return nil, status.Error(codes.NotFound, "no such container")
-	}
-	return &runtimeapi.ContainerStatusResponse{Status: container}, nil
-}
-
-func (s *stub) ExecSync(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
-	return s.exec(ctx, request)
-}
-
-func (s *stub) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	if s.events == nil {
-		return status.Error(codes.Unimplemented, "no events")
-	}
-	defer close(s.eventsDone)
-	for {
-		select {
-		case <-stream.Context().Done():
-			return stream.Context().Err()
-		case event, ok := <-s.events:
-			if !ok {
-				return nil
-			}
-			if err := stream.Send(event); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// stubImages is the image service of the stub, which CRI has as a second one.
-type stubImages struct {
-	runtimeapi.UnimplementedImageServiceServer
-	stub *stub
-}
-
-func (i *stubImages) ImageStatus(_ context.Context, request *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
-	name := request.GetImage().GetImage()
-	if i.stub.images != nil && !slices.Contains(i.stub.images, name) {
-		return &runtimeapi.ImageStatusResponse{}, nil
-	}
-	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: name}}, nil
 }

@@ -11,22 +11,22 @@ import (
 
 const unsupported = "is not supported with --runtime=cri"
 
-// ValidatePod finds what keeps a pod from being run as its manifest asks for it:
-// fields without which something would be missing inside a container, or would hold
-// it in more loosely than its author meant, and stop signals that CRI does not have.
-// [Runtime.StartPod] refuses such a pod; an agent can ask before it starts any.
+// ValidatePod returns the fields of a pod that this package cannot honour: fields without
+// which a container would miss something or would be less isolated than its author meant,
+// and stop signals that CRI does not have. [Runtime.StartPod] refuses such a pod; an
+// agent can call ValidatePod before it starts any pod.
 func ValidatePod(pod *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if pod.UID == "" {
 		errs = append(errs, field.Required(field.NewPath("metadata", "uid"), "a running pod is found by it"))
 	}
-	for name, asked := range map[string]bool{
+	for name, isSet := range map[string]bool{
 		"securityContext":  !equality.Semantic.DeepEqual(pod.Spec.SecurityContext, &v1.PodSecurityContext{}) && pod.Spec.SecurityContext != nil,
 		"runtimeClassName": pod.Spec.RuntimeClassName != nil,
 		"hostPID":          pod.Spec.HostPID, "hostIPC": pod.Spec.HostIPC, "shareProcessNamespace": pod.Spec.ShareProcessNamespace != nil,
 	} {
-		if asked {
+		if isSet {
 			errs = append(errs, field.Forbidden(spec.Child(name), unsupported))
 		}
 	}
@@ -40,9 +40,9 @@ func ValidatePod(pod *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// validateContainer goes by what is passed on in containerConfig. Resources, ports and
-// probes are not, but nothing inside a container misses them: package manifest warns of
-// them.
+// validateContainer refuses the fields that configBuilder.container does not pass on,
+// except resources, ports and probes: a container runs without them, and package manifest
+// warns about them.
 func validateContainer(container *v1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(path *field.Path) {

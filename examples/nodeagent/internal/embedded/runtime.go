@@ -20,14 +20,14 @@ var (
 	_ podruntime.Adopter = (*Runtime)(nil)
 )
 
-// Runtime keeps scripted containers in the process. Make one with [New].
+// Runtime plays pods in the process of the agent. [New] makes one.
 type Runtime struct {
 	*lifecycletest.Runtime
 
-	mu      sync.Mutex // guards all below; never held while anything waits
-	pods    map[types.UID][]lifecycle.Container
-	started map[string]time.Time // the containers of pods, by ID
-	again   int                  // how many were started again, for their IDs
+	mu       sync.Mutex // guards what follows; never held while anything waits
+	pods     map[types.UID][]lifecycle.Container
+	started  map[string]time.Time // when the containers in pods were started, by ID
+	restarts int                  // how often a container was restarted; part of the new ID
 }
 
 // New makes a runtime without pods.
@@ -39,10 +39,11 @@ func New() *Runtime {
 	}
 }
 
-// StartPod plays the init containers one after the other, and starts sidecars and
-// main containers in the order of the manifest.
+// StartPod plays the init containers one after the other, and then starts sidecars and
+// main containers in the order of the manifest. If it fails, it returns the containers
+// that run; StopPod removes them.
 func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	if running, ok := r.running(pod.UID); ok {
+	if running, ok := r.runningContainers(pod.UID); ok {
 		return running, nil
 	}
 	var started []lifecycle.Container
@@ -52,21 +53,21 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 			return started, fmt.Errorf("failed to start container %s: %w", c.Name, err)
 		}
 		id := string(pod.UID) + "/" + c.Name
-		began := time.Now()
+		startedAt := time.Now()
 		r.Start(id, script)
 		if i >= len(pod.Spec.InitContainers) || c.RestartPolicy != nil {
 			started = append(started, lifecycle.Container{Name: c.Name, ID: id})
-			r.note(pod.UID, started, began)
+			r.addRunning(pod.UID, started, startedAt)
 			continue
 		}
-		if err := r.playInit(ctx, id, script); err != nil {
+		if err := r.waitForInitContainer(ctx, id, script); err != nil {
 			return started, fmt.Errorf("failed to run init container %s: %w", c.Name, err)
 		}
 	}
 	return started, nil
 }
 
-// RestartContainer plays the script of a container from its beginning.
+// RestartContainer starts the script of a container from the beginning, under a new ID.
 func (r *Runtime) RestartContainer(_ context.Context, pod *v1.Pod, exited lifecycle.Container) (string, error) {
 	script, err := scriptOf(pod, exited.Name)
 	if err != nil {
@@ -79,8 +80,8 @@ func (r *Runtime) RestartContainer(_ context.Context, pod *v1.Pod, exited lifecy
 	if i < 0 {
 		return "", fmt.Errorf("failed to start container %s again: %w", exited.Name, lifecycle.ErrContainerNotFound)
 	}
-	r.again++
-	id := fmt.Sprintf("%s/%s/%d", pod.UID, exited.Name, r.again)
+	r.restarts++
+	id := fmt.Sprintf("%s/%s/%d", pod.UID, exited.Name, r.restarts)
 	r.Start(id, script)
 	r.Remove(exited.ID)
 	delete(r.started, exited.ID)
@@ -91,14 +92,16 @@ func (r *Runtime) RestartContainer(_ context.Context, pod *v1.Pod, exited lifecy
 	return id, nil
 }
 
-// Adopt returns the containers of a pod that was started.
+// Adopt returns the containers of a pod that this Runtime has started. It finds none
+// after a restart of the agent, because they ended with the process.
 func (r *Runtime) Adopt(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, bool, error) {
-	running, found := r.running(pod.UID)
+	running, found := r.runningContainers(pod.UID)
 	return running, found, nil
 }
 
-// playInit waits for the end of a plain init container.
-func (r *Runtime) playInit(ctx context.Context, id string, script lifecycletest.Script) error {
+// waitForInitContainer returns when a plain init container has exited, which is at once
+// unless its script says that it exits by itself.
+func (r *Runtime) waitForInitContainer(ctx context.Context, id string, script lifecycletest.Script) error {
 	defer r.Remove(id)
 	if script.ExitAfter <= 0 {
 		return nil
@@ -111,9 +114,9 @@ func (r *Runtime) playInit(ctx context.Context, id string, script lifecycletest.
 	}
 }
 
-// StopPod forgets the containers of a pod. One that still runs is ended.
+// StopPod ends the containers of a pod that still run, and forgets the pod.
 func (r *Runtime) StopPod(_ context.Context, pod *v1.Pod) error {
-	running, _ := r.running(pod.UID)
+	running, _ := r.runningContainers(pod.UID)
 	for _, c := range running {
 		r.Remove(c.ID)
 	}
@@ -126,20 +129,20 @@ func (r *Runtime) StopPod(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// Close does nothing: the containers end with the process.
+// Close does nothing. The containers end with the process.
 func (r *Runtime) Close() error { return nil }
 
-func (r *Runtime) running(uid types.UID) ([]lifecycle.Container, bool) {
+func (r *Runtime) runningContainers(uid types.UID) ([]lifecycle.Container, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	running, ok := r.pods[uid]
 	return slices.Clone(running), ok
 }
 
-// note keeps the containers of a pod, the last of which has just begun.
-func (r *Runtime) note(uid types.UID, running []lifecycle.Container, began time.Time) {
+// addRunning records the containers of a pod, the last of which was started at startedAt.
+func (r *Runtime) addRunning(uid types.UID, running []lifecycle.Container, startedAt time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods[uid] = slices.Clone(running)
-	r.started[running[len(running)-1].ID] = began
+	r.started[running[len(running)-1].ID] = startedAt
 }

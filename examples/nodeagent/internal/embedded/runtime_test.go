@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-func TestScriptsAreObeyed(t *testing.T) {
+func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		"":                                       0,
 		"exits 3s after TERM":                    3 * time.Second,
@@ -62,7 +62,7 @@ func TestScriptedCommands(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(began))
 		_, err = rt.RunInContainer(t.Context(), containers[0].ID, []string{"true"}, time.Second)
-		require.Error(t, err, "cut short")
+		require.Error(t, err, "the timeout ends the command")
 
 		failing := podWith("exec fails")
 		failing.UID = "failing"
@@ -73,7 +73,7 @@ func TestScriptedCommands(t *testing.T) {
 	})
 }
 
-// podWithInit has an init container that takes 5 s, and a sidecar.
+// podWithInit returns a pod with an init container that takes 5 s and a sidecar.
 func podWithInit() *v1.Pod {
 	pod := podWith("")
 	pod.Annotations[embedded.ScriptPrefix+"init"] = "exits by itself after 5s"
@@ -102,7 +102,7 @@ func TestStartPodEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		containers, err := rt.StartPod(ctx, podWithInit())
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, []lifecycle.Container{{Name: "proxy", ID: "uid/proxy"}}, containers, "what runs is not forgotten")
+		require.Equal(t, []lifecycle.Container{{Name: "proxy", ID: "uid/proxy"}}, containers, "the sidecar runs")
 		require.NoError(t, rt.StopPod(t.Context(), podWithInit()))
 		<-rt.Exited("uid/proxy")
 	})
@@ -128,12 +128,12 @@ func TestPodsAreAdopted(t *testing.T) {
 	}
 }
 
-func TestStopPodForgets(t *testing.T) {
+func TestStopPodRemovesThePod(t *testing.T) {
 	rt := embedded.New()
 	containers, err := rt.StartPod(t.Context(), podWith("ignores TERM"))
 	require.NoError(t, err)
 	require.NoError(t, rt.StopPod(t.Context(), podWith("")))
 	require.ErrorIs(t, rt.StopContainer(t.Context(), containers[0].ID, 1), lifecycle.ErrContainerNotFound)
-	require.NoError(t, rt.StopPod(t.Context(), podWith("")), "once more")
+	require.NoError(t, rt.StopPod(t.Context(), podWith("")), "the pod is unknown now")
 	require.NoError(t, rt.Close())
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// ScriptPrefix begins the annotation that scripts a container; the container's
-// name follows.
+// ScriptPrefix is the prefix of the annotation that holds the script of a container. The
+// name of the container follows.
 const ScriptPrefix = "nodeagent.kubegrace.dev/script."
 
-// errCommand is how a command ends whose script has it fail.
+// errCommand is the error of a command in a container whose script says "exec fails".
 var errCommand = errors.New("command exited with 1, as its script says")
 
-// ValidateScripts finds scripts that cannot be read and scripts of containers
-// that the pod does not have.
+// ValidateScripts returns the annotations of a pod whose script cannot be parsed or whose
+// container the pod does not have.
 func ValidateScripts(pod *v1.Pod) field.ErrorList {
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	var errs field.ErrorList
@@ -43,7 +43,7 @@ func ValidateScripts(pod *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// scriptOf is the script of a container; without an annotation the zero one.
+// scriptOf returns the script of a container, the zero value without an annotation.
 func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 	s, err := parse(pod.Annotations[ScriptPrefix+container])
 	if err != nil {
@@ -52,7 +52,7 @@ func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 	return s, nil
 }
 
-// parse reads the sentences of a script.
+// parse parses a script, which is a list of sentences, separated by commas.
 func parse(text string) (lifecycletest.Script, error) {
 	var s lifecycletest.Script
 	for sentence := range strings.SplitSeq(text, ",") {
@@ -60,15 +60,15 @@ func parse(text string) (lifecycletest.Script, error) {
 		if sentence == "" {
 			continue
 		}
-		if err := obey(&s, sentence); err != nil {
+		if err := addSentence(&s, sentence); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// obey adds one sentence to a script.
-func obey(s *lifecycletest.Script, sentence string) error {
+// addSentence adds what one sentence says to a script.
+func addSentence(s *lifecycletest.Script, sentence string) error {
 	switch sentence {
 	case "ignores TERM":
 		s.IgnoreTerm = true
@@ -83,36 +83,37 @@ func obey(s *lifecycletest.Script, sentence string) error {
 		s.HangStops = -1
 		return nil
 	}
-	return obeyTimed(s, sentence)
+	return addTimedSentence(s, sentence)
 }
 
-// obeyTimed adds a sentence that has a duration in it.
-func obeyTimed(s *lifecycletest.Script, sentence string) error {
-	for _, known := range []struct {
-		before, after string
-		set           func(time.Duration)
+// addTimedSentence adds a sentence that contains a duration.
+func addTimedSentence(s *lifecycletest.Script, sentence string) error {
+	for _, form := range []struct {
+		prefix, suffix string
+		set            func(time.Duration)
 	}{
 		{"exits by itself after ", "", func(d time.Duration) { s.ExitAfter = d }},
 		{"exits ", " after TERM", func(d time.Duration) { s.ExitAfterTerm = d }},
-		{"exec takes ", "", func(d time.Duration) { s.Exec = takes(d) }},
+		{"exec takes ", "", func(d time.Duration) { s.Exec = sleepCommand(d) }},
 	} {
-		rest, begins := strings.CutPrefix(sentence, known.before)
-		rest, ends := strings.CutSuffix(rest, known.after)
-		if !begins || !ends {
+		text, hasPrefix := strings.CutPrefix(sentence, form.prefix)
+		text, hasSuffix := strings.CutSuffix(text, form.suffix)
+		if !hasPrefix || !hasSuffix {
 			continue
 		}
-		d, err := time.ParseDuration(rest)
+		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			return fmt.Errorf("%q: %q is no time such as 3s or 500ms", sentence, rest)
+			return fmt.Errorf("%q: %q is no time such as 3s or 500ms", sentence, text)
 		}
-		known.set(d)
+		form.set(d)
 		return nil
 	}
 	return fmt.Errorf(`%q is not understood; known are "exits 3s after TERM", "ignores TERM", "exits by itself after 5s", "exec takes 2s", "exec fails", "StopContainer fails", "StopContainer hangs"`, sentence)
 }
 
-// takes plays a command that needs its time.
-func takes(d time.Duration) func(context.Context, []string) ([]byte, error) {
+// sleepCommand returns an Exec for a script: each command takes the time d, and fails if
+// its context ends earlier.
+func sleepCommand(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	return func(ctx context.Context, _ []string) ([]byte, error) {
 		timer := time.NewTimer(d)
 		defer timer.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 )
 
-// podWith is a pod of one container, app, with a script.
+// podWith returns a pod with one container, app, and its script.
 func podWith(script string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid", Annotations: map[string]string{embedded.ScriptPrefix + "app": script}},

@@ -16,16 +16,15 @@ import (
 
 var _ podruntime.StatusReader = (*Runtime)(nil)
 
-// How played containers end: well, unless they are killed by SIGKILL. The reasons are
-// those of a container runtime.
+// Exit code and reasons of containers, as container runtimes report them.
 const (
-	killedCode      = 128 + 9
+	killedCode      = 128 + 9 // ended by SIGKILL
 	reasonCompleted = "Completed"
 	reasonError     = "Error"
 )
 
-// ContainerStatus tells how a played container is, or how it ended: with 0, but one
-// that was killed with 137.
+// ContainerStatus returns the status of a container. The exit code is 137 if it was
+// killed, else 0.
 func (r *Runtime) ContainerStatus(_ context.Context, containerID string) (v1.ContainerStatus, error) {
 	r.mu.Lock()
 	started, known := r.started[containerID]
@@ -43,7 +42,8 @@ func (r *Runtime) ContainerStatus(_ context.Context, containerID string) (v1.Con
 	return status, nil
 }
 
-// exit is the end of the container that was started at a time.
+// exit returns the exit of a container. started tells it from the exit of an earlier
+// container with the same ID.
 func (r *Runtime) exit(id string, started time.Time) (lifecycletest.Exit, bool) {
 	for _, exit := range slices.Backward(r.Exits()) {
 		if exit.ID == id {

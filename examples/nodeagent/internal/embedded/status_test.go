@@ -26,7 +26,7 @@ func TestContainerStatus(t *testing.T) {
 			require.Equal(t, "embedded://"+id, status.ContainerID)
 			return status
 		}
-		for range 2 { // the second time the first one's ends are of no concern
+		for range 2 { // the second pod has the same container IDs as the first
 			began := metav1.Now()
 			_, err := rt.StartPod(t.Context(), pod)
 			require.NoError(t, err)

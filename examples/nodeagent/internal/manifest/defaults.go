@@ -17,12 +17,12 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 )
 
-// sourceAnnotation marks a static pod; its value is where the pod comes from
-// (kubelet, ConfigSourceAnnotationKey).
+// sourceAnnotation marks a static pod. Its value says where the pod comes from (the
+// kubelet's ConfigSourceAnnotationKey).
 const sourceAnnotation = "kubernetes.io/config.source"
 
-// setDefaults fills in what the API server would, as far as a termination
-// depends on it (SetDefaults_PodSpec, SetDefaults_HTTPGetAction).
+// setDefaults sets the defaults of the API server that a termination depends on
+// (SetDefaults_PodSpec, SetDefaults_HTTPGetAction).
 func setDefaults(pod *v1.Pod) {
 	pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)
 	pod.Spec.RestartPolicy = cmp.Or(pod.Spec.RestartPolicy, v1.RestartPolicyAlways)
@@ -48,10 +48,10 @@ func setHookDefaults(hooks *v1.Lifecycle) {
 	}
 }
 
-// setIdentity makes a static pod of what was read from a file. The UID depends
-// on the file and the pod's name, not on its content: a pod whose manifest was
-// edited is the same pod to a restarted agent, and is still drained.
-func setIdentity(pod *v1.Pod, file string) error {
+// setStaticPodMetadata sets the annotations and the UID of a static pod. The UID depends
+// on the file and the pod's name, not on the content of the manifest: when a manifest was
+// edited, a restarted agent still finds the running pod and drains it.
+func setStaticPodMetadata(pod *v1.Pod, file string) error {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, sourceAnnotation, "file")
 	hash, err := Hash(pod)
 	if err != nil {
@@ -70,7 +70,7 @@ func setIdentity(pod *v1.Pod, file string) error {
 	return nil
 }
 
-// Hash tells one manifest from another, in 32 digits as the kubelet's.
+// Hash returns a hash of a pod's manifest, in 32 hexadecimal digits as the kubelet's.
 func Hash(pod *v1.Pod) (string, error) {
 	text, err := json.Marshal(pod)
 	if err != nil {

@@ -1,31 +1,34 @@
-// Package manifest reads the pods of a node from a folder, as the kubelet reads
-// its static pods:
+// Package manifest reads the pods of a node from a folder, as the kubelet reads its
+// static pods:
 //
 //	pods, warnings, err := manifest.Load("/etc/kubegrace/pods", featuregates.Options(gate))
+//	if err != nil {
+//		return err
+//	}
+//	changed, err := manifest.Watch(ctx, "/etc/kubegrace/pods")
 //
-// Files that end in .yaml, .yml or .json are read, in the order of their names;
-// a file may have several documents. Each must be a v1 Pod.
+// Load reads the files that end in .yaml, .yml or .json, in the order of their names. A
+// file may have several documents. Each must be a v1 Pod.
 //
-// What the API server would fill in and a termination depends on is filled in:
-// the namespace "default", a terminationGracePeriodSeconds of 30, restartPolicy
-// Always, path and scheme of an httpGet hook. A pod without a UID gets one that
-// depends on its file and name only, so that a restarted agent knows its pods
-// again, and the annotation kubernetes.io/config.source=file makes it a static pod.
-// Fields whose feature gate is off are dropped, and what concerns the termination is
-// checked as by the API server (package validation).
+// Load sets the defaults of the API server that a termination depends on: the namespace
+// "default", a terminationGracePeriodSeconds of 30, restartPolicy Always, path and scheme
+// of httpGet hooks. A pod without a UID gets one that depends only on its file and name,
+// so that a restarted agent finds its pods by it. The annotation
+// kubernetes.io/config.source=file marks each pod as static. Fields whose feature gate is
+// off are dropped, and the fields that concern the termination are validated as by the
+// API server (package validation).
 //
 // # Concurrency properties
 //
-// Functions only, without state. The one goroutine of Watch ends with its context.
+// There is no shared state. Watch starts one goroutine, which ends with its context.
 //
 // # Failure modes
 //
-// All that is wrong in a folder is said at once: the error joins one line for
-// each problem, which names file, field and value. No pod is returned then. A
-// file that is left out is a warning, and so is what is allowed and will still not
-// do what its author may think.
+// Load reports all problems of a folder at once: the error joins one line for each, with
+// file, field and value. It then returns no pods. Warnings name files that are not read,
+// and fields that have no effect or another one than their author may expect.
 //
 // # Testing
 //
-// Load reads a real folder; a test writes one to t.TempDir.
+// The tests read real folders in t.TempDir.
 package manifest

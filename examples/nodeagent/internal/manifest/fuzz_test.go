@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Whatever is in a manifest: its pods are complete and known again, or the error names
-// the file.
+// For every content of a manifest, Load returns complete pods, the same each time, or an
+// error that names the file.
 func FuzzLoad(f *testing.F) {
 	pod := manifestOf("web")
 	for _, text := range []string{
@@ -23,7 +23,7 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	dir := f.TempDir() // a process has inputs one after the other
+	dir := f.TempDir() // one process runs its inputs one after the other
 	file := filepath.Join(dir, "pod.yaml")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))

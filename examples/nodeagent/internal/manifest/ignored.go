@@ -5,27 +5,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ignored names what a manifest asks for and this agent does not do, with no harm to what
-// runs in the pod. What would be missing there is an error, of the runtime that misses it.
-func ignored(pod *v1.Pod) []string {
+// ignoredFields returns a warning for each field of a pod that this agent ignores without
+// harm to the processes in the pod. Fields that processes need are refused by the
+// runtime, if it does not have them.
+func ignoredFields(pod *v1.Pod) []string {
 	spec := field.NewPath("spec")
 	var warnings []string
 	if len(pod.Spec.Volumes) > 0 {
 		warnings = append(warnings, spec.Child("volumes").String()+": are not made, this agent has no volumes")
 	}
 	for i := range pod.Spec.InitContainers {
-		warnings = append(warnings, ignoredOf(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
+		warnings = append(warnings, ignoredContainerFields(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
 	}
 	for i := range pod.Spec.Containers {
-		warnings = append(warnings, ignoredOf(&pod.Spec.Containers[i], spec.Child("containers").Index(i))...)
+		warnings = append(warnings, ignoredContainerFields(&pod.Spec.Containers[i], spec.Child("containers").Index(i))...)
 	}
 	return warnings
 }
 
-func ignoredOf(c *v1.Container, at *field.Path) []string {
+func ignoredContainerFields(c *v1.Container, at *field.Path) []string {
 	var warnings []string
-	for _, part := range []struct {
-		there bool
+	for _, entry := range []struct {
+		isSet bool
 		name  string
 		why   string
 	}{
@@ -36,8 +37,8 @@ func ignoredOf(c *v1.Container, at *field.Path) []string {
 		{len(c.Ports) > 0, "ports", "are not mapped, every pod is in the network of the host"},
 		{c.Lifecycle != nil && c.Lifecycle.PostStart != nil, "lifecycle.postStart", "is not run, this agent only stops pods as a kubelet does"},
 	} {
-		if part.there {
-			warnings = append(warnings, at.Child(part.name).String()+" (container "+c.Name+"): "+part.why)
+		if entry.isSet {
+			warnings = append(warnings, at.Child(entry.name).String()+" (container "+c.Name+"): "+entry.why)
 		}
 	}
 	return warnings

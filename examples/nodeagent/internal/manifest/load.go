@@ -17,40 +17,41 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// The two priority classes that are known without an API server
+// The priority classes that every cluster has, known without an API server
 // (k8s.io/kubernetes, pkg/apis/scheduling).
 const (
-	nodeCritical    = "system-node-critical"
-	clusterCritical = "system-cluster-critical"
+	nodeCriticalClass    = "system-node-critical"
+	clusterCriticalClass = "system-cluster-critical"
 )
 
-// Check finds what is wrong with a pod beyond what every agent needs.
+// Check returns the problems that one agent has with a pod, besides those that Load
+// finds.
 type Check func(*v1.Pod) field.ErrorList
 
-// Load reads all pods of a folder, with the features that opts leaves on. warnings are
-// for people, a line each.
+// Load reads all pods of a folder. It drops fields whose feature opts turns off. Each
+// warning is one line of text for people.
 func Load(dir string, opts validation.Options, checks ...Check) (pods []*v1.Pod, warnings []string, err error) {
-	files, warnings, err := filesOf(dir)
+	files, warnings, err := listManifests(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	var errs []error
 	decode := decoder(opts, checks)
-	sources := map[string]string{} // namespace/name to where it was read
+	sources := map[string]string{} // from namespace/name to where the pod was read
 	for _, file := range files {
 		docs, err := document.Read(file)
 		errs = append(errs, err)
 		for _, doc := range docs {
 			pod, err := decode(doc, file)
 			if err == nil {
-				err = claim(sources, pod, doc.Source)
+				err = checkUnique(sources, pod, doc.Source)
 			}
 			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
 			pods = append(pods, pod)
-			warnings = append(warnings, warn(pod, doc.Source)...)
+			warnings = append(warnings, warningsOf(pod, doc.Source)...)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -62,10 +63,11 @@ func Load(dir string, opts validation.Options, checks ...Check) (pods []*v1.Pod,
 	return pods, warnings, nil
 }
 
-// filesOf lists the manifests of a folder by name, and warns of what it leaves
-// out. Hidden files are left out without a word, as by the kubelet.
-func filesOf(dir string) (files, warnings []string, err error) {
-	info, err := os.Stat(dir) // to list a pipe would wait for its other end
+// listManifests returns the manifests in a folder, in the order of their names, and a
+// warning for each entry that is left out. Hidden files are left out without a warning,
+// as by the kubelet.
+func listManifests(dir string) (files, warnings []string, err error) {
+	info, err := os.Stat(dir) // ReadDir of a pipe would wait for a writer
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s: is not a folder", dir)
 	}
@@ -91,8 +93,8 @@ func filesOf(dir string) (files, warnings []string, err error) {
 	return files, warnings, nil
 }
 
-// decoder makes a pod of a document, fills in what is missing, drops fields whose
-// feature is off, as the API server does, and checks the rest.
+// decoder returns a function that decodes a document to a pod, sets defaults, drops
+// fields whose feature is off, as the API server does, and validates the pod.
 func decoder(opts validation.Options, checks []Check) func(document.Document, string) (*v1.Pod, error) {
 	termination := func(pod *v1.Pod) field.ErrorList {
 		return validation.ValidatePodTermination(&pod.Spec, opts, field.NewPath("spec"))
@@ -108,7 +110,7 @@ func decoder(opts validation.Options, checks []Check) func(document.Document, st
 		}
 		setDefaults(pod)
 		validation.DropDisabledFields(&pod.Spec, nil, opts)
-		if err := setIdentity(pod, file); err != nil {
+		if err := setStaticPodMetadata(pod, file); err != nil {
 			return nil, fmt.Errorf("%s: %w", doc.Source, err)
 		}
 		var errs []error
@@ -121,12 +123,12 @@ func decoder(opts validation.Options, checks []Check) func(document.Document, st
 	}
 }
 
-// checkKind refuses what is another object, whose fields are not those of a pod. What has
-// no kind is not known to be one.
+// checkKind refuses a document of another kind, before it is decoded as a pod and all its
+// fields are unknown. Validation refuses a document without a kind.
 func checkKind(doc document.Document) error {
 	var object metav1.TypeMeta
 	if err := json.Unmarshal(doc.JSON, &object); err != nil || object.Kind == "" || object.Kind == "Pod" {
-		return nil //nolint:nilerr // decoding it as a pod will say it better
+		return nil //nolint:nilerr // the error of Decode says more
 	}
 	err := field.NotSupported(field.NewPath("kind"), object.Kind, []string{"Pod"})
 	if object.Kind == "List" || object.Kind == "PodList" {
@@ -135,8 +137,9 @@ func checkKind(doc document.Document) error {
 	return err
 }
 
-// claim refuses a pod whose name another document has.
-func claim(sources map[string]string, pod *v1.Pod, source string) error {
+// checkUnique refuses a pod if sources has its name from another document, and else adds
+// it.
+func checkUnique(sources map[string]string, pod *v1.Pod, source string) error {
 	name := pod.Namespace + "/" + pod.Name
 	if other, taken := sources[name]; taken {
 		err := field.Duplicate(field.NewPath("metadata", "name"), name)
@@ -146,13 +149,14 @@ func claim(sources map[string]string, pod *v1.Pod, source string) error {
 	return nil
 }
 
-// warn says what of a pod will not be as its author may think.
-func warn(pod *v1.Pod, source string) []string {
+// warningsOf returns a warning for each field of a pod that has another effect than its
+// author may expect, or none.
+func warningsOf(pod *v1.Pod, source string) []string {
 	warnings := validation.WarnPodTermination(&pod.Spec, field.NewPath("spec"))
-	if class := pod.Spec.PriorityClassName; pod.Spec.Priority == nil && !slices.Contains([]string{"", nodeCritical, clusterCritical}, class) {
+	if class := pod.Spec.PriorityClassName; pod.Spec.Priority == nil && !slices.Contains([]string{"", nodeCriticalClass, clusterCriticalClass}, class) {
 		warnings = append(warnings, fmt.Sprintf("spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", class))
 	}
-	warnings = append(warnings, ignored(pod)...)
+	warnings = append(warnings, ignoredFields(pod)...)
 	for i := range warnings {
 		warnings[i] = source + ": " + warnings[i]
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// folder makes a folder of files, name to text.
+// folder writes files to a new folder and returns it. files maps names to contents.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// manifestOf is a pod with nothing but what is needed.
+// manifestOf returns a manifest with the required fields only.
 func manifestOf(name string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec:\n  containers: [{name: app, image: local/busybox}]\n"
 }
@@ -57,7 +57,7 @@ func TestLoadOrderAndFormats(t *testing.T) {
 	}, warnings)
 }
 
-func TestLoadFillsIn(t *testing.T) {
+func TestLoadSetsDefaults(t *testing.T) {
 	dir := folder(t, map[string]string{"pod.yaml": `
 apiVersion: v1
 kind: Pod
@@ -85,7 +85,7 @@ spec:
 	require.Equal(t, int64(30), *pod.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, v1.RestartPolicyAlways, pod.Spec.RestartPolicy)
 	require.Equal(t, "file", pod.Annotations["kubernetes.io/config.source"])
-	require.Nil(t, pod.Spec.Priority, "no priority is made up")
+	require.Nil(t, pod.Spec.Priority, "priority has no default")
 
 	preStop := pod.Spec.InitContainers[0].Lifecycle.PreStop.HTTPGet
 	require.Equal(t, "/", preStop.Path)
@@ -124,7 +124,7 @@ func TestUIDDependsOnFileAndNameOnly(t *testing.T) {
 	t.Chdir(dir)
 	after, _, err := manifest.Load(".", validation.Options{})
 	require.NoError(t, err)
-	require.Equal(t, before[0].UID, after[0].UID, "edited, and read by another path")
+	require.Equal(t, before[0].UID, after[0].UID, "the file was edited and is read by another path")
 
 	elsewhere, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("web")}), validation.Options{})
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestLoadNamesFileFieldAndValue(t *testing.T) {
 	}
 }
 
-func TestLoadSaysAllAtOnce(t *testing.T) {
+func TestLoadReportsAllProblemsAtOnce(t *testing.T) {
 	pods, _, err := manifest.Load(folder(t, map[string]string{"a.yaml": "kind: Pod\n", "b.yaml": "kind: [", "c.yaml": manifestOf("fine")}), validation.Options{})
 	require.ErrorContains(t, err, "a.yaml: apiVersion")
 	require.ErrorContains(t, err, "a.yaml: spec.containers")
@@ -172,7 +172,7 @@ func TestLoadSaysAllAtOnce(t *testing.T) {
 	require.Empty(t, pods)
 }
 
-func TestLoadDropsWhatIsOff(t *testing.T) {
+func TestLoadDropsFieldsWhoseFeatureIsOff(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": strings.ReplaceAll(manifestOf("web"), "image: local/busybox", "image: i, lifecycle: {preStop: {sleep: {seconds: 31}}}")})
 	pods, _, err := manifest.Load(dir, validation.Options{NoSleepAction: true})
 	require.NoError(t, err)
@@ -195,17 +195,16 @@ func TestLoadMissingFolder(t *testing.T) {
 }
 
 func TestLoadWarnsOfAnUnknownClass(t *testing.T) {
-	of := func(name, more string) string { return manifestOf(name) + more }
-	_, warnings, err := manifest.Load(folder(t, map[string]string{"a.yaml": of("a", "  priorityClassName: batch\n") +
-		"---\n" + of("b", "  priorityClassName: batch\n  priority: 5\n") +
-		"---\n" + of("c", "  priorityClassName: system-node-critical\n") +
-		"---\n" + of("d", "  priorityClassName: system-cluster-critical\n")}), validation.Options{})
+	_, warnings, err := manifest.Load(folder(t, map[string]string{"a.yaml": manifestOf("a") + "  priorityClassName: batch\n" +
+		"---\n" + manifestOf("b") + "  priorityClassName: batch\n  priority: 5\n" +
+		"---\n" + manifestOf("c") + "  priorityClassName: system-node-critical\n" +
+		"---\n" + manifestOf("d") + "  priorityClassName: system-cluster-critical\n"}), validation.Options{})
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], `a.yaml (document 1): spec.priorityClassName: "batch" is not known`)
 }
 
-// The folder of a new node is empty; its manifests come later.
+// The folder of a new node is empty, and gets its manifests later.
 func TestFolderWithoutManifestsIsAWarning(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": "# nothing\n"})
 	pods, warnings, err := manifest.Load(dir, validation.Options{})
@@ -214,7 +213,7 @@ func TestFolderWithoutManifestsIsAWarning(t *testing.T) {
 	require.Equal(t, []string{dir + ": has no pod manifests (files that end in .yaml, .yml or .json)"}, warnings)
 }
 
-func TestWhatIsNotDoneIsNamed(t *testing.T) {
+func TestIgnoredFieldsAreWarnings(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": `apiVersion: v1
 kind: Pod
 metadata: {name: web}

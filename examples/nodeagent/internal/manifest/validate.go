@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate checks what the agent needs of a pod to run it and to tell its
-// containers apart. It is not the API server's validation.
+// validate checks what the agent needs to run a pod and to tell its containers apart. The
+// API server checks more.
 func validate(pod *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	if pod.APIVersion != "v1" {
@@ -34,7 +34,8 @@ func validate(pod *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// checkContainers wants of each container an image and a name of its own.
+// checkContainers checks names and images. names has the names of the containers so far
+// and gets those of containers.
 func checkContainers(path *field.Path, containers []v1.Container, names sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
 	for i, c := range containers {

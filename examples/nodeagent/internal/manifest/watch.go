@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// settleTime is for how long nothing changes before a change is told of: an editor
-	// writes a file in several steps.
-	settleTime = 500 * time.Millisecond
-	// checkInterval is how often a change is told of whether there was one or not, as not
-	// every file system tells of changes: the kubelet's fileCheckFrequency.
-	checkInterval = 20 * time.Second
+	// quietTime is how long a folder must stay unchanged before a change is reported: an
+	// editor writes a file in several steps.
+	quietTime = 500 * time.Millisecond
+	// rereadInterval is the time after which a change is reported although none was
+	// noticed, because not all file systems report changes. It is the kubelet's
+	// fileCheckFrequency.
+	rereadInterval = 20 * time.Second
 )
 
-// Watch tells when something may have changed in a folder, until ctx ends. What comes
-// while nobody listens is told once.
+// Watch returns a channel that receives a value when a folder may have changed, until ctx
+// ends. Several changes that nobody has received yet are one value.
 func Watch(ctx context.Context, dir string) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -40,24 +41,24 @@ func watch(ctx context.Context, watcher *fsnotify.Watcher, changed chan<- struct
 			logger.Error(err, "Failed to end the watching of pod manifests")
 		}
 	}()
-	next := time.NewTimer(checkInterval)
-	defer next.Stop()
+	timer := time.NewTimer(rereadInterval)
+	defer timer.Stop()
 	for {
 		select {
 		case <-watcher.Events:
-			next.Reset(settleTime)
+			timer.Reset(quietTime)
 			continue
 		case err := <-watcher.Errors:
 			logger.Error(err, "Failed to watch the pod manifests, they are looked at from time to time")
 			continue
-		case <-next.C:
-			next.Reset(checkInterval)
+		case <-timer.C:
+			timer.Reset(rereadInterval)
 		case <-ctx.Done():
 			return
 		}
 		select {
 		case changed <- struct{}{}:
-		default: // it is told already
+		default: // a change is already reported and not yet received
 		}
 	}
 }

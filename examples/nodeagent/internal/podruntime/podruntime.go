@@ -1,19 +1,3 @@
-// Package podruntime is the seam between the agent and what runs its pods.
-//
-// # Concurrency properties
-//
-// All methods of a [Runtime] may be called concurrently, for one pod and for
-// many. [Runtime.StartPod] and [Runtime.StopPod] of one pod are not called at
-// the same time.
-//
-// # Failure modes
-//
-// A start that fails leaves behind what it made; [Runtime.StopPod] removes it.
-//
-// # Testing
-//
-// The embedded runtime of the agent is a real one for tests: it keeps scripted
-// containers in the process.
 package podruntime
 
 import (
@@ -31,43 +15,45 @@ type Runtime interface {
 	lifecycle.CommandRunner // RunInContainer
 	lifecycle.ExitWatcher   // Exited
 
-	// StartPod makes the sandbox of a pod, runs its init containers in order and
-	// starts its sidecars and main containers. It returns those that run, in the
-	// order in which they were started. A pod that runs already (the same UID) is
-	// adopted: its containers are returned and nothing is started.
+	// StartPod creates the sandbox of a pod, runs its init containers in order and starts
+	// its sidecars and main containers. It returns those, in the order in which they were
+	// started. A pod that runs already (the same UID) is adopted: its containers are
+	// returned and nothing is started.
 	StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
-	// RestartContainer starts a container of a running pod again that has exited, and gives
-	// the ID of the new one. What is left of the old one is removed.
+	// RestartContainer replaces a container of a running pod that has exited by a new
+	// one, and returns the ID of the new one. The exited one is removed.
 	RestartContainer(ctx context.Context, pod *v1.Pod, exited lifecycle.Container) (id string, err error)
-	// StopPod removes what StartPod made (the sandbox), after its containers
-	// have stopped. A pod that is not known is no error.
+	// StopPod removes the sandbox of a pod. Callers stop its containers first. An unknown
+	// pod is no error.
 	StopPod(ctx context.Context, pod *v1.Pod) error
-	// Close lets go of the connection and leaves the pods running.
+	// Close closes the connection to the runtime. Pods keep running.
 	Close() error
 }
 
-// HashAnnotation tells one manifest of a pod from another: the kubelet's
+// HashAnnotation is the annotation with the hash of a pod's manifest: the kubelet's
 // ConfigHashAnnotationKey.
 const HashAnnotation = "kubernetes.io/config.hash"
 
-// ErrChanged says that a pod was started from another manifest than its present one.
+// ErrChanged reports that a running pod was started from another manifest than its
+// present one.
 var ErrChanged = errors.New("the manifest of the pod has changed since it was started")
 
-// Adopter is a [Runtime] that can find what an earlier life of the agent has left
-// running, without starting anything: an agent that comes back in the middle of a
-// shutdown must stop these pods and start none.
+// Adopter is a [Runtime] that can find the pods that an earlier process of the agent left
+// running, without starting any: an agent that is restarted during a shutdown must stop
+// these pods and start none.
 type Adopter interface {
-	// Adopt returns the containers of a pod that run, in the order in which they
-	// were started; found is false if the runtime does not know the pod. With an error
-	// that wraps [ErrChanged] they are those of another manifest of the pod.
+	// Adopt returns the containers of a pod that run, in the order in which they were
+	// started; found is false if the runtime does not know the pod. If err wraps
+	// [ErrChanged], the containers are valid and were started from another manifest of
+	// the pod.
 	Adopt(ctx context.Context, pod *v1.Pod) (containers []lifecycle.Container, found bool, err error)
 }
 
-// StatusReader is a [Runtime] that can tell what has become of a container.
+// StatusReader is a [Runtime] that can report the status of a container.
 type StatusReader interface {
-	// ContainerStatus gives what is known of a container: its State, with exit code,
-	// reason and times where it has ended, and its ContainerID, with the name of the
-	// runtime before it. What is not known is left empty. An unknown container is an
-	// error that wraps lifecycle.ErrContainerNotFound.
+	// ContainerStatus returns the State of a container (with exit code, reason and times
+	// if it has ended), its ContainerID in the form runtime://id, and its ImageID. Fields
+	// that the runtime does not know are empty. If it does not know the container, the
+	// error wraps lifecycle.ErrContainerNotFound.
 	ContainerStatus(ctx context.Context, containerID string) (v1.ContainerStatus, error)
 }

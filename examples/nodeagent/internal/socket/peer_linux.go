@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPeer refuses whoever is neither root nor this process's own user.
+// checkPeer returns an error unless the other side of a connection is root or the user of
+// this process.
 func checkPeer(conn net.Conn) error {
 	local, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -20,9 +21,9 @@ func checkPeer(conn net.Conn) error {
 		return err
 	}
 	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err := errors.Join(err, failed); err != nil {
+	var optionErr error
+	err = raw.Control(func(fd uintptr) { peer, optionErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(err, optionErr); err != nil {
 		return fmt.Errorf("failed to ask who has connected: %w", err)
 	}
 	if uid := int(peer.Uid); uid != 0 && uid != os.Geteuid() {

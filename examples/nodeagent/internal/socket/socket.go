@@ -1,23 +1,3 @@
-// Package socket is the agent's own socket, over which a command of the same program
-// speaks to it:
-//
-//	listener, err := socket.Listen("/run/nodeagent/control.sock", logger)
-//	...
-//	client := socket.Client("/run/nodeagent/control.sock")
-//
-// # Concurrency properties
-//
-// A listener and a client may be used concurrently, as those of package net and net/http.
-//
-// # Failure modes
-//
-// Who is neither root nor the agent's own user is refused by the kernel, as the mode of
-// the socket is 0600, and else by the listener, which asks the kernel who has connected. A
-// socket that an agent has left behind is replaced; one that is in use is an error.
-//
-// # Testing
-//
-// The sockets are real ones, in t.TempDir.
 package socket
 
 import (
@@ -34,13 +14,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Default is where the unit of the agent has its socket.
+// Default is the path of the socket in the agent's systemd unit.
 const Default = "/run/nodeagent/control.sock"
 
-// dialTimeout bounds the connecting to a socket of this machine.
+// dialTimeout bounds connecting, which is local.
 const dialTimeout = time.Second
 
-// Listen makes the socket, and its folder where there is none. Its errors name it.
+// Listen creates the socket, and its folder if there is none. Errors name the path.
 func Listen(path string, logger klog.Logger) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("failed to make the folder of the socket: %w", err)
@@ -58,7 +38,7 @@ func Listen(path string, logger klog.Logger) (net.Listener, error) {
 	return &listener{UnixListener: inner, logger: logger}, nil
 }
 
-// removeStale removes a socket that nobody listens on.
+// removeStale removes a socket that nobody serves. Anything else at the path is an error.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -79,28 +59,29 @@ func removeStale(path string) error {
 	return nil
 }
 
-// listener gives the connections of root and of its own user.
+// listener accepts connections of root and the agent's own user only.
 type listener struct {
 	*net.UnixListener
 	logger klog.Logger
 }
 
-// Accept closes the connections of others.
+// Accept returns the next allowed connection. It closes and logs others.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.UnixListener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		refused := checkPeer(conn)
-		if refused == nil {
+		err = checkPeer(conn)
+		if err == nil {
 			return conn, nil
 		}
-		l.logger.Error(errors.Join(refused, conn.Close()), "Refused a connection to the agent's socket")
+		l.logger.Error(errors.Join(err, conn.Close()), "Refused a connection to the agent's socket")
 	}
 }
 
-// Client speaks HTTP to the socket, whatever the host of a URL is.
+// Client returns an HTTP client that sends all requests to the socket. The host in a URL
+// is ignored.
 func Client(path string) *http.Client {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	return &http.Client{Transport: &http.Transport{

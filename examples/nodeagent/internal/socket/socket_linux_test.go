@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// serving is a socket on which somebody says hello.
-func serving(t *testing.T) (path string, listener net.Listener) {
+// serve serves HTTP on a new socket.
+func serve(t *testing.T) (path string, listener net.Listener) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "folder", "s")
 	listener, err := socket.Listen(path, klog.Logger{})
@@ -28,8 +28,8 @@ func serving(t *testing.T) (path string, listener net.Listener) {
 	return path, listener
 }
 
-func TestOwnerIsHeard(t *testing.T) {
-	path, _ := serving(t)
+func TestOwnerMayConnect(t *testing.T) {
+	path, _ := serve(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
 	require.NoError(t, err)
 	response, err := socket.Client(path).Do(request)
@@ -38,11 +38,12 @@ func TestOwnerIsHeard(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
-// The mode of the socket is 0600; here it was opened to all by mistake, as was its folder.
+// The socket and its folder are opened to all, as if by mistake, so that only the
+// listener can refuse.
 func TestOthersAreRefused(t *testing.T) {
 	need.Root(t)
 	curl := need.Program(t, "curl", "curl")
-	path, _ := serving(t)
+	path, _ := serve(t)
 	for at := path; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 		require.NoError(t, os.Chmod(at, 0o777))
 	}
@@ -55,8 +56,8 @@ func TestOthersAreRefused(t *testing.T) {
 	require.Error(t, as(65534))
 }
 
-func TestSocketIsTheOwnersAlone(t *testing.T) {
-	path, _ := serving(t)
+func TestModesOfTheSocketAndItsFolder(t *testing.T) {
+	path, _ := serve(t)
 	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		info, err := os.Stat(at)
 		require.NoError(t, err)
@@ -64,15 +65,15 @@ func TestSocketIsTheOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestListenTakesNothingFromOthers(t *testing.T) {
-	path, listener := serving(t)
+func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
+	path, listener := serve(t)
 	_, err := socket.Listen(path, klog.Logger{})
 	require.EqualError(t, err, path+": another agent listens there")
 
 	listener.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false)
 	require.NoError(t, listener.Close())
 	_, err = os.Lstat(path)
-	require.NoError(t, err, "left behind, as by an agent that was killed")
+	require.NoError(t, err, "the socket stays, as after an agent that was killed")
 	again, err := socket.Listen(path, klog.Logger{})
 	require.NoError(t, err)
 	require.NoError(t, again.Close())

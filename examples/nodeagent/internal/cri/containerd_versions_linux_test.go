@@ -16,9 +16,9 @@ const (
 	listMethod   = "/runtime.v1.RuntimeService/ListContainers"
 )
 
-// A runtime that sends events is not polled for exits: they come in although it refuses
-// every list. One that sends none is polled: exits come in although it has no events.
-func TestContainerdTellsOfExits(t *testing.T) {
+// Exits of a runtime that sends events are noticed although it refuses every list, and
+// exits of one that sends none although it refuses the stream of events.
+func TestContainerdExitsAreNoticedByEventsOrByPolling(t *testing.T) {
 	for name, c := range map[string]struct {
 		build   func(*testing.T) containerdtest.Build
 		refused string
@@ -34,7 +34,7 @@ func TestContainerdTellsOfExits(t *testing.T) {
 			runtime, err := cri.New(t.Context(), server.Proxy(t, c.refused), cri.Options{})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, runtime.Close()) })
-			containers, err := runtime.StartPod(t.Context(), realPod("told",
+			containers, err := runtime.StartPod(t.Context(), realPod("exits",
 				v1.Container{Name: "main", Image: "obedient:1"}, v1.Container{Name: "other", Image: "obedient:1"}))
 			require.NoError(t, err)
 			exited, other := runtime.Exited(containers[0].ID), runtime.Exited(containers[1].ID)
@@ -46,8 +46,8 @@ func TestContainerdTellsOfExits(t *testing.T) {
 	}
 }
 
-// The stop signal of the pod's spec comes before that of the image. Before 2.4 containerd
-// takes it without an error, and sends that of the image.
+// The stop signal of the pod's spec takes precedence over that of the image. Before
+// version 2.4 containerd accepts it without an error and sends that of the image.
 func TestContainerdSendsTheStopSignalOfThePod(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(*testing.T) containerdtest.Build

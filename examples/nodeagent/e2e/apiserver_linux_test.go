@@ -20,41 +20,36 @@ import (
 const (
 	nodeName = "machine"
 
-	// moreFlags is a drop-in of the agent's unit.
-	moreFlags = "/etc/systemd/system/nodeagent.service.d/flags.conf"
-	withAPI   = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + " --listen=\"\n"
+	// flagsFile is a drop-in of the agent's unit.
+	flagsFile = "/etc/systemd/system/nodeagent.service.d/flags.conf"
+	flagsText = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + " --listen=\"\n"
 )
 
-// TestTheAPIServerHearsOfItBeforeThePowerOff has an API server beside the machine: it
-// knows that the node goes before the first pod ends, and the end of every pod before
-// logind goes on with the power off.
-func TestTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T) {
-	eachPlatform(t, testTheAPIServerHearsOfItBeforeThePowerOff)
+// The API server has the state of the node before the first pod ends, and the final
+// status of every pod before logind goes on with the power off.
+func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
+	eachPlatform(t, testAPIServerHasAllStatusesBeforeThePowerOff)
 }
 
-func testTheAPIServerHearsOfItBeforeThePowerOff(t *testing.T, on platform) {
+func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	api := clustertest.Start(t, nodeName)
-	files := map[string]string{moreFlags: withAPI, "/etc/nodeagent/kubeconfig": api.Kubeconfig()} // it shares the host's network
+	files := map[string]string{flagsFile: flagsText, "/etc/nodeagent/kubeconfig": api.Kubeconfig()}
 	m, server, containers := bootAgent(t, on, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
 
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
-	exits, journal := recordsOf(t, server, containers), m.Journal(t)
-	for _, entry := range journal {
-		if entry.Unit == agentUnit {
-			t.Log(entry.Message)
-		}
-	}
+	exits, journal := awaitExits(t, server, containers), m.Journal(t)
+	logAgent(t, journal)
 
-	t.Run("the node first", func(t *testing.T) { checkNodeFirst(t, api, exits) })
+	t.Run("the node first", func(t *testing.T) { checkNodeIsPublishedFirst(t, api, exits) })
 	t.Run("final statuses", func(t *testing.T) { checkFinalStatuses(t, api, exits) })
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
 }
 
 // allReady tells whether the mirrors of all pods of testdata are Ready.
 func allReady(pods []v1.Pod) bool {
-	return len(pods) == sandboxes && !slices.ContainsFunc(pods, func(pod v1.Pod) bool { return !ready(pod) })
+	return len(pods) == podCount && !slices.ContainsFunc(pods, func(pod v1.Pod) bool { return !ready(pod) })
 }
 
 func ready(pod v1.Pod) bool {
@@ -63,26 +58,26 @@ func ready(pod v1.Pod) bool {
 	})
 }
 
-func checkNodeFirst(t *testing.T, api *clustertest.Cluster, exits records) {
+func checkNodeIsPublishedFirst(t *testing.T, api *clustertest.Cluster, exits exitsByName) {
 	requests := api.Requests()
-	said := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
+	nodePatch := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
 		return r.String() == "patch nodes/status "+nodeName &&
 			bytes.Contains(r.Body, []byte(`"GracefulNodeShutdownInProgress"`)) && bytes.Contains(r.Body, []byte(`"node is shutting down"`))
 	})
-	require.GreaterOrEqual(t, said, 0)
-	require.Equal(t, http.StatusOK, requests[said].Status)
+	require.GreaterOrEqual(t, nodePatch, 0)
+	require.Equal(t, http.StatusOK, requests[nodePatch].Status)
 	for name, exit := range exits {
-		require.True(t, requests[said].Answered.Before(exit.At), name)
+		require.True(t, requests[nodePatch].Answered.Before(exit.At), name)
 	}
-	ended := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
+	firstPodPatch := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
 		return r.Verb == "patch" && bytes.Contains(r.Body, []byte(`"DisruptionTarget"`))
 	})
-	require.Greater(t, ended, said)
+	require.Greater(t, firstPodPatch, nodePatch)
 }
 
-func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits records) {
+func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits exitsByName) {
 	pods := api.Pods()
-	require.Len(t, pods, sandboxes)
+	require.Len(t, pods, podCount)
 	for _, pod := range pods {
 		require.Equal(t, v1.PodFailed, pod.Status.Phase, pod.Name)
 		require.Equal(t, "Terminated", pod.Status.Reason, pod.Name)
@@ -91,28 +86,27 @@ func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits records) {
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			exit, ran := exits[pod.Name+"/"+c.Name]
 			if !ran {
-				continue // an init container, which had ended before
+				continue // a plain init container, which ended before the shutdown
 			}
 			require.NotNil(t, c.State.Terminated, "%s/%s", pod.Name, c.Name)
 			require.EqualValues(t, exit.Code, c.State.Terminated.ExitCode, "%s/%s", pod.Name, c.Name)
 			delete(exits, pod.Name+"/"+c.Name)
 		}
 	}
-	require.Empty(t, exits, "the end of each is told")
+	require.Empty(t, exits, "these have no final status")
 }
 
-// checkAnsweredBefore goes by the clock that both have.
+// checkAnsweredBefore compares times of the proxy with those of the journal, which is
+// possible because host and machine share a clock.
 func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []machine.Entry) {
-	began := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
-	require.GreaterOrEqual(t, began, 0, "logind tells of the shutdown")
-	final := 0
+	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {
 		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {
 			continue
 		}
 		final++
 		require.Equal(t, http.StatusOK, r.Status)
-		require.True(t, r.Answered.Before(journal[began].Time), "%v was answered at %v", r, r.Answered)
+		require.True(t, r.Answered.Before(shutdown), "%v was answered at %v", r, r.Answered)
 	}
-	require.Equal(t, sandboxes, final, "one update for each pod")
+	require.Equal(t, podCount, final, "one update for each pod")
 }

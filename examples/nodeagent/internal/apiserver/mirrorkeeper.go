@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keeper keeps one mirror.
-type keeper struct {
+// mirrorKeeper keeps the mirror of one pod for [Client.KeepMirror].
+type mirrorKeeper struct {
 	*Client
-	pod      *v1.Pod
-	observed Observed
-	told     string // the last error that was logged
+	pod        *v1.Pod
+	observed   Observed
+	lastLogged string // the text of the last error that was logged as one
 }
 
-// sync makes the mirror what it should be. That it is the keeper's business is asked
-// after each thing read and before each thing written.
-func (k *keeper) sync(ctx context.Context) error {
+// syncMirror creates or replaces the mirror if it must, and writes its status. It asks
+// whether the pod is ending after each read and before each write, because the shutdown
+// may take over the mirror at any time.
+func (k *mirrorKeeper) syncMirror(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if k.observed.Ending() {
@@ -30,16 +31,16 @@ func (k *keeper) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mirror, err := k.fresh(ctx, wanted)
+	mirror, err := k.currentMirror(ctx, wanted)
 	if err != nil || mirror == nil || wanted == nil || k.observed.Ending() {
 		return err
 	}
-	return k.write(ctx, mirror, wanted)
+	return k.writeStatus(ctx, mirror, wanted)
 }
 
-// fresh gives a mirror of the pod that is not stale; nil: none any more, the pod is
-// ending.
-func (k *keeper) fresh(ctx context.Context, wanted *v1.PodStatus) (*v1.Pod, error) {
+// currentMirror returns the mirror, which it creates if there is none or a stale one. It
+// returns nil if the pod is ending and there is none to keep.
+func (k *mirrorKeeper) currentMirror(ctx context.Context, wanted *v1.PodStatus) (*v1.Pod, error) {
 	mirror, err := k.client.CoreV1().Pods(k.pod.Namespace).Get(ctx, k.pod.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -62,10 +63,11 @@ func (k *keeper) fresh(ctx context.Context, wanted *v1.PodStatus) (*v1.Pod, erro
 	return k.createMirror(ctx, k.pod)
 }
 
-// write says how the pod is, unless that is known. The version of what was read is a
-// condition: what the shutdown has written since is not overwritten.
-func (k *keeper) write(ctx context.Context, mirror *v1.Pod, wanted *v1.PodStatus) error {
-	status := merged(mirror, wanted, metav1.Now())
+// writeStatus writes the status unless the mirror has it already. The update carries the
+// resource version that was read: if the shutdown has written since, it fails with a
+// conflict.
+func (k *mirrorKeeper) writeStatus(ctx context.Context, mirror *v1.Pod, wanted *v1.PodStatus) error {
+	status := mergeStatus(mirror, wanted, metav1.Now())
 	if equality.Semantic.DeepEqual(&mirror.Status, status) {
 		return nil
 	}
@@ -77,7 +79,7 @@ func (k *keeper) write(ctx context.Context, mirror *v1.Pod, wanted *v1.PodStatus
 	return nil
 }
 
-// phaseOf is the phase of a pod; one that is not known has not begun.
+// phaseOf returns the phase of a status, and Pending for nil.
 func phaseOf(status *v1.PodStatus) v1.PodPhase {
 	if status == nil {
 		return v1.PodPending

@@ -17,12 +17,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// containerName is how a container is called in this test: pod/container.
+// containerName returns the name by which tests call a container: pod/container.
 func containerName(labels map[string]string) string {
 	return labels[types.KubernetesPodNameLabel] + "/" + labels[types.KubernetesContainerNameLabel]
 }
 
-// runningContainers gives the IDs of the containers that run, by name.
+// runningContainers returns the IDs of the running containers by name.
 func runningContainers(t *testing.T, server *containerdtest.Server) map[string]string {
 	t.Helper()
 	list, err := server.Runtime().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -36,29 +36,29 @@ func runningContainers(t *testing.T, server *containerdtest.Server) map[string]s
 	return ids
 }
 
-// records are what containerd has noted of the end of each container, by name.
-type records map[string]containerdtest.Exit
+// exitsByName has the exits of containers by name, as containerd reported them.
+type exitsByName map[string]containerdtest.Exit
 
-// recordsOf gives the records of containers that have all exited. An event may come
-// a little later than what it tells of.
-func recordsOf(t *testing.T, server *containerdtest.Server, ids map[string]string) records {
+// awaitExits returns the exits of containers when all have exited.
+func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
-	var found records
+	var exits exitsByName
 	all := assert.Eventually(t, func() bool {
-		found = records{}
+		exits = exitsByName{}
 		for name, id := range ids {
 			if exit, ok := server.Exits()[id]; ok {
-				found[name] = exit
+				exits[name] = exit
 			}
 		}
-		return len(found) == len(ids)
+		return len(exits) == len(ids)
 	}, time.Minute, 50*time.Millisecond)
-	require.Truef(t, all, "of %v these have exited: %v", ids, found)
-	return found
+	require.Truef(t, all, "of %v these have exited: %v", ids, exits)
+	return exits
 }
 
-// last is the end of the last of some containers; of all when none is named.
-func (r records) last(names ...string) time.Time {
+// lastExit returns the time of the last exit of the named containers, or of all without
+// names.
+func (r exitsByName) lastExit(names ...string) time.Time {
 	var last time.Time
 	for name, exit := range r {
 		if len(names) > 0 && !slices.Contains(names, name) {
@@ -71,5 +71,5 @@ func (r records) last(names ...string) time.Time {
 	return last
 }
 
-// comparePriorities orders pods of a report as a drain does.
+// comparePriorities orders the pods of a report by priority, as a drain does.
 func comparePriorities(a, b shutdown.PodReport) int { return cmp.Compare(a.Priority, b.Priority) }

@@ -10,19 +10,20 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// PlanFile is where in its state folder an agent keeps the plan of the last shutdown.
+// PlanFile is the name of the file in the agent's state folder with the plan of the last
+// shutdown.
 const PlanFile = "nodeagent_plan.json"
 
-// planLag is how much later than its announcement a shutdown is planned at most.
-const planLag = 10 * time.Second
+// maxPlanDelay is the longest time from the announcement of a shutdown to its plan.
+const maxPlanDelay = 10 * time.Second
 
-// storedPlan is a plan and when it was made.
+// storedPlan is the content of PlanFile.
 type storedPlan struct {
-	Made time.Time `json:"made"`
+	Made time.Time `json:"made"` // when the shutdown was planned
 	Plan Plan      `json:"plan"`
 }
 
-// StorePlan keeps the plan of a shutdown that begins now.
+// StorePlan writes the plan of a shutdown that begins now to the state folder dir.
 func StorePlan(dir string, p Plan) error {
 	text, err := json.Marshal(storedPlan{Made: time.Now(), Plan: p})
 	if err == nil {
@@ -34,8 +35,8 @@ func StorePlan(dir string, p Plan) error {
 	return nil
 }
 
-// StoredPlan gives the plan of the shutdown that was announced at a time; false: it is not
-// to be had.
+// StoredPlan reads the plan of the shutdown that was announced at a time. It returns
+// false if there is no readable plan, or it belongs to another shutdown.
 func StoredPlan(dir string, announced time.Time) (Plan, bool) {
 	text, err := document.ReadFile(filepath.Join(dir, PlanFile))
 	if err != nil {
@@ -45,6 +46,6 @@ func StoredPlan(dir string, announced time.Time) (Plan, bool) {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return Plan{}, false
 	}
-	late := stored.Made.Sub(announced)
-	return stored.Plan, stored.Plan.APIVersion == Version && late > -time.Second && late < planLag
+	delay := stored.Made.Sub(announced)
+	return stored.Plan, stored.Plan.APIVersion == Version && delay > -time.Second && delay < maxPlanDelay
 }

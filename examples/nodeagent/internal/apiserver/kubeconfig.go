@@ -14,15 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// What the ordinary client may ask for in a second: the kubelet's kubeAPIQPS and
-// kubeAPIBurst.
+// Requests per second of the ordinary client: the kubelet's kubeAPIQPS and kubeAPIBurst.
 const (
 	ordinaryQPS   = 50
 	ordinaryBurst = 100
 )
 
-// Load reads a kubeconfig file, with its current context, as document.ReadFile reads it. The
-// error names the file.
+// Load reads a kubeconfig file and returns the configuration of its current context.
+// Paths in it are relative to the file. Every error names the file.
 func Load(file string) (*rest.Config, error) {
 	text, err := document.ReadFile(file)
 	if err != nil {
@@ -48,18 +47,18 @@ func Load(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Connect makes a Client of a config, which is copied. It asks the server for nothing
-// yet; ctx gives the logger. What a shutdown has to say goes through a client of its own, so that it does not
-// wait behind mirrors and events.
+// Connect makes a Client from a configuration, which it copies. It sends no request yet.
+// The requests of a shutdown get a client with a rate limit of its own, so that they
+// never wait behind mirrors and events. For ctx see [New].
 func Connect(ctx context.Context, config *rest.Config, node string, pods []*v1.Pod) (*Client, error) {
 	urgent, err := apistatus.NewClient(config)
 	if err != nil {
 		return nil, err
 	}
-	own := rest.CopyConfig(config)
-	own.QPS, own.Burst = ordinaryQPS, ordinaryBurst
-	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	ordinary, err := kubernetes.NewForConfig(own)
+	ordinaryConfig := rest.CopyConfig(config)
+	ordinaryConfig.QPS, ordinaryConfig.Burst = ordinaryQPS, ordinaryBurst
+	ordinaryConfig.ContentType, ordinaryConfig.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	ordinary, err := kubernetes.NewForConfig(ordinaryConfig)
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a client: %w", err)
 	}

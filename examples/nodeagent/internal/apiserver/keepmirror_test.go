@@ -28,7 +28,7 @@ func TestMirrorIsCreatedAndThenReady(t *testing.T) {
 		require.Equal(t, "web-node-1", created.Name)
 		require.Equal(t, created.Annotations["kubernetes.io/config.hash"], created.Annotations[v1.MirrorPodAnnotationKey])
 		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: nodeName, UID: "uid-of-node-1", Controller: ptr.To(true)}}, created.OwnerReferences)
-		require.Empty(t, created.Status.Conditions, "it is not ready before it runs")
+		require.Empty(t, created.Status.Conditions, "the pod has not started")
 
 		p.status.Store(running(time.Now()))
 		close(p.started)
@@ -42,7 +42,7 @@ func TestMirrorIsCreatedAndThenReady(t *testing.T) {
 	})
 }
 
-// actions are what was asked of the server about pods, but for reading.
+// actions returns the verbs of the requests about pods, without reads.
 func actions(server *fake.Clientset) []string {
 	var verbs []string
 	for _, action := range server.Actions() {
@@ -56,8 +56,7 @@ func actions(server *fake.Clientset) []string {
 func TestMirrorThatNeedsNoChangeIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
-		p := &pod{}
-		p.status.Store(running(time.Now()))
+		p := runningPod()
 		stop := keep(t, client, p)
 		<-time.After(time.Minute)
 		stop()
@@ -68,8 +67,7 @@ func TestMirrorThatNeedsNoChangeIsNotWritten(t *testing.T) {
 func TestMirrorThatSomebodyDeletedComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
-		p := &pod{}
-		p.status.Store(running(time.Now()))
+		p := runningPod()
 		keep(t, client, p)
 		synctest.Wait()
 		require.NoError(t, server.CoreV1().Pods("default").Delete(t.Context(), "web-node-1", metav1.DeleteOptions{}))
@@ -79,17 +77,17 @@ func TestMirrorThatSomebodyDeletedComesBack(t *testing.T) {
 	})
 }
 
-func TestMirrorsOfAnEarlierTime(t *testing.T) {
+func TestExistingMirrorIsKeptOrReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*v1.Pod)
 		kept   bool
 	}{
-		"the same":         {func(*v1.Pod) {}, true},
+		"same manifest":    {func(*v1.Pod) {}, true},
 		"another manifest": {func(m *v1.Pod) { m.Annotations[v1.MirrorPodAnnotationKey] = "another" }, false},
 		"failed":           {func(m *v1.Pod) { m.Status.Phase = v1.PodFailed }, false},
 		"succeeded":        {func(m *v1.Pod) { m.Status.Phase = v1.PodSucceeded }, false},
 		"being deleted":    {func(m *v1.Pod) { m.DeletionTimestamp = ptr.To(metav1.Now()); m.Finalizers = []string{"x/y"} }, false},
-		"nobody's mirror":  {func(m *v1.Pod) { delete(m.Annotations, v1.MirrorPodAnnotationKey) }, true},
+		"ordinary pod":     {func(m *v1.Pod) { delete(m.Annotations, v1.MirrorPodAnnotationKey) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,8 +96,7 @@ func TestMirrorsOfAnEarlierTime(t *testing.T) {
 				old.Annotations[v1.MirrorPodAnnotationKey] = old.Annotations["kubernetes.io/config.hash"]
 				test.change(old)
 				client, server := connect(t, old)
-				p := &pod{}
-				p.status.Store(running(time.Now()))
+				p := runningPod()
 				stop := keep(t, client, p)
 				<-time.After(time.Minute)
 				stop()
@@ -115,7 +112,7 @@ func TestMirrorsOfAnEarlierTime(t *testing.T) {
 	}
 }
 
-// A job that is done has a mirror that says so, and keeps it.
+// The mirror of a completed job shows that it has completed, and is not replaced.
 func TestMirrorOfAPodThatHasEndedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
@@ -158,8 +155,7 @@ func TestFailuresAreTriedAgainWithPauses(t *testing.T) {
 	})
 }
 
-// While a pod is ending its mirror is the shutdown's: nothing is even read.
-func TestEndingPodIsLeftAlone(t *testing.T) {
+func TestMirrorOfAnEndingPodIsNeitherReadNorWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(t)
 		p := &pod{}
@@ -174,14 +170,13 @@ func TestEndingPodIsLeftAlone(t *testing.T) {
 	})
 }
 
-// The pod begins to end at each of the moments between two requests.
+// The pod begins to end while a request of KeepMirror is answered.
 func TestNothingIsWrittenOnceThePodIsEnding(t *testing.T) {
 	for after, wrote := range map[string][]string{"pods": nil, "nodes": {"create"}} {
 		t.Run(after, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := connect(t)
-				p := &pod{}
-				p.status.Store(running(time.Now()))
+				p := runningPod()
 				server.PrependReactor("get", after, func(clienttesting.Action) (bool, runtime.Object, error) {
 					p.ending.Store(true)
 					return false, nil, nil
@@ -195,7 +190,7 @@ func TestNothingIsWrittenOnceThePodIsEnding(t *testing.T) {
 	}
 }
 
-func TestNodeIsLookedFor(t *testing.T) {
+func TestNodeExists(t *testing.T) {
 	client, server := connect(t)
 	known, err := client.NodeExists(t.Context())
 	require.NoError(t, err)

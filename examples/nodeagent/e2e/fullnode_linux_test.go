@@ -17,17 +17,18 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
 )
 
-// fullNode is the number of pods that a kubelet runs at most by default.
+// fullNode is the kubelet's default for the most pods of a node (maxPods).
 const fullNode = 110
 
-// slowStart is a drop-in of the agent's unit: the agent is ready when all pods run.
+// slowStartFile is a drop-in of the agent's unit. The agent is ready when all pods run,
+// which takes long here.
 const (
 	slowStartFile = "/etc/systemd/system/nodeagent.service.d/start.conf"
 	slowStartText = "[Service]\nTimeoutStartSec=infinity\n"
 )
 
-// fullNodeConfig has four buckets, of a minute each: runc needs that for 28 containers
-// where the machine is busy.
+// fullNodeConfig has four buckets of a minute each. On a busy machine runc needs that to
+// stop 28 containers.
 const fullNodeConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -37,14 +38,14 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 60}
 `
 
-// finishing is how long each container goes on after its signal.
-const finishing = time.Second
+// stopTime is how long each container takes to exit after its stop signal.
+const stopTime = time.Second
 
-// TestAFullNodeIsDrainedInOrder powers off a machine with as many real containers as a
-// kubelet runs, in four buckets.
-func TestAFullNodeIsDrainedInOrder(t *testing.T) {
+// A machine is powered off with as many containers as a kubelet runs at most, in four
+// buckets.
+func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	t.Parallel()
-	on := newest(t)
+	on := newestPlatform(t)
 	server := on.containerd.Start(t, images()...)
 	m := machine.New(t, on.debian)
 	priorities := []int32{0, 1000, 10_000, 2_000_000_000}
@@ -57,18 +58,18 @@ func TestAFullNodeIsDrainedInOrder(t *testing.T) {
 	containers := runningContainers(t, server)
 	require.Len(t, containers, fullNode)
 
-	began := time.Now()
+	previousEnd := time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
-	exits := recordsOf(t, server, containers)
+	exits := awaitExits(t, server, containers)
 	checkPowerOff(t, exits, m.Journal(t))
 	require.Empty(t, runningContainers(t, server))
 	for _, priority := range priorities {
 		for _, name := range buckets[priority] {
-			require.Zerof(t, exits[name].Code, "%s was given its time", name)
-			require.GreaterOrEqualf(t, exits[name].At.Sub(began), finishing, "%s was stopped after the bucket before", name)
+			require.Zerof(t, exits[name].Code, "%s was not killed", name)
+			require.GreaterOrEqualf(t, exits[name].At.Sub(previousEnd), stopTime, "%s was told to stop after the end of the bucket before", name)
 		}
-		began = exits.last(buckets[priority]...)
+		previousEnd = exits.lastExit(buckets[priority]...)
 	}
 	report := lastReport(t, m)
 	require.Len(t, report.Pods, fullNode)
@@ -80,11 +81,11 @@ func TestAFullNodeIsDrainedInOrder(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(report.Pods, comparePriorities))
 }
 
-// fullNodeManifests gives a file of manifests, and the names of the containers in it by
-// the priority of their pods.
+// fullNodeManifests returns one file with all manifests, and the names of the containers
+// by the priority of their pods.
 func fullNodeManifests(t *testing.T, priorities []int32) (manifests []byte, buckets map[int32][]string) {
 	t.Helper()
-	script := fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", int(finishing.Seconds()))
+	script := fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", int(stopTime.Seconds()))
 	documents, buckets := make([][]byte, fullNode), map[int32][]string{}
 	for i := range documents {
 		priority := priorities[i%len(priorities)]

@@ -13,19 +13,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// listing is a runtime that can be asked for its containers, in a bubble, where
-// time is exact.
-type listing struct {
+// fakeLister lists containers in the states that a test sets.
+type fakeLister struct {
 	mu     sync.Mutex
 	states map[string]runtimeapi.ContainerState
-	looks  int
+	lists  int
 	err    error
 }
 
-func (l *listing) list(context.Context) ([]*runtimeapi.Container, error) {
+func (l *fakeLister) list(context.Context) ([]*runtimeapi.Container, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.looks++
+	l.lists++
 	var containers []*runtimeapi.Container
 	for id, state := range l.states {
 		containers = append(containers, &runtimeapi.Container{Id: id, State: state})
@@ -33,35 +32,35 @@ func (l *listing) list(context.Context) ([]*runtimeapi.Container, error) {
 	return containers, l.err
 }
 
-func (l *listing) set(id string, state runtimeapi.ContainerState) {
+func (l *fakeLister) set(id string, state runtimeapi.ContainerState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.states[id] = state
 }
 
-func (l *listing) count() int {
+func (l *fakeLister) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.looks
+	return l.lists
 }
 
-// polling runs the watcher for the length of a bubble.
-func polling(t *testing.T) (*listing, *exits) {
-	l := &listing{states: map[string]runtimeapi.ContainerState{}}
-	e := newExits(l.list)
+// startWatcher runs an exitWatcher until the end of the test.
+func startWatcher(t *testing.T) (*fakeLister, *exitWatcher) {
+	l := &fakeLister{states: map[string]runtimeapi.ContainerState{}}
+	w := newExitWatcher(l.list)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { e.run(ctx) })
+	running.Go(func() { w.run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
-	return l, e
+	return l, w
 }
 
-func (e *exits) watchNow(id string) <-chan struct{} {
-	channel := e.watch(id)
-	e.lookNow()
+func (w *exitWatcher) watchNow(id string) <-chan struct{} {
+	channel := w.watch(id)
+	w.pollNow()
 	return channel
 }
 
@@ -77,9 +76,9 @@ func isClosed(channel <-chan struct{}) bool {
 
 func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		exited := e.watchNow("a")
+		exited := w.watchNow("a")
 		<-time.After(10*pollInterval + 1)
 		require.False(t, isClosed(exited))
 		require.Equal(t, 11, l.count())
@@ -91,95 +90,98 @@ func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-func TestPollingTellsAtOnceOfWhatHadExited(t *testing.T) {
+func TestPollingNoticesAtOnceWhatHadExitedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
-		running := e.watchNow("a")
+		running := w.watchNow("a")
 		<-time.After(pollInterval / 2)
 		began := time.Now()
-		<-e.watchNow("b")
-		<-e.watchNow("gone")
-		require.Zero(t, time.Since(began), "without waiting for the next turn")
+		<-w.watchNow("b")
+		<-w.watchNow("gone")
+		require.Zero(t, time.Since(began), "without waiting for the next poll")
 		require.False(t, isClosed(running))
 	})
 }
 
 func TestPollingDoesNotTakeACreatedContainerForAnExitedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_CREATED)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_UNKNOWN)
-		a, b := e.watchNow("a"), e.watchNow("b")
+		a, b := w.watchNow("a"), w.watchNow("b")
 		<-time.After(3 * pollInterval)
 		require.False(t, isClosed(a))
 		require.False(t, isClosed(b))
 	})
 }
 
-func TestPollingRestsWhileNobodyWaits(t *testing.T) {
+func TestPollingStopsWhileNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		<-time.After(time.Hour)
 		require.Zero(t, l.count())
-		<-e.watchNow("gone")
+		<-w.watchNow("gone")
 		<-time.After(time.Hour)
 		require.LessOrEqual(t, l.count(), 2)
-		require.Empty(t, e.waiting(), "nothing is kept of a container that has exited")
+		require.Empty(t, w.watchedIDs(), "a container that has exited is no longer watched")
 	})
 }
 
-// events is a stream that ends when the channel is closed.
-type events chan *runtimeapi.ContainerEventResponse
+// fakeStream is a stream of events that ends when the channel is closed.
+type fakeStream chan *runtimeapi.ContainerEventResponse
 
-func (e events) Recv() (*runtimeapi.ContainerEventResponse, error) {
-	event, ok := <-e
+func (s fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
+	event, ok := <-s
 	if !ok {
 		return nil, io.EOF
 	}
 	return event, nil
 }
 
+// openStream lets w read a stream, and returns when w has received the first event. The
+// channel receives the error with which readEvents ends.
+func openStream(w *exitWatcher) (fakeStream, <-chan error) {
+	stream, streamEnd := make(fakeStream), make(chan error)
+	go func() { streamEnd <- w.readEvents(stream) }()
+	stream <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
+	synctest.Wait()
+	return stream, streamEnd
+}
+
 func TestPollingIsRareWhileEventsComeIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
-		stream := make(events)
-		heard := make(chan error)
-		go func() { heard <- e.hear(stream) }()
-		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "somebody's"}
-		synctest.Wait()
+		l, w := startWatcher(t)
+		stream, streamEnd := openStream(w)
 
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		missed := e.watchNow("a")
-		<-time.After(10*checkInterval + 1)
+		missed := w.watchNow("a")
+		<-time.After(10*pollIntervalWithEvents + 1)
 		require.Equal(t, 11, l.count())
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED) // and its event is missed
+		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED) // its event is lost
 		began := time.Now()
 		<-missed
-		require.LessOrEqual(t, time.Since(began), checkInterval)
+		require.LessOrEqual(t, time.Since(began), pollIntervalWithEvents)
 
 		close(stream)
-		require.ErrorIs(t, <-heard, io.EOF)
+		require.ErrorIs(t, <-streamEnd, io.EOF)
 	})
 }
 
-func TestPollingTakesOverAtOnceWhenTheEventsEnd(t *testing.T) {
+func TestPollingIsFrequentAgainWhenTheStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
-		stream := make(events)
-		heard := make(chan error)
-		go func() { heard <- e.hear(stream) }()
-		stream <- &runtimeapi.ContainerEventResponse{ContainerId: "somebody's"}
+		l, w := startWatcher(t)
+		stream, streamEnd := openStream(w)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		first, second := e.watchNow("a"), e.watchNow("b")
+		first, second := w.watchNow("a"), w.watchNow("b")
 		synctest.Wait()
 
 		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
 		close(stream)
-		require.Error(t, <-heard)
-		require.True(t, isClosed(first), "what exited while the stream broke, without waiting for a turn")
+		require.Error(t, <-streamEnd)
+		require.True(t, isClosed(first), "an exit while the stream broke is noticed without waiting for the next poll")
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
 		<-second
@@ -187,23 +189,23 @@ func TestPollingTakesOverAtOnceWhenTheEventsEnd(t *testing.T) {
 	})
 }
 
-func TestPollingKnowsNothingWhileTheRuntimeFails(t *testing.T) {
+func TestPollingReportsNoExitWhileTheListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		l.err = errors.New("restarting")
-		exited := e.watchNow("a")
+		exited := w.watchNow("a")
 		<-time.After(10 * pollInterval)
 		require.False(t, isClosed(exited), "an unknown state is not an exit")
 	})
 }
 
-func TestAllWhoWaitAreTold(t *testing.T) {
+func TestAllWhoWatchAContainerNoticeItsExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, e := polling(t)
+		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		first, second := e.watchNow("a"), e.watchNow("a")
-		e.exited("a")
-		e.exited("a") // an event that comes twice is harmless
+		first, second := w.watchNow("a"), w.watchNow("a")
+		w.reportExit("a")
+		w.reportExit("a") // a repeated event is harmless
 		require.True(t, isClosed(first))
 		require.True(t, isClosed(second))
 	})

@@ -17,10 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// treeTimeout bounds the making of a tree, which fetches about 60 MB.
+// treeTimeout bounds debootstrap, which downloads about 60 MB.
 const treeTimeout = 10 * time.Minute
 
-// Debian is a release of Debian, by the name that its archive has for it.
+// Debian is a release of Debian, by its name in the archive.
 type Debian string
 
 // The releases that a machine can be made of.
@@ -29,13 +29,14 @@ const (
 	Trixie   Debian = "trixie"   // Debian 13, systemd 257
 )
 
-// recipe is what debootstrap is asked for, without the folder.
+// recipe returns the arguments of debootstrap without the folder.
 func (d Debian) recipe() []string {
 	return []string{"--variant=minbase", "--include=systemd,systemd-sysv,dbus,libpam-systemd", string(d)}
 }
 
-// tree gives the root of a Debian with systemd, which nobody may change. It is made
-// when the cache does not have it, under a name that goes with its recipe.
+// tree returns the folder with the root file system of a release, which nobody may
+// change. If the cache does not have it, it is made. Its name contains a hash of the
+// recipe.
 func (d Debian) tree(t testing.TB) string {
 	t.Helper()
 	debootstrap := need.Program(t, "debootstrap", "debootstrap")
@@ -51,43 +52,43 @@ func (d Debian) tree(t testing.TB) string {
 	return tree
 }
 
-// lock keeps other tests, of this process and of others, from making the same tree.
-// The kernel unlocks it for a process that is killed.
+// lock makes sure that no other test, of this or another process, makes the same tree.
+// The kernel releases it if the process is killed.
 func lock(t testing.TB, path string) (unlock func()) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	require.NoError(t, err)
 	raw, err := file.SyscallConn()
 	require.NoError(t, err)
-	var failed error
-	require.NoError(t, raw.Control(func(fd uintptr) { failed = syscall.Flock(int(fd), syscall.LOCK_EX) }))
-	require.NoError(t, failed)
+	var flockErr error
+	require.NoError(t, raw.Control(func(fd uintptr) { flockErr = syscall.Flock(int(fd), syscall.LOCK_EX) }))
+	require.NoError(t, flockErr)
 	return func() { require.NoError(t, file.Close()) }
 }
 
-// make makes a tree beside its place and moves it there when it is complete: a
-// run that is interrupted leaves no half of one, and what it leaves is removed by
-// the next. debootstrap mounts what it needs in a namespace of its own.
+// make makes a tree under another name and renames it when it is complete, so that the
+// cache never has half a tree. It first removes what an interrupted run has left.
+// debootstrap runs in a mount namespace of its own.
 func (d Debian) make(ctx context.Context, debootstrap, tree string) error {
 	ctx, cancel := context.WithTimeout(ctx, treeTimeout)
 	defer cancel()
-	making := tree + ".making"
-	if err := os.RemoveAll(making); err != nil {
+	unfinished := tree + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
 		return fmt.Errorf("failed to remove half a tree: %w", err)
 	}
 	const script = `mount --make-rprivate / && exec "$0" "$@"`
-	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", script, debootstrap}, append(d.recipe(), making)...)...)
+	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", script, debootstrap}, append(d.recipe(), unfinished)...)...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("failed to make a tree with debootstrap: %w\n%s", err, out)
 	}
-	if err := os.Rename(making, tree); err != nil {
+	if err := os.Rename(unfinished, tree); err != nil {
 		return fmt.Errorf("failed to move the tree to its place: %w", err)
 	}
 	return nil
 }
 
-// moduleRoot is the folder of the library, wherever the checkout is.
+// moduleRoot returns the root folder of the library's module.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubegrace/kubegrace").Output()
