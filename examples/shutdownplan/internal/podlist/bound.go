@@ -17,7 +17,7 @@ const readAhead = 64 << 10
 func walkable(size int) int { return 1000 + 2*size }
 
 var (
-	errTooLarge = fmt.Errorf("is too large: it has more than %d bytes (3 MiB), which are the limit of an object", document.MaxDocument)
+	errTooLarge = fmt.Errorf("is too large: it has more than %d bytes (3 MiB), which are the limit of an object", document.MaxDocumentBytes)
 	errAliases  = errors.New("is too large: its aliases stand for more than twice its bytes")
 )
 

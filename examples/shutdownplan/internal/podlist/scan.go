@@ -55,7 +55,7 @@ func newScanner(r io.Reader) scanner {
 	return s
 }
 
-func (s scanner) next() { s.input.most = s.json.InputOffset() + document.MaxDocument + readAhead }
+func (s scanner) next() { s.input.most = s.json.InputOffset() + document.MaxDocumentBytes + readAhead }
 
 func (s scanner) object(field func(name []byte) (read bool, err error)) error {
 	return s.each('{', func(int) error {

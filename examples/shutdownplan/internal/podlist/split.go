@@ -28,7 +28,7 @@ func splitObjects(r io.Reader, take func(text []byte) error) error {
 				return err
 			}
 		}
-		if len(s.text) > document.MaxDocument {
+		if len(s.text) > document.MaxDocumentBytes {
 			return errTooLarge
 		}
 		switch {
@@ -49,11 +49,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		return line, err
 	}
 	long := slices.Clone(line)
-	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= document.MaxDocument {
+	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= document.MaxDocumentBytes {
 		line, err = r.ReadSlice('\n')
 		long = append(long, line...)
 	}
-	if len(long) > document.MaxDocument {
+	if len(long) > document.MaxDocumentBytes {
 		return nil, errTooLarge
 	}
 	return long, err

@@ -21,7 +21,7 @@ const (
 	batchBytes = 1 << 20
 	// mostBytes is how many bytes of text are parsed, or wait for it, at the same time.
 	// What is parsed may take a hundred times as much memory.
-	mostBytes = 2 * document.MaxDocument
+	mostBytes = 2 * document.MaxDocumentBytes
 )
 
 // batch is a number of objects that follow each other.

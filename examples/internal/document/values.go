@@ -9,10 +9,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// path leads from the root of a document to a value in it: keys and indices.
+// path is the way from the root of a document to a value in it: keys (string) and indices
+// (int).
 type path []any
 
-// toField is the path as Kubernetes writes it: spec.containers[0].name.
+// toField returns the path as Kubernetes writes it: spec.containers[0].name.
 func (p path) toField() *field.Path {
 	var f *field.Path
 	for _, step := range p {
@@ -25,31 +26,34 @@ func (p path) toField() *field.Path {
 	return f
 }
 
-// nodes gives every value of a JSON document in a stable order, parents first.
-func nodes(text []byte) iter.Seq2[path, any] {
+// values yields every value of a JSON document, a parent before its children and keys in
+// alphabetical order. A text that is not JSON has no values.
+func values(text []byte) iter.Seq2[path, any] {
 	return func(yield func(path, any) bool) {
 		var root any
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &root); err != nil {
-			return // what is no JSON has no values
+			return
 		}
-		visit(nil, root, yield)
+		yieldAll(nil, root, yield)
 	}
 }
 
-func visit(at path, value any, yield func(path, any) bool) bool {
+// yieldAll yields a value and all values in it. It returns false when yield has returned
+// false.
+func yieldAll(at path, value any, yield func(path, any) bool) bool {
 	if !yield(at, value) {
 		return false
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if !visit(append(slices.Clone(at), key), v[key], yield) {
+			if !yieldAll(append(slices.Clone(at), key), v[key], yield) {
 				return false
 			}
 		}
 	case []any:
 		for i, item := range v {
-			if !visit(append(slices.Clone(at), i), item, yield) {
+			if !yieldAll(append(slices.Clone(at), i), item, yield) {
 				return false
 			}
 		}
@@ -57,8 +61,8 @@ func visit(at path, value any, yield func(path, any) bool) bool {
 	return true
 }
 
-// leaf tells whether a value has no values in it.
-func leaf(value any) bool {
+// isLeaf tells whether a value contains no other values.
+func isLeaf(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		return len(v) == 0
@@ -69,9 +73,9 @@ func leaf(value any) bool {
 	}
 }
 
-// wrap is a document that has nothing but one value, at its path. In a list it
-// is the only item.
-func wrap(at path, value any) any {
+// documentWith returns a document that contains one value at the path at, and nothing else.
+// Where the path leads through a list, the list has one item, whatever the index is.
+func documentWith(at path, value any) any {
 	for _, step := range slices.Backward(at) {
 		if key, ok := step.(string); ok {
 			value = map[string]any{key: value}
