@@ -39,4 +39,3 @@ func TestAFileOfUnknownSizeIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "Name:")
 }
-

@@ -2,40 +2,14 @@ package timeline
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// FromPlan draws a plan. Buckets without pods are left out.
-func FromPlan(name string, p plan.Plan) Node {
-	n := Node{Name: name, Release: p.Release, Text: p.Warnings}
-	for _, planned := range p.Buckets {
-		if len(planned.Pods) == 0 {
-			continue
-		}
-		b := Bucket{Name: bucketName(planned.Priority)}
-		for _, pod := range planned.Pods {
-			row := Pod{
-				Name: pod.Pod.Namespace + "/" + pod.Pod.Name, Bad: pod.Truncated(),
-				Facts:   fmt.Sprintf("asks for %d s, gets %d s", pod.WantedSeconds, pod.GrantedSeconds),
-				Planned: &Bar{Start: pod.Start, End: pod.End},
-			}
-			if pod.Truncated() {
-				row.Planned.Wanted = after(pod.Start, pod.WantedSeconds)
-			}
-			b.Pods = append(b.Pods, row)
-		}
-		n.Buckets = append(n.Buckets, b)
-	}
-	return n
-}
-
-// Report puts what has happened beside the plan. A pod that was not planned gets a
-// row of its own, at the end of its bucket; of an empty node everything does.
+// Report adds what has happened to the rows of the planned pods. A pod that was not planned
+// gets a new row at the end of its bucket; in an empty node all pods do.
 func (n *Node) Report(r shutdown.Report) {
 	rows := map[string]*Pod{}
 	for i := range n.Buckets {
@@ -43,7 +17,7 @@ func (n *Node) Report(r shutdown.Report) {
 			rows[n.Buckets[i].Pods[k].Name] = &n.Buckets[i].Pods[k]
 		}
 	}
-	last := lastOf(r)
+	last := lastTime(r)
 	for _, pod := range r.Pods {
 		row := rows[pod.Namespace+"/"+pod.Name]
 		if row == nil {
@@ -55,10 +29,10 @@ func (n *Node) Report(r shutdown.Report) {
 	if !r.Ended.IsZero() {
 		n.Release = max(r.Ended.Sub(r.Started), 0)
 	}
-	n.Text = append(n.Text, describe(r)...)
+	n.Text = append(n.Text, reportText(r)...)
 }
 
-// add makes a row for a pod that was not planned.
+// add adds a row for a pod that was not planned.
 func (n *Node) add(pod shutdown.PodReport) *Pod {
 	name := bucketName(pod.Bucket)
 	row := Pod{Name: pod.Namespace + "/" + pod.Name}
@@ -72,7 +46,8 @@ func (n *Node) add(pod shutdown.PodReport) *Pod {
 	return &n.Buckets[len(n.Buckets)-1].Pods[0]
 }
 
-// report says what became of the pod.
+// report adds what has happened to the pod in a shutdown that was announced at started. The
+// bar of a pod that is not known to have ended is drawn until last.
 func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 	p.Actual = &Bar{Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
 	if r.Ended.IsZero() {
@@ -100,8 +75,8 @@ func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 	}
 }
 
-// lastOf is the last moment that a report speaks of.
-func lastOf(r shutdown.Report) time.Time {
+// lastTime returns the latest time in a report.
+func lastTime(r shutdown.Report) time.Time {
 	last := r.Started
 	if r.Ended.After(last) {
 		last = r.Ended
@@ -116,8 +91,8 @@ func lastOf(r shutdown.Report) time.Time {
 	return last
 }
 
-// describe says what a report says of the whole shutdown.
-func describe(r shutdown.Report) []string {
+// reportText returns paragraphs about the shutdown as a whole.
+func reportText(r shutdown.Report) []string {
 	text := "Announced at " + r.Started.Format(time.RFC3339)
 	if r.Origin != "" {
 		text += " by " + r.Origin
@@ -129,14 +104,4 @@ func describe(r shutdown.Report) []string {
 		text += "; it has not come to its end"
 	}
 	return append([]string{text + "."}, r.Errors...)
-}
-
-func bucketName(priority int32) string { return fmt.Sprintf("Bucket %d", priority) }
-
-// after saturates.
-func after(start time.Duration, seconds int64) time.Duration {
-	if seconds > int64((math.MaxInt64-start)/time.Second) {
-		return math.MaxInt64
-	}
-	return start + time.Duration(seconds)*time.Second
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-func TestReportStandsBesideThePlan(t *testing.T) {
+func TestReportIsDrawnWithThePlan(t *testing.T) {
 	node := timeline.FromPlan("worker-1", planned())
 	require.Len(t, node.Buckets, 2)
 	web := node.Buckets[0].Pods[0]
@@ -25,7 +25,7 @@ func TestReportStandsBesideThePlan(t *testing.T) {
 	web = node.Buckets[0].Pods[0]
 	require.Equal(t, timeline.Bar{Start: 5 * time.Second, End: 14 * time.Second}, *web.Actual)
 	require.Contains(t, web.Facts, "got 20 s, Graceful")
-	require.Nil(t, node.Buckets[0].Pods[1].Actual, "a pod of which nothing is reported")
+	require.Nil(t, node.Buckets[0].Pods[1].Actual, "a planned pod that is not in the report")
 
 	late := node.Buckets[0].Pods[3]
 	require.Equal(t, "shop/late-0", late.Name, "a pod that was not planned is in its bucket")
@@ -33,7 +33,7 @@ func TestReportStandsBesideThePlan(t *testing.T) {
 	require.Contains(t, late.Text, "not acknowledged")
 
 	network := node.Buckets[1].Pods[0]
-	require.Equal(t, timeline.Bar{Start: 21 * time.Second, End: 28 * time.Second, Open: true}, *network.Actual, "it ran on when the host was let go")
+	require.Equal(t, timeline.Bar{Start: 21 * time.Second, End: 28 * time.Second, Open: true}, *network.Actual, "it still ran when the host was released")
 	require.Equal(t, 28*time.Second, node.Release)
 }
 
