@@ -20,23 +20,23 @@ const (
 	stubborn = "trap '' TERM; echo ready; exec sleep 1000"
 )
 
-// signals notes what is sent.
+// signals records the signals that a runtime sends.
 type signals struct {
 	mu   sync.Mutex
 	sent []string
 }
 
-func (s *signals) note(_ string, signal os.Signal) {
+func (s *signals) record(_ string, signal os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, signal.String())
 }
 
-// start runs a shell script that prints one line first.
+// start runs a shell script, whose first line of output must be "ready", as the process "a".
 func start(t *testing.T, script string) (*process.Runtime, *signals) {
 	t.Helper()
 	var s signals
-	r := process.New(s.note)
+	r := process.New(s.record)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	line, err := r.Start(t.Context(), "a", []string{"/bin/sh", "-c", script}, io.Discard)
 	require.NoError(t, err)
@@ -50,20 +50,20 @@ func TestStopEndsWithTheProcess(t *testing.T) {
 	require.NoError(t, r.StopContainer(t.Context(), "a", 60))
 	<-r.Exited("a")
 	require.Equal(t, "signal: terminated", r.State("a"))
-	require.NoError(t, r.StopContainer(t.Context(), "a", 60), "it has ended before")
+	require.NoError(t, r.StopContainer(t.Context(), "a", 60), "the process has ended before")
 	require.Equal(t, []string{"terminated"}, s.sent)
 }
 
 func TestStopKillsWhenItsTimeIsOver(t *testing.T) {
 	r, s := start(t, stubborn)
-	began := time.Now()
+	stopped := time.Now()
 	require.NoError(t, r.StopContainer(t.Context(), "a", 1))
-	require.GreaterOrEqual(t, time.Since(began), time.Second)
+	require.GreaterOrEqual(t, time.Since(stopped), time.Second)
 	require.Equal(t, "signal: killed", r.State("a"))
 	require.Equal(t, []string{"terminated", "killed"}, s.sent)
 }
 
-func TestStopWithZeroOvertakes(t *testing.T) {
+func TestAStopWithoutTimeOvertakesOneThatWaits(t *testing.T) {
 	r, s := start(t, stubborn)
 	first := make(chan error, 1)
 	go func() { first <- r.StopContainer(t.Context(), "a", 600) }()
@@ -83,7 +83,7 @@ func TestStopEndsWithItsContext(t *testing.T) {
 	reason := errors.New("the agent stops")
 	cancel(reason)
 	require.ErrorIs(t, r.StopContainer(ctx, "a", 600), reason)
-	require.Empty(t, r.State("a"), "it runs on")
+	require.Empty(t, r.State("a"), "the process keeps running")
 }
 
 func TestUnknownProcess(t *testing.T) {
@@ -104,11 +104,11 @@ func TestStartFailures(t *testing.T) {
 	defer cancel()
 	_, err = r.Start(ctx, "c", []string{"/bin/sh", "-c", "exec sleep 1000"}, io.Discard)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Equal(t, "signal: killed", r.State("c"), "nothing is left of a start that was given up")
+	require.Equal(t, "signal: killed", r.State("c"), "the process is killed when its start fails")
 	require.NoError(t, r.Close())
 }
 
-func TestCloseKillsWhatRuns(t *testing.T) {
+func TestCloseKillsRunningProcesses(t *testing.T) {
 	r, _ := start(t, stubborn)
 	require.NoError(t, r.Close())
 	require.Equal(t, "signal: killed", r.State("a"))

@@ -1,14 +1,3 @@
-// Package process runs processes as the containers of a [lifecycle.Terminator]: a stop is
-// a SIGTERM, and a SIGKILL when its time is over.
-//
-// # Concurrency properties
-//
-// All methods may be called concurrently.
-//
-// # Failure modes
-//
-// Each process has a pipe as its standard input, which ends when this program does,
-// however that comes about: a process that ends with it is never left over.
 package process
 
 import (
@@ -34,57 +23,56 @@ var (
 	_ lifecycle.ExitWatcher = (*Runtime)(nil)
 )
 
-// Runtime keeps processes by the IDs that they were started with. Make one with [New].
+// Runtime starts and stops processes, each under an ID. Make one with [New].
 type Runtime struct {
 	onSignal func(id string, signal os.Signal)
 
 	mu        sync.Mutex
-	processes map[string]*running
+	processes map[string]*process // by ID, also those that have ended
 }
 
-// running is a process, or what is left of it.
-type running struct {
+type process struct {
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process has ended and was waited for
+	exited chan struct{} // closed when cmd.ProcessState is set
 }
 
-// New makes a runtime without processes. onSignal is told of each signal before it is
-// sent; nil: nobody is.
+// New makes a runtime without processes. onSignal is called before each signal is sent; it
+// may be nil.
 func New(onSignal func(id string, signal os.Signal)) *Runtime {
 	if onSignal == nil {
 		onSignal = func(string, os.Signal) {}
 	}
-	return &Runtime{onSignal: onSignal, processes: map[string]*running{}}
+	return &Runtime{onSignal: onSignal, processes: map[string]*process{}}
 }
 
-// Start starts a process and waits for the first line that it prints, which it returns
-// without its end. What it prints as errors goes to errs. If ctx ends before that line
-// comes, the process is killed.
-func (r *Runtime) Start(ctx context.Context, id string, command []string, errs io.Writer) (string, error) {
-	// The process outlives ctx: it ends by StopContainer or Close.
+// Start starts a process and waits for the first line of its standard output, which it
+// returns. The standard error of the process goes to stderr. If ctx ends before the line has
+// come, the process is killed.
+func (r *Runtime) Start(ctx context.Context, id string, command []string, stderr io.Writer) (string, error) {
+	// The process outlives ctx: StopContainer and Close end it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
-	cmd.Stderr = errs
-	cmd.WaitDelay = time.Second // a child of its own may hold its output open
+	cmd.Stderr = stderr
+	cmd.WaitDelay = time.Second // a child of the process may keep its output open
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", fmt.Errorf("failed to start %s: %w", id, err)
 	}
-	in, err := cmd.StdinPipe() // closed when the process has been waited for
+	in, err := cmd.StdinPipe() // Wait closes it
 	if err != nil {
 		return "", fmt.Errorf("failed to start %s: %w", id, err)
 	}
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("failed to start %s: %w", id, errors.Join(err, in.Close()))
 	}
-	p := &running{cmd: cmd, exited: make(chan struct{})}
+	p := &process{cmd: cmd, exited: make(chan struct{})}
 	first := make(chan string, 1)
 	go func() {
 		defer close(p.exited)
 		lines := bufio.NewReader(out)
-		line, _ := lines.ReadString('\n') // no line: it has ended, which is seen below
+		line, _ := lines.ReadString('\n') // an error leaves the line empty, which is checked below
 		first <- strings.TrimSpace(line)
 		_, _ = io.Copy(io.Discard, lines)
-		_ = cmd.Wait() // how it ended is in ProcessState
+		_ = cmd.Wait() // State reads ProcessState
 	}()
 	r.mu.Lock()
 	r.processes[id] = p
@@ -99,11 +87,12 @@ func (r *Runtime) Start(ctx context.Context, id string, command []string, errs i
 	case <-ctx.Done():
 		err := cmd.Process.Kill()
 		<-p.exited
-		return "", errors.Join(context.Cause(ctx), notDone(err))
+		return "", errors.Join(context.Cause(ctx), ignoreDone(err))
 	}
 }
 
-// StopContainer sends SIGTERM, and SIGKILL after the timeout; SIGKILL at once if that is 0.
+// StopContainer sends SIGTERM, and SIGKILL when the timeout is over. With a timeout of 0 it
+// sends SIGKILL only. It returns when the process has ended.
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	p := r.find(id)
 	if p == nil {
@@ -134,7 +123,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	}
 }
 
-// Exited is closed once the process has ended; at once for one that is not known.
+// Exited returns a channel that is closed when the process has ended, or if the ID is unknown.
 func (r *Runtime) Exited(id string) <-chan struct{} {
 	if p := r.find(id); p != nil {
 		return p.exited
@@ -144,8 +133,8 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	return unknown
 }
 
-// State says how a process has ended, as "exit status 0" or "signal: killed"; "" while it
-// runs, and for one that is not known.
+// State returns how a process has ended, as "exit status 0" or "signal: killed". It is ""
+// while the process runs, and for an unknown ID.
 func (r *Runtime) State(id string) string {
 	p := r.find(id)
 	if p == nil {
@@ -159,43 +148,43 @@ func (r *Runtime) State(id string) string {
 	}
 }
 
-// Close kills what still runs, and returns when nothing does.
+// Close kills the processes that still run, and returns when all have ended.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.processes))
+	processes := slices.Collect(maps.Values(r.processes))
 	r.mu.Unlock()
 	var err error
-	for _, p := range all {
-		err = errors.Join(err, notDone(p.cmd.Process.Kill()))
+	for _, p := range processes {
+		err = errors.Join(err, ignoreDone(p.cmd.Process.Kill()))
 	}
-	for _, p := range all {
+	for _, p := range processes {
 		<-p.exited
 	}
 	return err
 }
 
-func (r *Runtime) find(id string) *running {
+func (r *Runtime) find(id string) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.processes[id]
 }
 
-// signal sends a signal to a process. One that has ended needs none.
-func (r *Runtime) signal(id string, p *running, signal os.Signal) error {
+// signal sends a signal to a process that has not ended.
+func (r *Runtime) signal(id string, p *process, signal os.Signal) error {
 	select {
 	case <-p.exited:
 		return nil
 	default:
 	}
 	r.onSignal(id, signal)
-	if err := notDone(p.cmd.Process.Signal(signal)); err != nil {
+	if err := ignoreDone(p.cmd.Process.Signal(signal)); err != nil {
 		return fmt.Errorf("failed to send %s to %s: %w", signal, id, err)
 	}
 	return nil
 }
 
-// notDone is the error of a signal, but for that of a process which has ended.
-func notDone(err error) error {
+// ignoreDone returns nil for the error that a process has ended already, else err.
+func ignoreDone(err error) error {
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}

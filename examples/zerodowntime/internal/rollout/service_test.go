@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// TestMain lets the test's own program be a backend, as zerodowntime is its own.
+// TestMain makes the test binary a backend if its argument says so, as in zerodowntime itself.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "backend" {
 		if err := command.New(os.Stdout, os.Stderr).Execute(); err != nil {
@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// brief are settings for a test. What must not fail has seconds to spare.
-func brief(t *testing.T) rollout.Settings {
+// testSettings returns settings for short runs. Requests that must not fail have seconds to
+// spare on a slow machine.
+func testSettings(t *testing.T) rollout.Settings {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -39,24 +40,25 @@ func brief(t *testing.T) rollout.Settings {
 	}
 }
 
-// scenario is the one of a name.
-func scenario(s rollout.Settings, name string) rollout.Scenario {
+// scenarioOf returns the scenario with a name.
+func scenarioOf(s rollout.Settings, name string) rollout.Scenario {
 	i := slices.Index(rollout.Names(), name)
 	return rollout.Scenarios(s)[i]
 }
 
-// TestScenarios runs all scenarios at the same time, and then asks each what it measured.
+// TestScenarios runs all scenarios at the same time, because each takes many seconds, and then
+// checks the result of each.
 func TestScenarios(t *testing.T) {
-	usual, late, tooLate := brief(t), brief(t), brief(t)
-	late.Delay = time.Second
-	tooLate.SleepSeconds, tooLate.Delay = 1, 2500*time.Millisecond
+	usual, longDelay, shortSleep := testSettings(t), testSettings(t), testSettings(t)
+	longDelay.Delay = time.Second
+	shortSleep.SleepSeconds, shortSleep.Delay = 1, 2500*time.Millisecond
 	tests := []struct {
 		name     string
 		settings rollout.Settings
 		scenario string
 		check    func(*testing.T, rollout.Result)
 	}{
-		{"without a sleep requests are refused", late, rollout.NoSleep, func(t *testing.T, r rollout.Result) {
+		{"without a sleep requests are refused", longDelay, rollout.NoSleep, func(t *testing.T, r rollout.Result) {
 			require.NotZero(t, r.Requests.Refused)
 			require.Positive(t, r.LastRefusalSeconds)
 			for _, pod := range r.Pods {
@@ -73,14 +75,14 @@ func TestScenarios(t *testing.T) {
 				require.Equal(t, "exit status 0", pod.Exit)
 			}
 		}},
-		{"a sleep that is shorter than the delay is not enough", tooLate, rollout.Sleep, func(t *testing.T, r rollout.Result) {
+		{"a sleep that is shorter than the delay is not enough", shortSleep, rollout.Sleep, func(t *testing.T, r rollout.Result) {
 			require.NotZero(t, r.Requests.Refused)
 		}},
 		{"long requests end within the grace", usual, rollout.LongRequests, func(t *testing.T, r rollout.Result) {
 			require.Zero(t, r.Requests.Failed())
 			require.Zero(t, r.Killed())
 			require.GreaterOrEqual(t, r.LongestAnswerSeconds, usual.Task.Seconds())
-			require.Greater(t, r.LongestStopSeconds(), 5.0, "pods wait for what they have begun")
+			require.Greater(t, r.LongestStopSeconds(), 5.0, "pods answer the requests that they have accepted")
 		}},
 		{"a short grace cuts long requests", usual, rollout.ShortGrace, func(t *testing.T, r rollout.Result) {
 			require.NotZero(t, r.Requests.Cut)
@@ -91,11 +93,11 @@ func TestScenarios(t *testing.T) {
 				require.Equal(t, "signal: killed", pod.Exit)
 			}
 		}},
-		{"websockets break that nobody closes", usual, rollout.WebsocketsCut, func(t *testing.T, r rollout.Result) {
+		{"websockets without a close frame break", usual, rollout.WebsocketsCut, func(t *testing.T, r rollout.Result) {
 			require.NotZero(t, r.Requests.Cut)
 			require.Zero(t, r.Requests.Moved)
 		}},
-		{"websockets move that are closed with notice", usual, rollout.WebsocketsDrain, func(t *testing.T, r rollout.Result) {
+		{"websockets with a close frame move", usual, rollout.WebsocketsDrain, func(t *testing.T, r rollout.Result) {
 			require.Zero(t, r.Requests.Failed())
 			require.NotZero(t, r.Requests.Moved)
 		}},
@@ -104,7 +106,7 @@ func TestScenarios(t *testing.T) {
 	var running sync.WaitGroup
 	for i, test := range tests {
 		running.Go(func() {
-			results[i], errs[i] = rollout.Run(t.Context(), test.settings, scenario(test.settings, test.scenario), nil)
+			results[i], errs[i] = rollout.Run(t.Context(), test.settings, scenarioOf(test.settings, test.scenario), nil)
 		})
 	}
 	running.Wait()
@@ -124,36 +126,37 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// ended ends a context after so many events of the pods.
-func ended(t *testing.T, after int) (context.Context, rollout.Progress, error) {
+// cancelAfter returns a context, a Progress that cancels it after a number of events, and the
+// cause of the cancellation.
+func cancelAfter(t *testing.T, number int) (context.Context, rollout.Progress, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("the user has had enough")
+	cause := errors.New("the user has interrupted the run")
 	events := make(chan struct{}, 100)
 	t.Cleanup(func() { cancel(nil) })
 	return ctx, func(_, _, _ string, _ time.Duration) {
-		if events <- struct{}{}; len(events) == after {
-			cancel(reason)
+		if events <- struct{}{}; len(events) == number {
+			cancel(cause)
 		}
-	}, reason
+	}, cause
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
-	s := brief(t)
-	ctx, progress, reason := ended(t, 1)
-	began := time.Now()
-	_, err := rollout.Run(ctx, s, scenario(s, rollout.Sleep), progress)
-	require.ErrorIs(t, err, reason)
-	require.Less(t, time.Since(began), 30*time.Second)
-	ctx, progress, reason = ended(t, 2)
-	_, err = rollout.Run(ctx, s, scenario(s, rollout.NoSleep), progress)
-	require.ErrorIs(t, err, reason)
+	s := testSettings(t)
+	ctx, progress, cause := cancelAfter(t, 1)
+	start := time.Now()
+	_, err := rollout.Run(ctx, s, scenarioOf(s, rollout.Sleep), progress)
+	require.ErrorIs(t, err, cause)
+	require.Less(t, time.Since(start), 30*time.Second)
+	ctx, progress, cause = cancelAfter(t, 2)
+	_, err = rollout.Run(ctx, s, scenarioOf(s, rollout.NoSleep), progress)
+	require.ErrorIs(t, err, cause)
 }
 
 func TestABackendThatDoesNotStart(t *testing.T) {
-	s := brief(t)
+	s := testSettings(t)
 	s.Backend = []string{"/bin/false"}
-	_, err := rollout.Run(t.Context(), s, scenario(s, rollout.NoSleep), nil)
+	_, err := rollout.Run(t.Context(), s, scenarioOf(s, rollout.NoSleep), nil)
 	require.ErrorContains(t, err, "failed to start a backend")
 	require.ErrorContains(t, err, "has ended before it was ready: exit status 1")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/rollout"
 )
 
-// run runs the scenarios and writes what they have measured: all of them, or those that
-// were done when ctx ended.
+// run runs the chosen scenarios and writes their results. When ctx ends, it writes the results
+// of the scenarios that are done.
 func run(ctx context.Context, o options, out, log io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
@@ -27,21 +27,21 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	}
 	o.settings.Backend = []string{self, "backend"}
 	scenarios := slices.DeleteFunc(rollout.Scenarios(o.settings), func(s rollout.Scenario) bool { return !slices.Contains(o.scenarios, s.Name) })
-	story := &story{out: log, quiet: o.quiet}
-	story.print("%d rolling updates of %d pods each; the proxy is %s late. This takes about %s.\n",
+	events := &eventLog{out: log, quiet: o.quiet}
+	events.printf("%d rolling updates of %d pods each; the proxy is %s late. This takes about %s.\n",
 		len(scenarios), o.settings.Replicas, o.settings.Delay, estimate(o, scenarios).Round(5*time.Second))
 	results := make([]rollout.Result, len(scenarios))
-	group, running := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(o.parallel)
 	for i, scenario := range scenarios {
 		group.Go(func() error {
-			result, err := rollout.Run(running, o.settings, scenario, story.tell)
+			result, err := rollout.Run(groupCtx, o.settings, scenario, events.progress)
 			if err != nil {
 				return fmt.Errorf("%s: %w", scenario.Name, err)
 			}
 			results[i] = result
 			c := result.Requests
-			story.print("%-17s measured: %d answered, %d refused, %d cut\n", scenario.Name, c.Answered, c.Refused, c.Cut)
+			events.printf("%-17s measured: %d answered, %d refused, %d cut\n", scenario.Name, c.Answered, c.Refused, c.Cut)
 			return nil
 		})
 	}
@@ -58,7 +58,7 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	return err
 }
 
-// estimate is about how long the scenarios take.
+// estimate returns about how long the scenarios take.
 func estimate(o options, scenarios []rollout.Scenario) time.Duration {
 	var longest, sum time.Duration
 	for _, scenario := range scenarios {
@@ -72,23 +72,24 @@ func estimate(o options, scenarios []rollout.Scenario) time.Duration {
 	return max(longest, sum/time.Duration(o.parallel))
 }
 
-// story says what happens to the pods, one line for each event.
-type story struct {
-	quiet bool
+// eventLog prints one line for each event of the pods.
+type eventLog struct {
+	quiet bool // nothing is printed
 
-	mu  sync.Mutex // keeps lines whole
+	mu  sync.Mutex // guards out
 	out io.Writer
 }
 
-func (s *story) tell(scenario, pod, what string, at time.Duration) {
-	s.print("%-17s %5.1f s  %s %s\n", scenario, at.Seconds(), pod, what)
+// progress is a [rollout.Progress].
+func (l *eventLog) progress(scenario, pod, event string, at time.Duration) {
+	l.printf("%-17s %5.1f s  %s %s\n", scenario, at.Seconds(), pod, event)
 }
 
-func (s *story) print(format string, args ...any) {
-	if s.quiet {
+func (l *eventLog) printf(format string, args ...any) {
+	if l.quiet {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, format, args...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(l.out, format, args...)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sockets are the open websockets of a backend.
-type sockets struct {
+// websockets holds the open websockets of a backend.
+type websockets struct {
 	mu   sync.Mutex
 	open map[*websocket.Conn]struct{}
 }
 
-func newSockets() *sockets { return &sockets{open: map[*websocket.Conn]struct{}{}} }
+func newWebsockets() *websockets { return &websockets{open: map[*websocket.Conn]struct{}{}} }
 
 // serve echoes the messages of one websocket until it is closed.
-func (s *sockets) serve(w http.ResponseWriter, r *http.Request) {
+func (s *websockets) serve(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the error to the client
 	}
 	s.mu.Lock()
 	s.open[conn] = struct{}{}
@@ -30,13 +30,12 @@ func (s *sockets) serve(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		delete(s.open, conn)
 		s.mu.Unlock()
-		_ = conn.CloseNow() // it is closed already in all cases but a failed write
+		_ = conn.CloseNow() // an error says that conn is closed already
 	}()
 	echo(r.Context(), conn)
 }
 
-// echo sends each message back. It ends with the connection: there is nobody to tell an
-// error to.
+// echo sends each message back until the connection ends.
 func echo(ctx context.Context, conn *websocket.Conn) {
 	for {
 		kind, message, err := conn.Read(ctx)
@@ -49,9 +48,9 @@ func echo(ctx context.Context, conn *websocket.Conn) {
 	}
 }
 
-// closeAll says good-bye to each client, spread evenly over a time, and waits until they
-// have answered; the library waits for 5 s at most.
-func (s *sockets) closeAll(over time.Duration) {
+// closeAll sends a close frame to each client, evenly spread over a time, and waits for their
+// answers. The library waits for each at most 5 s.
+func (s *websockets) closeAll(over time.Duration) {
 	s.mu.Lock()
 	conns := make([]*websocket.Conn, 0, len(s.open))
 	for conn := range s.open {
@@ -63,8 +62,7 @@ func (s *sockets) closeAll(over time.Duration) {
 		wait := over * time.Duration(i) / time.Duration(len(conns))
 		closing.Go(func() {
 			<-time.After(wait)
-			// A client that has broken off cannot be told.
-			_ = conn.Close(websocket.StatusGoingAway, "this server ends; connect again")
+			_ = conn.Close(websocket.StatusGoingAway, "this server ends; connect again") // fails if the connection has broken
 		})
 	}
 	closing.Wait()

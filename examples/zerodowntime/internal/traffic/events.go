@@ -1,9 +1,3 @@
-// Package traffic sends requests and counts what becomes of them.
-//
-// # Concurrency properties
-//
-// All methods of a [Recorder] may be called concurrently. [Requests] and [Websockets]
-// return when nothing is under way any more.
 package traffic
 
 import (
@@ -12,31 +6,31 @@ import (
 	"time"
 )
 
-// Outcome is what became of a request, or of a websocket that has ended.
+// Outcome is how a request has ended, or a websocket, or a message of one.
 type Outcome string
 
 const (
-	// Answered means that the whole answer came: to a request, or to a message of a
-	// websocket.
+	// Answered means that the whole answer to a request, or to a message of a websocket, has
+	// come.
 	Answered Outcome = "answered"
-	// Refused means that the proxy found no backend that takes the request.
+	// Refused means that the proxy found no backend that accepts connections.
 	Refused Outcome = "refused"
-	// Cut means that a backend took the request, or kept the websocket, and broke it off.
+	// Cut means that a backend had accepted the request or the websocket and broke it off.
 	Cut Outcome = "cut"
-	// Moved means that a backend closed a websocket with notice, so that its client
+	// Moved means that a backend closed a websocket with a close frame, so that the client
 	// connects again. It is no failure.
 	Moved Outcome = "moved"
 )
 
-// Event is the end of one request.
+// Event is the end of one request, websocket or message.
 type Event struct {
 	Outcome Outcome
-	At      time.Time     // when it was known
-	Took    time.Duration // from the beginning of the request
-	Pod     string        // which the proxy had chosen; "" where that is not known
+	At      time.Time     // when the client saw the end
+	Took    time.Duration // from the begin of the request to its end
+	Pod     string        // the pod that the proxy chose; "" if it is not known
 }
 
-// Recorder collects events. The zero value is empty.
+// Recorder collects events. The zero value is ready to use.
 type Recorder struct {
 	mu     sync.Mutex
 	events []Event
@@ -49,14 +43,14 @@ func (r *Recorder) Add(e Event) {
 	r.events = append(r.events, e)
 }
 
-// Events gives all events so far, in the order of time.
+// Events returns all events so far, sorted by time.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedStableFunc(slices.Values(r.events), func(a, b Event) int { return a.At.Compare(b.At) })
 }
 
-// Counts says how many events had which outcome.
+// Counts is the number of events by outcome.
 type Counts struct {
 	Answered int `json:"answered"`
 	Refused  int `json:"refused"`
@@ -64,7 +58,7 @@ type Counts struct {
 	Moved    int `json:"moved"`
 }
 
-// Add counts one more.
+// Add counts one event.
 func (c *Counts) Add(o Outcome) {
 	switch o {
 	case Answered:
@@ -78,15 +72,15 @@ func (c *Counts) Add(o Outcome) {
 	}
 }
 
-// Failed are the requests without an answer.
+// Failed returns the number of requests without an answer.
 func (c Counts) Failed() int { return c.Refused + c.Cut }
 
-// Of gives the number of one outcome.
+// Of returns the number of events with one outcome.
 func (c Counts) Of(o Outcome) int {
 	return map[Outcome]int{Answered: c.Answered, Refused: c.Refused, Cut: c.Cut, Moved: c.Moved}[o]
 }
 
-// Count counts events.
+// Count counts events by outcome.
 func Count(events []Event) Counts {
 	var c Counts
 	for _, e := range events {
