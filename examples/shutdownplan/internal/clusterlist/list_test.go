@@ -24,11 +24,11 @@ func TestListsAreReadBack(t *testing.T) {
 		if first == nil {
 			first = cluster
 		}
-		require.Equal(t, first.Nodes(), cluster.Nodes(), "all forms say the same")
+		require.Equal(t, first.Nodes(), cluster.Nodes(), "the lists of all formats have the same pods")
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteRefusesWrongArguments(t *testing.T) {
 	var text bytes.Buffer
 	require.ErrorContains(t, write(&text, "xml", clusterSize{1, 1}), `format "xml" is none of`)
 	require.ErrorContains(t, write(&text, formatList, clusterSize{0, 1}), "make no cluster")

@@ -15,35 +15,34 @@ import (
 )
 
 const (
-	// batchSize is how many objects are parsed at a time, batchBytes from how many bytes
-	// on there are no more of them.
+	// A batch is full when it has batchSize objects or batchBytes bytes.
 	batchSize  = 32
 	batchBytes = 1 << 20
-	// mostBytes is how many bytes of text are parsed, or wait for it, at the same time.
-	// What is parsed may take a hundred times as much memory.
-	mostBytes = 2 * document.MaxDocumentBytes
+	// maxParsedBytes is how many bytes of text may be in batches that are parsed or wait. The
+	// parsed objects may take a hundred times as much memory.
+	maxParsedBytes = 2 * document.MaxDocumentBytes
 )
 
-// batch is a number of objects that follow each other.
+// batch has objects that follow each other in a stream.
 type batch struct {
-	first int // number of the first one, from 1
-	texts [][]byte
-	bytes int         // of all texts
-	nodes []yaml.Node // what is in the texts; zero: nothing
-	done  chan error  // nil: they are there
+	first int         // the number of the first object, from 1
+	texts [][]byte    // of the objects
+	bytes int         // the length of all texts
+	roots []yaml.Node // the parsed objects; a text without an object has a zero Node
+	done  chan error  // gets one value when roots is set, or the error of the parser
 }
 
-// readYAML splits a stream into its objects, parses them on all processors, which is where
-// the time goes, and takes them in in their order.
+// readYAML splits a stream into batches of objects, parses the batches on all processors,
+// because most of the time goes there, and adds the objects to the cluster in their order.
 func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	work, ordered := make(chan *batch, workers), make(chan *batch, 2*workers)
-	room := semaphore.NewWeighted(mostBytes)
+	memory := semaphore.NewWeighted(maxParsedBytes)
 	group.Go(func() error {
 		defer close(work)
 		defer close(ordered)
-		return splitBatches(ctx, r, room, work, ordered)
+		return splitBatches(ctx, r, memory, work, ordered)
 	})
 	for range workers {
 		group.Go(func() error {
@@ -55,21 +54,21 @@ func (c *Cluster) readYAML(ctx context.Context, r io.Reader, static bool) error 
 	}
 	group.Go(func() error {
 		for b := range ordered {
-			if err := c.take(b, static); err != nil {
+			if err := c.addBatch(b, static); err != nil {
 				return err
 			}
-			room.Release(int64(b.bytes))
+			memory.Release(int64(b.bytes))
 		}
 		return nil
 	})
 	return group.Wait()
 }
 
-// splitBatches sends the objects of a stream to be parsed and to be taken in.
-func splitBatches(ctx context.Context, r io.Reader, room *semaphore.Weighted, to ...chan<- *batch) error {
+// splitBatches splits a stream into batches and sends each batch to all channels.
+func splitBatches(ctx context.Context, r io.Reader, memory *semaphore.Weighted, to ...chan<- *batch) error {
 	next := &batch{first: 1}
 	send := func() error {
-		if err := room.Acquire(ctx, int64(next.bytes)); err != nil {
+		if err := memory.Acquire(ctx, int64(next.bytes)); err != nil {
 			return err
 		}
 		next.done = make(chan error, 1)
@@ -100,28 +99,27 @@ func splitBatches(ctx context.Context, r io.Reader, room *semaphore.Weighted, to
 	return send()
 }
 
-// parse parses the texts.
 func (b *batch) parse() error {
-	b.nodes = make([]yaml.Node, len(b.texts))
+	b.roots = make([]yaml.Node, len(b.texts))
 	for i, text := range b.texts {
-		if err := yaml.Unmarshal(text, &b.nodes[i]); err != nil {
+		if err := yaml.Unmarshal(text, &b.roots[i]); err != nil {
 			return fmt.Errorf("object %d is not valid YAML: %w", b.first+i, err)
 		}
 	}
 	return nil
 }
 
-// take reads the objects of a batch as soon as they are parsed.
-func (c *Cluster) take(b *batch, static bool) error {
+// addBatch waits until a batch is parsed, and adds its objects to the cluster.
+func (c *Cluster) addBatch(b *batch, static bool) error {
 	if err := <-b.done; err != nil {
 		return err
 	}
-	for i := range b.nodes {
-		root := &b.nodes[i]
+	for i := range b.roots {
+		root := &b.roots[i]
 		if root.Kind == 0 || len(root.Content) == 1 && root.Content[0].ShortTag() == "!!null" {
 			continue
 		}
-		object := reader{&tree{node: root.Content[0], left: walkable(len(b.texts[i]))}, c, static}
+		object := objectReader{&yamlValues{node: root.Content[0], budget: walkBudget(len(b.texts[i]))}, c, static}
 		if err := object.object(""); err != nil {
 			return fmt.Errorf("object %d: %w", b.first+i, err)
 		}

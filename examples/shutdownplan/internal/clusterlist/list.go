@@ -17,7 +17,7 @@ const (
 	formatYAML  = "yaml"
 )
 
-// write writes the pods of a cluster.
+// write writes the list of a cluster's pods.
 func write(w io.Writer, format string, size clusterSize) error {
 	if size.nodes < 1 || size.pods < 0 {
 		return fmt.Errorf("%d nodes and %d pods make no cluster", size.nodes, size.pods)
@@ -26,7 +26,7 @@ func write(w io.Writer, format string, size clusterSize) error {
 	if err != nil {
 		return err
 	}
-	parts := split(text)
+	model := newTemplate(text)
 	if _, err := io.WriteString(w, frame.before); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func write(w io.Writer, format string, size clusterSize) error {
 		if i > 0 {
 			item = append(item, frame.between...)
 		}
-		item = parts.fill(item, i, size.nodes)
+		item = model.appendPod(item, i, size.nodes)
 		if _, err := w.Write(item); err != nil {
 			return err
 		}
@@ -45,11 +45,11 @@ func write(w io.Writer, format string, size clusterSize) error {
 	return err
 }
 
-// frame is what stands around the pods of a list.
+// frame is the text of a list around its pods.
 type frame struct{ before, between, after string }
 
-// render gives the text of the model pod in a format, and what is around it. It is
-// about 8 KB in each of them; the indentation of a List is more than half of it.
+// render returns the model pod and the frame of the list in a format. The pod has about 8 KB in
+// each format, because it has fewer settings where the format has more indentation.
 func render(format string) (text []byte, around frame, err error) {
 	switch format {
 	case formatLines:
@@ -69,15 +69,14 @@ func render(format string) (text []byte, around frame, err error) {
 	}
 }
 
-// pieces is the text of the model pod around its placeholders.
-type pieces struct {
-	texts        [][]byte // one more than there are placeholders
+// template is the text of the model pod, split at its placeholders.
+type template struct {
+	texts        [][]byte // before, between and after the placeholders
 	placeholders []string
 }
 
-// split finds the placeholders in the text of the model pod.
-func split(text []byte) pieces {
-	var p pieces
+func newTemplate(text []byte) template {
+	var t template
 	for {
 		at, found := len(text), ""
 		for _, placeholder := range []string{placeholderNumber, placeholderNode, placeholderGrace, placeholderPriority, placeholderSleep} {
@@ -85,25 +84,26 @@ func split(text []byte) pieces {
 				at, found = i, placeholder
 			}
 		}
-		p.texts = append(p.texts, text[:at])
+		t.texts = append(t.texts, text[:at])
 		if found == "" {
-			return p
+			return t
 		}
-		p.placeholders = append(p.placeholders, found)
+		t.placeholders = append(t.placeholders, found)
 		text = text[at+len(found):]
 	}
 }
 
-// fill appends the i-th pod of a cluster. Neighbours are on different nodes.
-func (p pieces) fill(to []byte, i, nodes int) []byte {
+// appendPod appends the text of the pod with the index i. Pods that follow each other are on
+// different nodes.
+func (t template) appendPod(to []byte, i, nodes int) []byte {
 	graces := [...]int64{30, 30, 30, 30, 60, 10, 120, 0}
 	priorities := [...]int64{0, 0, 0, 1000, 0, 100_000, 2_000_000_000, 2_000_001_000}
-	for k, text := range p.texts {
+	for k, text := range t.texts {
 		to = append(to, text...)
-		if k == len(p.placeholders) {
+		if k == len(t.placeholders) {
 			break
 		}
-		switch p.placeholders[k] {
+		switch t.placeholders[k] {
 		case placeholderNumber:
 			to = strconv.AppendInt(to, int64(1_000_000+i), 10)
 		case placeholderNode:

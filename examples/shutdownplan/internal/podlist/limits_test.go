@@ -12,24 +12,24 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
 )
 
-// endless is a text over and over, in so many bytes.
-func endless(text string, size int64) io.Reader {
-	return io.LimitReader(&repeated{text: strings.Repeat(text, 1+(64<<10)/len(text))}, size)
+// repeated returns a reader of size bytes that repeats a text.
+func repeated(text string, size int64) io.Reader {
+	return io.LimitReader(&repeatingReader{text: strings.Repeat(text, 1+(64<<10)/len(text))}, size)
 }
 
-type repeated struct {
-	text string
-	at   int
+type repeatingReader struct {
+	text   string
+	offset int
 }
 
-func (r *repeated) Read(to []byte) (n int, err error) {
-	n = copy(to, r.text[r.at:])
-	r.at = (r.at + n) % len(r.text)
+func (r *repeatingReader) Read(to []byte) (n int, err error) {
+	n = copy(to, r.text[r.offset:])
+	r.offset = (r.offset + n) % len(r.text)
 	return n, nil
 }
 
-// allocated is how much memory a function asks for, in bytes, collected in the meantime or
-// not.
+// allocated returns how many bytes a function allocates, including those that the garbage
+// collector frees meanwhile.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -38,14 +38,14 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Of one object no more is read than an object can have, be it as large as a disk.
+// Reading stops at the limit, however large the object is.
 func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
 	const limit = "is too large: it has more than 3145728 bytes (3 MiB), which are the limit of an object"
 	const size = 1 << 30
 	pod := "- kind: Pod\n  metadata: {name: a}\n"
 	for name, test := range map[string]struct {
-		begin, over string
-		want        string
+		start, repeat string
+		want          string
 	}{
 		"YAML of one line":      {"a: ", "x", "object 1: " + limit},
 		"YAML of many lines":    {"data:\n", "  a: b\n", "object 1: " + limit},
@@ -56,18 +56,18 @@ func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
 		"behind the items":      {"items:\n" + pod + "kind: List\n", "more: text\n", "object 2: " + limit},
 		"items in another form": {"items: [", "{kind: Pod}, ", "object 1: " + limit},
 		"text in JSON":          {`{"kind": "`, "x", limit},
-		"text nobody reads":     {`{"kind": "Pod", "data": "`, "x", limit},
-		"a list nobody reads":   {`{"kind": "Pod", "data": [`, "1, ", limit},
+		"text in another field": {`{"kind": "Pod", "data": "`, "x", limit},
+		"list in another field": {`{"kind": "Pod", "data": [`, "1, ", limit},
 		"an item of JSON":       {`{"items": [{"kind": "Pod"}, {"metadata": {"labels": {`, `"a": "b", `, limit},
 		"space in JSON":         {`{`, " ", limit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stream := io.MultiReader(strings.NewReader(test.begin), endless(test.over, size))
+			stream := io.MultiReader(strings.NewReader(test.start), repeated(test.repeat, size))
 			var err error
-			took := allocated(func() { err = podlist.New().Read(t.Context(), "input", stream) })
+			bytes := allocated(func() { err = podlist.New().Read(t.Context(), "input", stream) })
 			require.ErrorContains(t, err, "input: ")
 			require.ErrorContains(t, err, test.want)
-			require.Less(t, took, uint64(64<<20), "bytes")
+			require.Less(t, bytes, uint64(64<<20))
 			left, err := io.Copy(io.Discard, stream)
 			require.NoError(t, err)
 			require.Greater(t, left, int64(size-16<<20), "bytes that were not read")
@@ -75,7 +75,6 @@ func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
 	}
 }
 
-// A few lines of aliases stand for more pods than there are atoms.
 func TestAliasesThatGrowAreRefused(t *testing.T) {
 	var lists, fields strings.Builder
 	fmt.Fprint(&lists, "l0: &l0 {kind: Pod}\n")
@@ -93,50 +92,49 @@ func TestAliasesThatGrowAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			took := allocated(func() { err = podlist.New().Read(t.Context(), "input", strings.NewReader(text)) })
+			bytes := allocated(func() { err = podlist.New().Read(t.Context(), "input", strings.NewReader(text)) })
 			require.EqualError(t, err, "input: object 1: is too large: its aliases stand for more than twice its bytes")
-			require.Less(t, took, uint64(64<<20), "bytes")
+			require.Less(t, bytes, uint64(64<<20))
 		})
 	}
-	t.Run("merged", func(t *testing.T) { // of a field that is nobody's no alias is followed
+	t.Run("aliases in fields that are not read", func(t *testing.T) { // they are never expanded
 		require.NoError(t, podlist.New().Read(t.Context(), "input", strings.NewReader(fields.String()+"kind: Pod\n")))
 	})
 }
 
-// A list of any length goes through: what is kept does not grow with what is read.
 func TestALongListTakesLittleMemory(t *testing.T) {
 	const items = 10_000
 	yaml := "- kind: ConfigMap\n  data:\n    text: " + strings.Repeat("x", 5000) + "\n"
 	json := `{"kind": "ConfigMap", "data": {"text": "` + strings.Repeat("x", 5000) + `"}}, `
 	for name, stream := range map[string]io.Reader{
-		"YAML": io.MultiReader(strings.NewReader("items:\n"), endless(yaml, items*int64(len(yaml))), strings.NewReader("kind: List\n")),
-		"JSON": io.MultiReader(strings.NewReader(`{"items": [`), endless(json, items*int64(len(json))), strings.NewReader(`{"kind": "ConfigMap"}]}`)),
+		"YAML": io.MultiReader(strings.NewReader("items:\n"), repeated(yaml, items*int64(len(yaml))), strings.NewReader("kind: List\n")),
+		"JSON": io.MultiReader(strings.NewReader(`{"items": [`), repeated(json, items*int64(len(json))), strings.NewReader(`{"kind": "ConfigMap"}]}`)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := podlist.New()
-			watched := &heapWatch{Reader: stream}
-			require.NoError(t, cluster.Read(t.Context(), "input", watched))
+			measured := &heapReader{Reader: stream}
+			require.NoError(t, cluster.Read(t.Context(), "input", measured))
 			require.GreaterOrEqual(t, cluster.Others["ConfigMap"], items)
-			require.Less(t, watched.most, uint64(24<<20), "bytes of a list of 50 MB")
+			require.Less(t, measured.largest, uint64(24<<20), "bytes of the heap, with a list of 50 MB")
 		})
 	}
 }
 
-// heapWatch measures, while it is read, what is in use.
-type heapWatch struct {
+// heapReader measures the heap after every 8 MiB that are read from it.
+type heapReader struct {
 	io.Reader
-	read int
-	most uint64
+	read    int    // since the last measurement
+	largest uint64 // heap in bytes
 }
 
-func (w *heapWatch) Read(to []byte) (int, error) {
-	n, err := w.Reader.Read(to)
-	if w.read += n; w.read > 8<<20 {
-		w.read = 0
+func (r *heapReader) Read(to []byte) (int, error) {
+	n, err := r.Reader.Read(to)
+	if r.read += n; r.read > 8<<20 {
+		r.read = 0
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
-		w.most = max(w.most, stats.HeapAlloc)
+		r.largest = max(r.largest, stats.HeapAlloc)
 	}
 	return n, err
 }
