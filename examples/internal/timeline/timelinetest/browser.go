@@ -91,10 +91,15 @@ func (b *Browser) Open(html []byte) {
 	require.NotEmpty(b.t, b.requests, "the request for the page itself was seen")
 }
 
-// RequireReadable requires that [Browser.Inspect] finds no problem.
-func (b *Browser) RequireReadable(width int64, scheme string) {
+// RequireReadable requires that [Browser.Inspect] finds no problem in a wide window and in one
+// of the width of a phone, in both color schemes.
+func (b *Browser) RequireReadable() {
 	b.t.Helper()
-	require.Empty(b.t, b.Inspect(width, scheme), "%d pixels, %s", width, scheme)
+	for _, width := range []int64{1280, 400} {
+		for _, scheme := range []string{"light", "dark"} {
+			require.Empty(b.t, b.Inspect(width, scheme), "%d pixels, %s", width, scheme)
+		}
+	}
 }
 
 // Inspect shows the page in a window of width pixels, in the color scheme "light" or "dark",

@@ -3,7 +3,7 @@
 //
 //	browser := timelinetest.Start(t)
 //	browser.Open(html)
-//	browser.RequireReadable(400, "dark")
+//	browser.RequireReadable()
 //
 // # Concurrency properties
 //

@@ -18,8 +18,8 @@ type jsonValues struct {
 
 var _ values = jsonValues{}
 
-// newJSONValues accepts repeated names and invalid UTF-8, as kubectl does, because finding them
-// takes time and neither does harm here.
+// newJSONValues returns the values of a JSON stream. Like kubectl it accepts repeated names and
+// invalid UTF-8, because to find them takes time and neither does harm here.
 func newJSONValues(r io.Reader) jsonValues {
 	input := &limitedReader{Reader: r}
 	v := jsonValues{jsontext.NewDecoder(input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), input, new([]byte)}

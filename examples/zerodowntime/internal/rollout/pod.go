@@ -92,7 +92,7 @@ func (svc *service) startPod(ctx context.Context, p *pod) error {
 	if err != nil {
 		return fmt.Errorf("failed to start a backend: %w", err)
 	}
-	if err := svc.probe(ctx, "http://"+p.address+"/readyz"); err != nil {
+	if err := probe(ctx, "http://"+p.address+"/readyz"); err != nil {
 		return fmt.Errorf("backend %s is not ready: %w", p.name, err)
 	}
 	svc.mu.Lock()
@@ -108,7 +108,7 @@ func (svc *service) startPod(ctx context.Context, p *pod) error {
 const maxCloseOver = 2 * time.Second
 
 // probe is the readiness probe of a pod: it returns nil if url answers with 200.
-func (svc *service) probe(ctx context.Context, url string) error {
+func probe(ctx context.Context, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
