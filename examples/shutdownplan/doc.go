@@ -3,12 +3,13 @@
 //
 //	kubectl get pods -A -o json | shutdownplan --config kubelet.yaml --limit 30s
 //
-// It reads pods as kubectl lists them, also those of a whole cluster, or manifests. It plans
-// with the arithmetic by which an agent drains (package shutdown/plan): the buckets in their
-// order, what each pod asks for and gets, when it is told to stop and when it has ended, which
-// pods are cut short and why, and what to change so that none is. It prints a table (-o
-// table), a chart (-o chart), a page with a timeline (-o html), or a document for programs (-o
-// json, -o yaml), whose fields are those of nodeplan.Document. --help lists all flags.
+// It reads pods as kubectl lists them, of one node or of a whole cluster, or from manifests. It
+// plans with the arithmetic by which an agent drains (package shutdown/plan), and shows the
+// buckets in their order, what each pod asks for and gets, when it is told to stop and when it
+// has ended, which pods are cut short and why, and what to change so that none is.
+//
+// It prints a table (-o table), a chart (-o chart), a page with a timeline (-o html), or a
+// nodeplan.Document for programs (-o json, -o yaml). --help lists all flags.
 //
 // # Concurrency properties
 //
@@ -21,6 +22,6 @@
 //
 // # Testing
 //
-// Package command is the whole program without the process: its tests compare the output
-// with golden files.
+// Package command is the whole program except for its exit status. Its tests compare the
+// output with golden files.
 package main

@@ -10,7 +10,7 @@
 // exec, stats and metrics, which virtual-kubelet requires and this node does not serve.
 //
 // The node reports no capacity, so the scheduler gives it no pods. Only pods whose nodeName
-// is set to it run there. Options of nodeutil change both.
+// is set to it run there. nodeutil has options for a capacity, and for serving logs and exec.
 //
 // # Concurrency properties
 //
@@ -27,5 +27,5 @@
 // # Testing
 //
 // The tests run the program, and virtual-kubelet's own end-to-end suite, at a real API
-// server. Without one they are skipped.
+// server. They are skipped where no API server can be built.
 package main

@@ -40,7 +40,7 @@ func TestVirtualKubeletSuite(t *testing.T) {
 }
 
 // withKubelet returns a handler that adds two paths to an API server that does not proxy
-// requests to its nodes: /proxy of the node, and /proxy of the pod as which virtual-kubelet
+// requests to its nodes: /proxy of the node, and /proxy of the pod in which virtual-kubelet
 // would run in a cluster. Both lead to the server at kubelet.
 func withKubelet(t *testing.T, apiServer, kubelet string) http.Handler {
 	t.Helper()

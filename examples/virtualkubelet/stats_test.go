@@ -22,7 +22,7 @@ import (
 
 var _ nodeutil.Provider = (*measuredProvider)(nil)
 
-// sleepRuntime runs "sleep" for containers that have no command, as those of the suite.
+// sleepRuntime runs "sleep" for containers that have no command, as the containers of the suite.
 type sleepRuntime struct{ *processes }
 
 func (r sleepRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {

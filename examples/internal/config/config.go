@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Shutdown has the three shutdown fields of the file.
 	Shutdown plan.Config
-	// FeatureGates are all gates that the file sets, also gates of other components.
+	// FeatureGates are all gates that the file sets, including gates of other components.
 	FeatureGates map[string]bool
 }
 
@@ -46,8 +46,7 @@ func Load(file string) (Config, error) {
 	return Config{Shutdown: shutdownConfig(kubelet), FeatureGates: kubelet.FeatureGates}, nil
 }
 
-// Describe returns the shutdown fields that are set as JSON, for an error message about
-// them.
+// Describe returns the shutdown fields that are set, as JSON for an error message.
 func Describe(c plan.Config) string {
 	text, err := json.Marshal(c)
 	if err != nil {

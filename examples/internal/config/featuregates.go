@@ -18,7 +18,8 @@ type Gate interface {
 
 // SetFeatureGates sets the feature gates of a configuration file. It is called after the
 // command line was parsed, and leaves features that were set there as they are. A kubelet's
-// file sets features that gate does not know; they are skipped, and returned sorted.
+// file may set features that gate does not know. They are skipped, and returned in
+// alphabetical order.
 func SetFeatureGates(gate Gate, values map[string]bool) (unknown []string, err error) {
 	known := gate.GetAll()
 	values = maps.Clone(values)

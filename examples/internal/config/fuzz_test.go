@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/config"
 )
 
-// Any file either loads, and then its configuration has a schedule with and without
-// priorities, valid or not, or gives an error that names the file.
+// A file with any content either gives an error that names the file, or a configuration,
+// valid or not, from which a schedule can be made with and without priorities.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",

@@ -22,7 +22,7 @@ const (
 // errTooDeep replaces the error of encoding/json for values that are nested too deep.
 var errTooDeep = errors.New("more than 10000 lists and mappings in each other")
 
-// checkCount returns an error if no document may follow those that have been read.
+// checkCount returns an error if one document more than those that were read is too many.
 func checkCount(read int) error {
 	if read >= MaxDocuments {
 		return fmt.Errorf("has too many documents: %d are the limit", MaxDocuments)
@@ -67,7 +67,7 @@ func (sizes expandedSizes) of(value *yaml.Node) int {
 	if size, ok := sizes[value]; ok {
 		return size
 	}
-	sizes[value] = MaxDocumentBytes + 1 // until it is known, for an alias to it inside of it
+	sizes[value] = MaxDocumentBytes + 1 // an alias to the value from inside of it finds this size
 	size := len(value.Value) + 1        // one byte for the separator
 	for _, child := range value.Content {
 		size = min(size+sizes.of(child), MaxDocumentBytes+1)

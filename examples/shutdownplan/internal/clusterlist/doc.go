@@ -1,5 +1,5 @@
 // Command clusterlist writes a made-up list of the pods of a cluster, in the form in which
-// kubectl lists them. With it the reading of large lists is measured:
+// kubectl lists them. It is for measuring how fast large lists are read:
 //
 //	go run ./shutdownplan/internal/clusterlist --nodes 5000 --pods 500000 | shutdownplan -
 //

@@ -22,7 +22,8 @@ const (
 )
 
 // model returns a pod as an API server has it, with placeholders for what differs from pod to
-// pod. Each container has so many environment variables; they determine the size of the pod.
+// pod. settings is the number of environment variables of each container, which determines
+// the size of the pod.
 func model(settings int) *v1.Pod {
 	start := metav1.NewTime(time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC))
 	return &v1.Pod{

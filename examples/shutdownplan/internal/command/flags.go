@@ -21,7 +21,7 @@ import (
 // limitLogind is the value of --limit with which systemd-logind is asked for the limit.
 const limitLogind = "logind"
 
-// flags are the values of the flags.
+// flags are the values of the command line flags.
 type flags struct {
 	config          string
 	total, critical time.Duration
@@ -116,9 +116,9 @@ func (f *flags) planHooks() (hooks plan.Hooks, err error) {
 	return hooks, nil
 }
 
-// choose returns the nodes that are shown in full: those of --node, else all nodes if the format
-// is for programs, --all is set or there are only a few, else the worst nodes on a page and none
-// in a terminal.
+// choose returns the nodes that are shown in full. With --node these are the named nodes.
+// Without it they are all nodes if the format is for programs, with --all, or if there are only
+// a few. Otherwise a page shows the worst nodes, and a terminal none.
 func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.Node, error) {
 	if len(f.nodes) > 0 {
 		return nodesNamed(nodes, f.nodes)

@@ -35,7 +35,7 @@ func execute(t *testing.T, streams command.Streams, args []string) error {
 	return c.ExecuteContext(t.Context())
 }
 
-// runOnTerminal runs the command on a terminal of so many columns, and returns what it shows.
+// runOnTerminal runs the command on a terminal with a number of columns, and returns what it shows.
 func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
 	t.Helper()
 	screen, terminal, err := pty.Open()

@@ -14,7 +14,7 @@ const logindTimeout = 5 * time.Second
 
 // logindLimit asks systemd-logind of this host how long inhibitor locks may delay a shutdown
 // (InhibitDelayMaxSec). It returns -1 if they may not delay it at all, and math.MaxInt64 if
-// they may for ever. It changes nothing on the host.
+// they may delay it without a limit. It changes nothing on the host.
 func logindLimit(ctx context.Context) (limit time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, logindTimeout)
 	defer cancel()

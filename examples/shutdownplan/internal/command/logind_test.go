@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// startBus starts a system bus with a fake systemd-logind, which lets locks delay a shutdown for
-// so many microseconds. DBUS_SYSTEM_BUS_ADDRESS leads to it until the end of the test.
+// startBus starts a system bus with a fake systemd-logind, whose limit for locks is a number of
+// microseconds. DBUS_SYSTEM_BUS_ADDRESS leads to it until the end of the test.
 func startBus(t *testing.T, microseconds uint64) {
 	t.Helper()
 	program := need.Program(t, "dbus-daemon", "dbus")

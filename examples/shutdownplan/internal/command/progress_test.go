@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowReader reads a megabyte a second, for so many seconds.
+// slowReader reads a megabyte a second, and ends after secondsLeft.
 type slowReader struct{ secondsLeft int }
 
 func (s *slowReader) Read(to []byte) (int, error) {
@@ -23,7 +23,7 @@ func (s *slowReader) Read(to []byte) (int, error) {
 	return min(len(to), 1_000_000), nil
 }
 
-// progressOf returns what is written while a stream is read that takes so many seconds.
+// progressOf returns the progress that is shown while a stream is read for a number of seconds.
 func progressOf(t *testing.T, terminal bool, seconds int, size int64) string {
 	t.Helper()
 	var out bytes.Buffer

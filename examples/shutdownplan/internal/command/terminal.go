@@ -17,8 +17,8 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// screenOf returns what the standard output can show. Colors need a terminal without NO_COLOR and
-// without TERM=dumb.
+// screenOf returns what the standard output can show. There are colors on a terminal, unless
+// NO_COLOR or TERM=dumb is set.
 func screenOf(streams Streams) output.Screen {
 	s := output.Screen{Width: defaultWidth, ASCII: streams.Getenv("TERM") == "dumb"}
 	if !isTerminal(streams.Out) {

@@ -138,8 +138,8 @@ func (t *terminalWriter) paragraph(b *strings.Builder, s string) { t.wrapped(b, 
 // item writes an item of a list, wrapped to the width of the screen.
 func (t *terminalWriter) item(b *strings.Builder, s string) { t.wrapped(b, "  - ", "    ", s) }
 
-// wrapped writes a wrapped text, with one indentation of its first line and another one of its
-// other lines.
+// wrapped writes a text, wrapped to the width of the screen. first is the indentation of its
+// first line, and other that of its other lines.
 func (t *terminalWriter) wrapped(b *strings.Builder, first, other, s string) {
 	indent := first
 	for line := range strings.SplitSeq(text.WrapSoft(s, t.screen.Width-len(first)), "\n") {

@@ -20,7 +20,7 @@ type Node struct {
 type Cluster struct {
 	// Pods counts the pods of all nodes.
 	Pods int
-	// Objects counts all objects that were read, also lists.
+	// Objects counts all objects that were read, including lists.
 	Objects int
 	// Ended counts the pods that are left out because they have ended, and Unscheduled those
 	// that are left out because they have no node yet.

@@ -80,8 +80,8 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 	return nil
 }
 
-// isBinary tells whether the start of a stream is no text: it has zero bytes. Zero bytes after
-// the byte order mark of UTF-16, which PowerShell writes, are text.
+// isBinary tells whether a stream is no text, because zero bytes are in its start. A text in
+// UTF-16, as PowerShell writes it, has zero bytes as well, but begins with a byte order mark.
 func isBinary(start []byte) bool {
 	utf16 := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
 	return !utf16 && bytes.IndexByte(start, 0) >= 0

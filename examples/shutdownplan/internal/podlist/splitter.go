@@ -13,7 +13,7 @@ import (
 
 // splitObjects splits a YAML stream into its objects and calls emit with the text of each.
 // The objects are the documents of the stream, or, of documents that are lists, their items.
-// Each text is valid YAML by itself, and emit may keep it.
+// Each text is a YAML document, and emit may keep it.
 //
 // A list is split by the indentation of its lines: in a block sequence only a new item begins
 // with a dash at the indentation of the items, and all lines of an item are indented further.

@@ -24,16 +24,17 @@ type values interface {
 	eachItem(item func(i int) error) error
 	// text returns a string, which is valid until the next call; null is "".
 	text() ([]byte, error)
-	// number returns a whole number that fits into so many bits; ok is false for null.
+	// number returns a whole number of at most bits bits; ok is false for null.
 	number(bits int) (n int64, ok bool, err error)
 	// isNull and isTrue tell whether the next value is null or true. They do not read it.
 	isNull() bool
 	isTrue() bool
-	// objectDone is called at the end of each object, where the limit of its size ends.
+	// objectDone is called at the end of each object. The size of the next object counts from
+	// there.
 	objectDone()
 }
 
-// wholeNumber parses a whole number that fits into so many bits.
+// wholeNumber parses a whole number of at most bits bits.
 func wholeNumber(text string, bits int) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, bits)
 	if err != nil {

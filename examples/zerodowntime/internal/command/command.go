@@ -53,7 +53,7 @@ const example = `  # All of it, with a proxy that is 1.5 s late
 // ErrInterrupted means that a signal has ended the program before it was done.
 var ErrInterrupted = errors.New("interrupted")
 
-// options are the values of the flags.
+// options are the values of the command line flags.
 type options struct {
 	settings  rollout.Settings
 	scenarios []string

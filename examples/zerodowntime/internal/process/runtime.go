@@ -28,7 +28,7 @@ type Runtime struct {
 	onSignal func(id string, signal os.Signal)
 
 	mu        sync.Mutex
-	processes map[string]*process // by ID, also those that have ended
+	processes map[string]*process // by ID, including those that have ended
 }
 
 type process struct {

@@ -28,7 +28,7 @@ const (
 	Cut = "cut"
 )
 
-// Handler forwards each request, also that of a websocket, to an endpoint of a table. Make
+// Handler forwards each request, including websockets, to an endpoint of a table. Make
 // one with [New], and call Close when the server that uses it has ended.
 type Handler struct {
 	table     *Table

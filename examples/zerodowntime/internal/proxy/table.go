@@ -42,10 +42,10 @@ func (t *Table) Publish(endpoints []Endpoint) {
 	t.versions = append(t.versions, version{from: time.Now().Add(t.delay), endpoints: slices.Clone(endpoints)})
 }
 
-// Pick returns the endpoints that take new connections one after the other; ok is false if
-// there are none. By kube-proxy's rule (KEP-1669) the ready endpoints take new connections,
-// and only without a ready one those that serve while they terminate. By KEP-1672 a missing
-// condition ready is true, serving is as ready, and terminating is false.
+// Pick returns the next of the endpoints that take new connections, in turn; ok is false if
+// there are none. By kube-proxy's rule (KEP-1669) the ready endpoints take new connections. If
+// there is no ready one, those take them that serve while they terminate. By KEP-1672 a missing
+// condition ready counts as true, serving as equal to ready, and terminating as false.
 func (t *Table) Pick() (picked Endpoint, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

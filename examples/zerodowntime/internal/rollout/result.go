@@ -10,7 +10,7 @@ import (
 // much.
 const BinSeconds = 0.5
 
-// Result is what was measured in one scenario. Points in time are seconds since the begin of
+// Result is what was measured in one scenario. Points in time are seconds since the start of
 // the rolling update, rounded to milliseconds.
 type Result struct {
 	Scenario                      string         `json:"scenario"`
@@ -80,8 +80,8 @@ func (r Result) LongestDrainSeconds() (longest float64) {
 	return longest
 }
 
-// measure sets the fields that follow from the events. start is the begin of the rolling
-// update, and signalled has the time of each pod's SIGTERM by its name.
+// measure sets the fields that follow from the events. start is when the rolling update
+// started, and signalled has the time of each pod's SIGTERM by its name.
 func (r *Result) measure(events []traffic.Event, start time.Time, signalled map[string]time.Time) {
 	r.Requests = traffic.Count(events)
 	for _, e := range events {

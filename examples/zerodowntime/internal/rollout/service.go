@@ -27,8 +27,8 @@ const (
 	messageInterval = 250 * time.Millisecond
 )
 
-// Progress is called for each event of a pod of a scenario. The time of the event counts from
-// the begin of the rolling update.
+// Progress is called for each event of a pod of a scenario. at is the time since the start of
+// the rolling update.
 type Progress func(scenario, pod, event string, at time.Duration)
 
 // service is the service of one scenario: its pods and the proxy in front of them.
@@ -39,10 +39,10 @@ type service struct {
 	runtime    *process.Runtime
 	terminator *lifecycle.Terminator
 	table      *proxy.Table
-	start      time.Time // when the rolling update begins; set before the first delete
+	start      time.Time // when the rolling update started; set before the first delete
 
 	mu   sync.Mutex
-	pods []*pod // all pods that have become ready, also those that have ended
+	pods []*pod // all pods that have become ready, including those that have ended
 }
 
 // Run runs one scenario: it starts the service, sends traffic to it, replaces all its pods,

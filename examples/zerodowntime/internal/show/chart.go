@@ -80,8 +80,8 @@ func chart(r rollout.Result, style Style) string {
 	return drawn
 }
 
-// merged returns at most so many bins as there are columns: it adds up neighbours if there are
-// more. It returns at least one bin.
+// merged adds up neighbouring bins if there are more bins than columns. It returns at least one
+// bin.
 func merged(bins []rollout.Bin, columns int) []rollout.Bin {
 	if len(bins) == 0 {
 		return []rollout.Bin{{Seconds: rollout.BinSeconds}}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Outcome is how a request has ended, or a websocket, or a message of one.
+// Outcome is how a request, a websocket or a message of a websocket has ended.
 type Outcome string
 
 const (
@@ -26,7 +26,7 @@ const (
 type Event struct {
 	Outcome Outcome
 	At      time.Time     // when the client saw the end
-	Took    time.Duration // from the begin of the request to its end
+	Took    time.Duration // from the start of the request to its end
 	Pod     string        // the pod that the proxy chose; "" if it is not known
 }
 
