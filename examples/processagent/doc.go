@@ -1,4 +1,22 @@
-// Command processagent is a node agent of one file: it runs the pods of a folder of manifests
-// as processes of this machine, and ends them as a kubelet ends its pods when it is told to
-// stop and when the machine shuts down. Its README.md goes through it step by step.
+// Command processagent is a node agent of one file. It runs the pods of a folder of manifests
+// as processes of this machine:
+//
+//	go run ./processagent processagent/pods
+//
+// It ends the pods as a kubelet does when it gets SIGTERM or SIGINT and when the machine shuts
+// down. README.md explains main.go section by section.
+//
+// # Concurrency properties
+//
+// The list of containers never changes after the start, so it needs no lock. One goroutine for
+// each container waits for its process.
+//
+// # Failure modes
+//
+// A wrong manifest ends the agent before anything runs. A container that cannot be started is
+// logged. Without systemd the agent logs that the host was lost, and drains on SIGTERM only.
+//
+// # Testing
+//
+// main_test.go runs the agent with real processes and without a system bus.
 package main

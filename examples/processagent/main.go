@@ -37,9 +37,9 @@ type container struct {
 
 func main() {
 	n := must(readPods(filepath.Join(os.Args[1:]...)))
-	told, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	signalled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	ctx, end := context.WithCancel(context.WithoutCancel(told))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(signalled))
 	config := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 1000, ShutdownGracePeriodSeconds: 10},
 	}}
@@ -57,9 +57,9 @@ func main() {
 			log.Print(err)
 		}
 	}
-	<-told.Done()                            // SIGTERM or Ctrl-C
+	<-signalled.Done()                       // SIGTERM or Ctrl-C
 	report, err := manager.TerminateAll(ctx) // drains the pods without a shutdown of the machine
-	end()                                    // lets the machine go: Run returns
+	cancel()                                 // ends Run, which releases the machine
 	must(report, errors.Join(err, <-ended, terminator.Close(context.WithoutCancel(ctx))))
 }
 
@@ -75,8 +75,8 @@ func (c container) start(context.Context) (string, error) {
 		return "", err
 	}
 	go func() {
-		_ = c.Wait()                                      // ProcessState says the same
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what it has left behind
+		_ = c.Wait()                                      // ProcessState has the exit code
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the rest of its process group
 		fmt.Println("container", c.id, "has ended:", c.ProcessState)
 		close(c.exited)
 	}()
@@ -85,7 +85,7 @@ func (c container) start(context.Context) (string, error) {
 
 func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	c := n.find(id)
-	_ = c.Process.Signal(syscall.SIGTERM) // fails only if it has exited
+	_ = c.Process.Signal(syscall.SIGTERM) // fails only if the process has exited
 	time.AfterFunc(time.Duration(timeoutSeconds)*time.Second, func() { _ = c.Process.Kill() })
 	select {
 	case <-c.exited:
@@ -117,7 +117,7 @@ func (n node) pods() (pods []*v1.Pod) {
 	return slices.Compact(pods)
 }
 
-// onlyStarted says that no container runs but those that Terminator.Start has started.
+// onlyStarted reports no containers beside those that Terminator.Start has started.
 func onlyStarted(context.Context, *v1.Pod) []lifecycle.Container { return []lifecycle.Container{} }
 
 func printReport(_ context.Context, report shutdown.Report) {

@@ -17,20 +17,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon bounds the waiting for one line of output.
-const soon = 30 * time.Second
+// lineTimeout bounds the wait for one line of output.
+const lineTimeout = 30 * time.Second
 
-// program is the agent as it runs.
+// program is a running agent.
 type program struct {
 	*testing.T
 
 	cmd    *exec.Cmd
-	folder string      // its TMPDIR
-	output chan string // its lines; closed when nobody holds the other end of the pipe
-	seen   []string
+	folder string      // the agent's TMPDIR
+	output chan string // lines of the agent and its containers; closed when all have ended
+	seen   []string    // the lines that were read from output
 }
 
-// start builds the agent and runs it with the manifests of a folder, without a system bus.
+// start builds the agent and runs it with the manifests of a folder. The agent finds no
+// system bus.
 func start(t *testing.T, manifests string) *program {
 	t.Helper()
 	p := &program{T: t, folder: t.TempDir(), output: make(chan string)}
@@ -51,18 +52,18 @@ func start(t *testing.T, manifests string) *program {
 			p.output <- lines.Text()
 		}
 	}()
-	t.Cleanup(func() { // an agent that a failed test has left drains first
+	t.Cleanup(func() { // after a failed test the agent may still run
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		_ = p.cmd.Wait()
 		require.NoError(t, read.Close())
-		for range p.output { // nobody asks for what it still says
+		for range p.output { // the goroutine above ends when the last line was read
 		}
 	})
 	return p
 }
 
-// until reads lines until all of the wanted ones have been seen.
-func (p *program) until(wanted ...string) {
+// waitForLines reads lines until all of the wanted ones have been seen.
+func (p *program) waitForLines(wanted ...string) {
 	p.Helper()
 	missing := func() bool {
 		return slices.ContainsFunc(wanted, func(line string) bool { return !slices.Contains(p.seen, line) })
@@ -70,17 +71,17 @@ func (p *program) until(wanted ...string) {
 	for missing() {
 		select {
 		case line, open := <-p.output:
-			require.True(p, open, "it has ended, and said: %q", p.seen)
+			require.True(p, open, "the agent has ended; output: %q", p.seen)
 			p.seen = append(p.seen, strings.TrimSpace(line))
-		case <-time.After(soon):
-			require.Fail(p, "silent", "it has said: %q", p.seen)
+		case <-time.After(lineTimeout):
+			require.Fail(p, "no further line", "output: %q", p.seen)
 		}
 	}
 }
 
-// end reads the rest of the output, which ends when the last process has, and gives the
-// error of the agent.
-func (p *program) end() error {
+// waitForEnd reads the output until the agent and all its processes have ended. It returns
+// the error of the agent.
+func (p *program) waitForEnd() error {
 	p.Helper()
 	for {
 		select {
@@ -89,32 +90,32 @@ func (p *program) end() error {
 				return p.cmd.Wait()
 			}
 			p.seen = append(p.seen, strings.TrimSpace(line))
-		case <-time.After(soon):
-			require.Fail(p, "a process has outlived the drain", "the agent has said: %q", p.seen)
+		case <-time.After(lineTimeout):
+			require.Fail(p, "a process has outlived the drain", "output: %q", p.seen)
 		}
 	}
 }
 
-// stop tells the agent to stop, and waits until it and all of its processes have ended.
+// stop sends SIGTERM to the agent, and waits until it and all its processes have ended.
 func (p *program) stop() {
 	p.Helper()
 	require.NoError(p, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(p, p.end(), "%q", p.seen)
+	require.NoError(p, p.waitForEnd(), "%q", p.seen)
 }
 
-// inOrder checks that the lines were said, one after the other.
-func (p *program) inOrder(lines ...string) {
+// requireOrder requires that the lines were seen in this order.
+func (p *program) requireOrder(lines ...string) {
 	p.Helper()
-	rest := p.seen
+	remaining := p.seen
 	for _, line := range lines {
-		i := slices.Index(rest, line)
+		i := slices.Index(remaining, line)
 		require.NotEqual(p, -1, i, "%q, in order, in %q", line, p.seen)
-		rest = rest[i+1:]
+		remaining = remaining[i+1:]
 	}
 }
 
-// manifest writes a pod of one container that runs a shell script.
-func manifest(t *testing.T, folder, name, script string) {
+// writeManifest writes the manifest of a pod with one container, which runs a shell script.
+func writeManifest(t *testing.T, folder, name, script string) {
 	t.Helper()
 	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name +
 		"\nspec:\n  containers:\n  - name: main\n    command: [sh, -c, '" + script + "']\n"
@@ -124,29 +125,29 @@ func manifest(t *testing.T, folder, name, script string) {
 func TestPodsEndInOrderWhenTheAgentIsToldToStop(t *testing.T) {
 	t.Parallel()
 	p := start(t, "pods")
-	p.until("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
-	began := time.Now()
+	p.waitForLines("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
+	signalled := time.Now()
 	p.stop()
 
-	p.inOrder("container data/postgres/db has ended: exit status 0", "container batch/stubborn/main has ended: signal: killed",
+	p.requireOrder("container data/postgres/db has ended: exit status 0", "container batch/stubborn/main has ended: signal: killed",
 		"container shop/cart/app has ended: exit status 0", "container shop/cart/proxy has ended: exit status 0",
 		"pod shop/cart had 5 s to end: Graceful")
-	p.inOrder("container batch/stubborn/main has ended: signal: killed", "container shop/web/nginx has ended: exit status 0")
-	p.inOrder("pod data/postgres had 4 s to end: Graceful", "pod batch/stubborn had 2 s to end: GraceExceeded",
+	p.requireOrder("container batch/stubborn/main has ended: signal: killed", "container shop/web/nginx has ended: exit status 0")
+	p.requireOrder("pod data/postgres had 4 s to end: Graceful", "pod batch/stubborn had 2 s to end: GraceExceeded",
 		"pod shop/cart had 5 s to end: Graceful", "pod shop/web had 5 s to end: Graceful")
-	require.GreaterOrEqual(t, time.Since(began), 3*time.Second, "two of the stubborn pod, one of the hook that sleeps")
+	require.GreaterOrEqual(t, time.Since(signalled), 3*time.Second, "two for the stubborn pod, one for the sleep hook")
 	hook, err := os.ReadFile(filepath.Join(p.folder, "processagent-hook"))
 	require.NoError(t, err)
-	require.Equal(t, "checkpoint\n", string(hook), "the hook has run, once")
+	require.Equal(t, "checkpoint\n", string(hook), "the hook has run once")
 }
 
 func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	manifest(t, folder, "job", "exit 3")
-	manifest(t, folder, "web", "echo web runs; exec sleep 1000")
+	writeManifest(t, folder, "job", "exit 3")
+	writeManifest(t, folder, "web", "echo web runs; exec sleep 1000")
 	p := start(t, folder)
-	p.until("container default/job/main has ended: exit status 3", "web runs")
+	p.waitForLines("container default/job/main has ended: exit status 3", "web runs")
 	p.stop()
 
 	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
@@ -156,22 +157,22 @@ func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
 func TestWhatAContainerLeavesBehindIsKilled(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	manifest(t, folder, "web", `sleep 1000 & trap "exit 0" TERM; echo web runs; while :; do sleep 0.1; done`)
+	writeManifest(t, folder, "web", `sleep 1000 & trap "exit 0" TERM; echo web runs; while :; do sleep 0.1; done`)
 	p := start(t, folder)
-	p.until("web runs")
+	p.waitForLines("web runs")
 	p.stop()
 }
 
 func TestAContainerThatCannotStartIsReported(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	manifest(t, folder, "web", "echo web runs; exec sleep 1000")
+	writeManifest(t, folder, "web", "echo web runs; exec sleep 1000")
 	text, err := os.ReadFile(filepath.Join(folder, "web.yaml"))
 	require.NoError(t, err)
 	wrong := strings.NewReplacer("name: web", "name: wrong", "[sh, ", "[/no/such/program, ").Replace(string(text))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(wrong), 0o600))
 	p := start(t, folder)
-	p.until("web runs")
+	p.waitForLines("web runs")
 	require.Contains(t, strings.Join(p.seen, "\n"), "/no/such/program: no such file or directory")
 	p.stop()
 	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
@@ -179,22 +180,22 @@ func TestAContainerThatCannotStartIsReported(t *testing.T) {
 
 func TestAWrongManifestIsNamed(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ old, now, want string }{
+	for name, test := range map[string]struct{ old, replacement, want string }{
 		"a field that pods do not have": {"containers", "contaners", `unknown field "contaners"`},
 		"no command":                    {"command", "args", "container default/web/main has no command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			manifest(t, folder, "web", "exit 0")
+			writeManifest(t, folder, "web", "exit 0")
 			file := filepath.Join(folder, "web.yaml")
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), tc.old, tc.now)), 0o600))
+			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), test.old, test.replacement)), 0o600))
 			p := start(t, folder)
-			require.Error(t, p.end())
+			require.Error(t, p.waitForEnd())
 			require.Contains(t, strings.Join(p.seen, "\n"), file+": ")
-			require.Contains(t, strings.Join(p.seen, "\n"), tc.want)
+			require.Contains(t, strings.Join(p.seen, "\n"), test.want)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,18 +19,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/e2e"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 )
 
 const e2eNode = "virtual-node"
 
-// virtual-kubelet's own end-to-end tests, all of them: its node with the provider, on
-// processes, at a real API server. They find the node by a kubeconfig, as they would in a
-// cluster.
-func TestEndToEnd(t *testing.T) {
+// TestVirtualKubeletSuite runs virtual-kubelet's own end-to-end suite against the provider,
+// with processes as containers, at a real API server.
+func TestVirtualKubeletSuite(t *testing.T) {
 	mux := http.NewServeMux()
 	kubelet := httptest.NewServer(mux)
 	t.Cleanup(kubelet.Close)
@@ -43,8 +39,9 @@ func TestEndToEnd(t *testing.T) {
 	}).Run(t)
 }
 
-// withKubelet is an API server that has a way to the node, which that of the tests has
-// not: /proxy of the node, and of the pod that virtual-kubelet itself would be.
+// withKubelet returns a handler that adds two paths to an API server that does not proxy
+// requests to its nodes: /proxy of the node, and /proxy of the pod in which virtual-kubelet
+// would run in a cluster. Both lead to the server at kubelet.
 func withKubelet(t *testing.T, apiServer, kubelet string) http.Handler {
 	t.Helper()
 	cluster := http.NewServeMux()
@@ -58,7 +55,8 @@ func withKubelet(t *testing.T, apiServer, kubelet string) http.Handler {
 	return cluster
 }
 
-// forward asks a server, whose paths begin with a prefix for those who ask.
+// forward returns a reverse proxy to a server. It adds prefix, under which clients see the
+// server, to the paths that the server redirects to.
 func forward(t *testing.T, server, prefix string) http.Handler {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -73,12 +71,13 @@ func forward(t *testing.T, server, prefix string) http.Handler {
 	return proxy
 }
 
-// runNode runs virtual-kubelet's node until the end of the test. It is served on mux.
+// runNode runs a node of virtual-kubelet until the end of the test. The node serves its
+// kubelet endpoints on mux.
 func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiServer, QPS: -1})
 	require.NoError(t, err)
-	provider := newMeasured(t)
+	provider := newMeasuredProvider(t)
 	running, err := nodeutil.NewNode(e2eNode, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return provider, nil, nil
 	}, nodeutil.WithClient(client), nodeutil.AttachProviderRoutes(mux))
@@ -86,24 +85,12 @@ func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
-	run.Go(func() { _ = running.Run(ctx) }) // its error is that of ctx, or WaitReady tells it
+	run.Go(func() { _ = running.Run(ctx) }) // an error before the node is ready is returned by WaitReady, too
 	t.Cleanup(func() {
 		cancel()
 		run.Wait()
-		provider.kill(t)
+		provider.killAll(t)
 		require.NoError(t, provider.Close(context.WithoutCancel(t.Context())))
 	})
 	require.NoError(t, running.WaitReady(t.Context(), time.Minute))
-}
-
-// kubeconfig writes one that leads to a server, and gives its path.
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	config := api.NewConfig()
-	config.Clusters["cluster"] = &api.Cluster{Server: server}
-	config.Contexts["context"] = &api.Context{Cluster: "cluster"}
-	config.CurrentContext = "context"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, clientcmd.WriteToFile(*config, path))
-	return path
 }

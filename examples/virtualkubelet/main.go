@@ -24,13 +24,13 @@ func main() {
 	name := flag.String("node", "processes", "the name of the node")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, *kubeconfig, *name); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// run runs a node until ctx ends, and then terminates its pods.
+// run runs a node until ctx ends, then terminates its pods, and returns when they have ended.
 func run(ctx context.Context, kubeconfig, name string) error {
 	client, err := nodeutil.ClientsetFromEnv(kubeconfig)
 	if err != nil {
@@ -55,7 +55,7 @@ func run(ctx context.Context, kubeconfig, name string) error {
 		return err
 	}
 	err = virtual.Run(ctx)
-	after := context.WithoutCancel(ctx)
-	_, drainErr := manager.TerminateAll(after)
-	return errors.Join(err, drainErr, provider.Close(after))
+	drainCtx := context.WithoutCancel(ctx)
+	_, drainErr := manager.TerminateAll(drainCtx)
+	return errors.Join(err, drainErr, provider.Close(drainCtx))
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package main
 
 import (
 	"bytes"
@@ -25,12 +25,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 )
 
-const (
-	soon = 20 * time.Second
-	tick = 10 * time.Millisecond
-)
+// waitTimeout bounds each wait for the cluster.
+const waitTimeout = 20 * time.Second
 
-// program is the example as it runs, and the cluster that it is a node of.
+// program is a running process of this command, with a client of the API server that it uses.
 type program struct {
 	*testing.T
 
@@ -38,23 +36,18 @@ type program struct {
 	client kubernetes.Interface
 }
 
-// start builds the program and runs it at an API server.
+// start builds the program, runs it at an API server, and waits until its node is ready.
 func start(t *testing.T) program {
 	t.Helper()
 	server := apiserverprocess.Start(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server, QPS: -1})
 	require.NoError(t, err)
 	folder := t.TempDir()
-	config := api.NewConfig()
-	config.Clusters["cluster"] = &api.Cluster{Server: server}
-	config.Contexts["context"] = &api.Context{Cluster: "cluster"}
-	config.CurrentContext = "context"
-	require.NoError(t, clientcmd.WriteToFile(*config, filepath.Join(folder, "kubeconfig")))
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "virtualkubelet"), ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	p := program{T: t, client: client}
-	p.cmd = exec.Command(filepath.Join(folder, "virtualkubelet"), "--kubeconfig", filepath.Join(folder, "kubeconfig"))
+	p.cmd = exec.Command(filepath.Join(folder, "virtualkubelet"), "--kubeconfig", kubeconfig(t, server))
 	var logged bytes.Buffer
 	p.cmd.Stderr = &logged
 	require.NoError(t, p.cmd.Start())
@@ -67,7 +60,7 @@ func start(t *testing.T) program {
 			t.Logf("the program's log:\n%s", logged.String())
 		}
 	})
-	p.until(func() bool {
+	p.waitFor(func() bool {
 		node, err := client.CoreV1().Nodes().Get(t.Context(), "processes", metav1.GetOptions{})
 		return err == nil && isReady(node)
 	})
@@ -83,12 +76,24 @@ func isReady(node *v1.Node) bool {
 	return false
 }
 
-func (p program) until(so func() bool) {
-	p.Helper()
-	require.Eventually(p, so, soon, tick)
+// kubeconfig writes a kubeconfig file for an API server and returns its path.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	config := api.NewConfig()
+	config.Clusters["cluster"] = &api.Cluster{Server: server}
+	config.Contexts["context"] = &api.Context{Cluster: "cluster"}
+	config.CurrentContext = "context"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	return path
 }
 
-// pod gives a pod as it is now, nil if there is none.
+func (p program) waitFor(condition func() bool) {
+	p.Helper()
+	require.Eventually(p, condition, waitTimeout, 10*time.Millisecond)
+}
+
+// pod reads a pod from the API server; nil if there is none.
 func (p program) pod(name string) *v1.Pod {
 	pod, err := p.client.CoreV1().Pods("default").Get(p.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -98,9 +103,8 @@ func (p program) pod(name string) *v1.Pod {
 	return pod
 }
 
-// run creates a pod that ends with the exit code 3 when it is told to, and waits until it
-// can be told.
-func (p program) run(name string) {
+// runPod creates a pod that exits with code 3 on SIGTERM, and waits until it handles SIGTERM.
+func (p program) runPod(name string) {
 	ready := filepath.Join(p.TempDir(), "ready")
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -115,7 +119,7 @@ func (p program) run(name string) {
 	}
 	_, err := p.client.CoreV1().Pods("default").Create(p.Context(), pod, metav1.CreateOptions{})
 	require.NoError(p, err)
-	p.until(func() bool {
+	p.waitFor(func() bool {
 		_, err := os.Stat(ready)
 		return err == nil && p.pod(name).Status.Phase == v1.PodRunning
 	})
@@ -128,32 +132,32 @@ func requireExited(t require.TestingT, pod *v1.Pod) {
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
-func TestANodeOfProcesses(t *testing.T) {
+func TestDeletedAndDrainedPodsEndGracefully(t *testing.T) {
 	p := start(t)
-	p.run("deleted")
+	p.runPod("deleted")
 	require.NoError(t, p.client.CoreV1().Pods("default").Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(4))}))
 	var deleted *v1.Pod
-	p.until(func() bool {
+	p.waitFor(func() bool {
 		deleted = p.pod("deleted")
 		return deleted == nil || deleted.Status.Phase == v1.PodFailed
 	})
 	requireExited(t, deleted)
-	p.until(func() bool { return p.pod("deleted") == nil })
+	p.waitFor(func() bool { return p.pod("deleted") == nil })
 
-	p.run("drained")
-	began := time.Now()
+	p.runPod("drained")
+	signalled := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait())
-	require.GreaterOrEqual(t, time.Since(began), time.Second, "its hook has run")
+	require.GreaterOrEqual(t, time.Since(signalled), time.Second, "the preStop hook has slept")
 	requireExited(t, p.pod("drained"))
 }
 
-// What a provider author starts from is to be read at one glance.
+// Authors of a provider read main.go first.
 func TestTheProgramIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	_, code, found := strings.Cut(string(source), "\n)\n")
-	require.True(t, found, "the end of the imports")
+	require.True(t, found, "main.go has imports")
 	lines := 0
 	for line := range strings.Lines(code) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {

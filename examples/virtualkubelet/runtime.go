@@ -16,17 +16,19 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errNoCommand is the error for a container without a command: a process has no image
-// with a default command.
+// errNoCommand is returned for a container without a command, because a process has no image
+// that could have a default one.
 var errNoCommand = errors.New("a process needs a command")
 
-// processes runs each container as a process with its own process group.
-type processes struct{ byID sync.Map } // the values are of type *process
+// processes is a runtime that runs each container as a process in a process group of its own.
+type processes struct {
+	byID sync.Map // from container ID to *process
+}
 
 type process struct {
 	*exec.Cmd
 
-	exited chan struct{}
+	exited chan struct{} // closed when ProcessState is set
 }
 
 func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
@@ -41,7 +43,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.Wait() // ProcessState has the exit code
+		_ = p.Wait() // ExitCode reads ProcessState
 	}()
 	id := string(pod.UID) + "/" + c.Name
 	ps.byID.Store(id, p)

@@ -20,57 +20,57 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-var _ nodeutil.Provider = (*measured)(nil)
+var _ nodeutil.Provider = (*measuredProvider)(nil)
 
-// images runs processes, too, for containers that have an image and no command.
-type images struct{ *processes }
+// sleepRuntime runs "sleep" for containers that have no command, as the containers of the suite.
+type sleepRuntime struct{ *processes }
 
-func (i images) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+func (r sleepRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	c = c.DeepCopy()
 	if len(c.Command) == 0 {
 		c.Command = []string{"sleep", "3600"}
 	}
-	return i.processes.StartContainer(ctx, pod, c)
+	return r.processes.StartContainer(ctx, pod, c)
 }
 
-// measured is the provider of the program with stats and metrics: the CPU time that the
-// kernel tells of the processes.
-type measured struct {
+// measuredProvider adds stats and metrics, which the suite asks for, to the provider of the
+// program. They are the CPU times that /proc shows for the processes.
+type measuredProvider struct {
 	withoutStreams
 
-	processes *processes
+	runtime *processes
 }
 
-func newMeasured(t *testing.T) *measured {
+func newMeasuredProvider(t *testing.T) *measuredProvider {
 	t.Helper()
-	running := &processes{}
+	runtime := &processes{}
 	provider, err := virtualkubelet.New(virtualkubelet.Options{
-		Runtime: images{running},
+		Runtime: sleepRuntime{runtime},
 		Status:  func(pod *v1.Pod) { pod.Status.HostIP, pod.Status.PodIP = "127.0.0.1", "127.0.0.1" },
 	})
 	require.NoError(t, err)
-	return &measured{withoutStreams{provider}, running}
+	return &measuredProvider{withoutStreams{provider}, runtime}
 }
 
-// kill ends the processes that still run.
-func (n *measured) kill(t *testing.T) {
+// killAll kills the processes that still run.
+func (m *measuredProvider) killAll(t *testing.T) {
 	t.Helper()
-	n.processes.byID.Range(func(id, _ any) bool {
-		require.NoError(t, n.processes.StopContainer(context.WithoutCancel(t.Context()), id.(string), 0))
+	m.runtime.byID.Range(func(id, _ any) bool {
+		require.NoError(t, m.runtime.StopContainer(context.WithoutCancel(t.Context()), id.(string), 0))
 		return true
 	})
 }
 
-// usage is what a container has used.
-type usage struct {
-	name string
-	cpu  float64 // seconds
+// cpuTime is the CPU time that a container has used.
+type cpuTime struct {
+	container string
+	seconds   float64
 }
 
-// usages are those of the containers of a pod that run.
-func (n *measured) usages(pod *v1.Pod) (used []usage, err error) {
+// cpuTimes returns the CPU times of the running containers of a pod.
+func (m *measuredProvider) cpuTimes(pod *v1.Pod) (times []cpuTime, err error) {
 	for _, c := range lifecycle.ContainersOf(pod) {
-		running, ok := n.processes.find(c.ID)
+		running, ok := m.runtime.find(c.ID)
 		if !ok {
 			return nil, lifecycle.ErrContainerNotFound
 		}
@@ -82,47 +82,47 @@ func (n *measured) usages(pod *v1.Pod) (used []usage, err error) {
 		if err != nil {
 			return nil, err
 		}
-		used = append(used, usage{c.Name, stat.CPUTime()})
+		times = append(times, cpuTime{c.Name, stat.CPUTime()})
 	}
-	return used, nil
+	return times, nil
 }
 
-func (n *measured) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
-	pods, err := n.GetPods(ctx)
+func (m *measuredProvider) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
+	pods, err := m.GetPods(ctx)
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: e2eNode}}
 	for _, pod := range pods {
-		used, usedErr := n.usages(pod)
-		err = cmp.Or(err, usedErr)
-		of := stats.PodStats{PodRef: stats.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}}
-		for _, u := range used {
-			cpu := &stats.CPUStats{Time: metav1.Now(), UsageCoreNanoSeconds: ptr.To(uint64(u.cpu * 1e9))}
-			of.Containers = append(of.Containers, stats.ContainerStats{Name: u.name, CPU: cpu})
+		times, timesErr := m.cpuTimes(pod)
+		err = cmp.Or(err, timesErr)
+		podStats := stats.PodStats{PodRef: stats.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}}
+		for _, c := range times {
+			cpu := &stats.CPUStats{Time: metav1.Now(), UsageCoreNanoSeconds: ptr.To(uint64(c.seconds * 1e9))}
+			podStats.Containers = append(podStats.Containers, stats.ContainerStats{Name: c.container, CPU: cpu})
 		}
-		summary.Pods = append(summary.Pods, of)
+		summary.Pods = append(summary.Pods, podStats)
 	}
 	return summary, err
 }
 
-func (n *measured) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
-	pods, err := n.GetPods(ctx)
+func (m *measuredProvider) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
+	pods, err := m.GetPods(ctx)
 	kind := dto.MetricType_COUNTER
 	containers := &dto.MetricFamily{Name: ptr.To("container_cpu_usage_seconds_total"), Type: &kind}
-	all := &dto.MetricFamily{Name: ptr.To("pod_cpu_usage_seconds_total"), Type: &kind}
+	podTotals := &dto.MetricFamily{Name: ptr.To("pod_cpu_usage_seconds_total"), Type: &kind}
 	for _, pod := range pods {
-		used, usedErr := n.usages(pod)
-		err = cmp.Or(err, usedErr)
+		times, timesErr := m.cpuTimes(pod)
+		err = cmp.Or(err, timesErr)
 		var sum float64
-		for _, u := range used {
-			sum += u.cpu
-			containers.Metric = append(containers.Metric, counter(u.cpu, "container", u.name, "pod", pod.Name, "namespace", pod.Namespace))
+		for _, c := range times {
+			sum += c.seconds
+			containers.Metric = append(containers.Metric, counter(c.seconds, "container", c.container, "pod", pod.Name, "namespace", pod.Namespace))
 		}
-		all.Metric = append(all.Metric, counter(sum, "namespace", pod.Namespace, "pod", pod.Name))
+		podTotals.Metric = append(podTotals.Metric, counter(sum, "namespace", pod.Namespace, "pod", pod.Name))
 	}
-	return []*dto.MetricFamily{containers, all}, err
+	return []*dto.MetricFamily{containers, podTotals}, err
 }
 
-// counter is a series whose labels are pairs, in the order that virtual-kubelet's tests
-// expect: the name of the pod is the second one.
+// counter returns a counter metric whose labels are pairs of a name and a value, in their
+// order: the suite expects the name of the pod in the second label.
 func counter(value float64, pairs ...string) *dto.Metric {
 	metric := &dto.Metric{Counter: &dto.Counter{Value: &value}}
 	for i := 0; i < len(pairs); i += 2 {

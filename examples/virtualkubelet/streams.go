@@ -14,12 +14,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// errNotServed is the error of everything that this node does not serve.
+// errNotServed is returned by all methods of withoutStreams.
 var errNotServed = errors.New("not served by this node")
 
-// withoutStreams adds to a provider what nodeutil requires besides pods: logs, exec,
-// attach, port-forward, stats and metrics. Nothing calls these methods unless NewNode is
-// given an HTTP handler.
+// withoutStreams adds the methods to a provider that nodeutil requires besides those for
+// pods: logs, exec, attach, port-forward, stats and metrics. They are called only if NewNode
+// is given an HTTP handler, which this program does not do.
 type withoutStreams struct{ *virtualkubelet.Provider }
 
 func (withoutStreams) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {

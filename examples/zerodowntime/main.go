@@ -1,11 +1,3 @@
-// Command zerodowntime measures what users notice of a rolling update, with and without a
-// preStop sleep: real requests to real processes behind a real proxy that learns late of
-// the pods that end.
-//
-//	cd examples
-//	go run ./zerodowntime
-//
-// README.md beside this file shows what it prints.
 package main
 
 import (
@@ -25,7 +17,7 @@ func main() {
 	}
 	fmt.Fprintln(os.Stderr, "zerodowntime: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.Is(err, command.ErrInterrupted) {
-		os.Exit(130) // as a shell says of a program that Ctrl-C has ended
+		os.Exit(130) // the status of a program that SIGINT has ended: 128 + 2
 	}
 	os.Exit(1)
 }

@@ -19,48 +19,48 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/show"
 )
 
-// asProgram is a variable of the environment that makes the test's own program this one.
-// Its backends inherit it: its value tells those of one run.
-const asProgram = "ZERODOWNTIME_TEST_RUN"
+// runVariable is an environment variable. If it is set, the test binary runs main. The
+// backends of the program inherit it, so its value identifies all processes of one run.
+const runVariable = "ZERODOWNTIME_TEST_RUN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(runVariable) != "" {
 		main()
 		return
 	}
 	m.Run()
 }
 
-// program is a run of this program in a process group of its own, as a shell gives it,
-// and the value by which its processes are known.
-func program(t *testing.T, args ...string) (*exec.Cmd, string) {
+// newCommand returns a command that runs this program in a process group of its own, as a
+// shell does, and the value of runVariable for its processes.
+func newCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	run := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), asProgram+"="+run)
+	cmd.Env = append(os.Environ(), runVariable+"="+run)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd, run
 }
 
-// processes are those of a run that are there.
-func processes(t *testing.T, run string) []string {
+// processesOf returns the processes of a run that have not ended.
+func processesOf(t *testing.T, run string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	require.NoError(t, err)
 	var found []string
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(environ, []byte(asProgram+"="+run+"\x00")) {
+		if err == nil && bytes.Contains(environ, []byte(runVariable+"="+run+"\x00")) {
 			found = append(found, file)
 		}
 	}
 	return found
 }
 
-// brief are flags that make everything short.
-func brief(more ...string) []string {
+// shortFlags returns flags with which everything takes little time.
+func shortFlags(more ...string) []string {
 	return append([]string{
 		"--delay=700ms", "--sleep=4", "--short-grace=1", "--task=5s", "--min-ready=200ms", "--backends=2", "--rate=50", "--websockets=6",
 	}, more...)
@@ -68,12 +68,12 @@ func brief(more ...string) []string {
 
 func TestProgramMeasuresAllScenarios(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "p.svg")
-	cmd, run := program(t, brief("-o", "json", "--picture", picture)...)
-	var story bytes.Buffer
-	cmd.Stderr = &story
+	cmd, run := newCommand(t, shortFlags("-o", "json", "--picture", picture)...)
+	var progress bytes.Buffer
+	cmd.Stderr = &progress
 	out, err := cmd.Output()
-	require.NoError(t, err, story.String())
-	require.Empty(t, processes(t, run), "no backend is left")
+	require.NoError(t, err, progress.String())
+	require.Empty(t, processesOf(t, run), "all backends have ended")
 
 	var document show.Document
 	require.NoError(t, json.Unmarshal(out, &document))
@@ -96,52 +96,52 @@ func TestProgramMeasuresAllScenarios(t *testing.T) {
 		require.Positive(t, a.TerminationGracePeriodSeconds, a.Why)
 	}
 	for _, line := range []string{"old-1 deleted, grace 30 s", "old-1 deleted, grace 1 s", "old-1 SIGTERM", "old-1 gone: exit status 0", "old-1 gone: signal: killed"} {
-		require.Contains(t, story.String(), line)
+		require.Contains(t, progress.String(), line)
 	}
 	drawn, err := os.ReadFile(picture)
 	require.NoError(t, err)
 	require.Contains(t, string(drawn), "Short requests, no preStop sleep")
 }
 
-// started starts the program, and returns when the first pod has been deleted.
-func started(t *testing.T, args ...string) (*exec.Cmd, string, *bytes.Buffer) {
+// startUntilDeleted starts the program, and returns when the first pod has been deleted.
+func startUntilDeleted(t *testing.T, args ...string) (*exec.Cmd, string, *bytes.Buffer) {
 	t.Helper()
-	cmd, run := program(t, args...)
+	cmd, run := newCommand(t, args...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	story, err := cmd.StderrPipe()
+	progress, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(story)
-	for begun := false; !begun && lines.Scan(); {
-		begun = strings.Contains(lines.Text(), "deleted")
+	lines := bufio.NewScanner(progress)
+	for deleted := false; !deleted && lines.Scan(); {
+		deleted = strings.Contains(lines.Text(), "deleted")
 	}
-	require.NotEmpty(t, processes(t, run))
+	require.NotEmpty(t, processesOf(t, run))
 	return cmd, run, &out
 }
 
 func TestInterruptEndsEverything(t *testing.T) {
-	cmd, run, out := started(t, brief("-o", "json", "--scenario=long-requests,sleep,websockets-drain")...)
-	began := time.Now()
-	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)) // Ctrl-C: to all of them
+	cmd, run, out := startUntilDeleted(t, shortFlags("-o", "json", "--scenario=long-requests,sleep,websockets-drain")...)
+	signalled := time.Now()
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)) // Ctrl-C sends it to the whole process group
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Wait(), &exit)
 	require.Equal(t, 130, exit.ExitCode())
-	require.Less(t, time.Since(began), 20*time.Second)
-	require.Empty(t, processes(t, run))
+	require.Less(t, time.Since(signalled), 20*time.Second)
+	require.Empty(t, processesOf(t, run))
 	var document show.Document
 	require.NoError(t, json.Unmarshal(out.Bytes(), &document))
 	require.True(t, document.Interrupted)
 }
 
 func TestBackendsEndWithAProgramThatIsKilled(t *testing.T) {
-	cmd, run, _ := started(t, brief("--scenario=sleep")...)
+	cmd, run, _ := startUntilDeleted(t, shortFlags("--scenario=sleep")...)
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	require.Eventually(t, func() bool { return len(processes(t, run)) == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(processesOf(t, run)) == 0 }, time.Minute, 10*time.Millisecond)
 }
 
-func TestBadFlags(t *testing.T) {
+func TestWrongFlagsAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -156,7 +156,7 @@ func TestBadFlags(t *testing.T) {
 		"argument":         {[]string{"now"}, `unknown command "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd, _ := program(t, test.args...)
+			cmd, _ := newCommand(t, test.args...)
 			var errs bytes.Buffer
 			cmd.Stderr = &errs
 			out, err := cmd.Output()
@@ -171,7 +171,7 @@ func TestBadFlags(t *testing.T) {
 }
 
 func TestHelpFits80Columns(t *testing.T) {
-	cmd, _ := program(t, "--help")
+	cmd, _ := newCommand(t, "--help")
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {

@@ -14,15 +14,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Config is the part of a KubeletConfiguration that the agent obeys. The zero
-// value is the kubelet's default: no graceful shutdown.
+// Config is the part of a KubeletConfiguration that the examples use. The zero value is
+// the kubelet's default: no graceful shutdown.
 type Config struct {
+	// Shutdown has the three shutdown fields of the file.
 	Shutdown plan.Config
-	// FeatureGates are those of the file, of other components too.
+	// FeatureGates are all gates that the file sets, including gates of other components.
 	FeatureGates map[string]bool
 }
 
-// Load reads a KubeletConfiguration, YAML or JSON.
+// Load reads a file with one KubeletConfiguration, as YAML or JSON. Errors name the file.
 func Load(file string) (Config, error) {
 	docs, err := document.Read(file)
 	if err != nil {
@@ -31,7 +32,7 @@ func Load(file string) (Config, error) {
 	if len(docs) != 1 {
 		return Config{}, fmt.Errorf("%s: has %d documents, wanted is one KubeletConfiguration", file, len(docs))
 	}
-	doc, err := obeyed(docs[0])
+	doc, err := usedFields(docs[0])
 	if err != nil {
 		return Config{}, err
 	}
@@ -42,11 +43,10 @@ func Load(file string) (Config, error) {
 	if err := checkKind(kubelet); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", doc.Source, err)
 	}
-	return Config{Shutdown: shutdownOf(kubelet), FeatureGates: kubelet.FeatureGates}, nil
+	return Config{Shutdown: shutdownConfig(kubelet), FeatureGates: kubelet.FeatureGates}, nil
 }
 
-// Describe gives the shutdown fields that are set, for the end of a complaint
-// about them.
+// Describe returns the shutdown fields that are set, as JSON for an error message.
 func Describe(c plan.Config) string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -55,9 +55,9 @@ func Describe(c plan.Config) string {
 	return string(text)
 }
 
-// obeyed is the document without the fields that are let pass. One that only
-// looks like a shutdown field stays, and is refused as unknown.
-func obeyed(doc document.Document) (document.Document, error) {
+// usedFields returns the document with only the fields that Load reads. A misspelled
+// shutdown field is kept as well, so that the decoder refuses it as an unknown field.
+func usedFields(doc document.Document) (document.Document, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(doc.JSON, &fields); err != nil {
 		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration, a mapping of fields: %w", doc.Source, err)
@@ -73,7 +73,7 @@ func obeyed(doc document.Document) (document.Document, error) {
 	return document.Document{Source: doc.Source, JSON: text}, nil
 }
 
-// checkKind refuses what is something else than a kubelet's configuration.
+// checkKind returns an error if an object is not a KubeletConfiguration of version v1beta1.
 func checkKind(kubelet *kubeletconfig.KubeletConfiguration) error {
 	version := kubeletconfig.SchemeGroupVersion.String()
 	if kubelet.APIVersion != version {
@@ -85,8 +85,8 @@ func checkKind(kubelet *kubeletconfig.KubeletConfiguration) error {
 	return nil
 }
 
-// shutdownOf carries the three fields over to the library's own type.
-func shutdownOf(kubelet *kubeletconfig.KubeletConfiguration) plan.Config {
+// shutdownConfig converts the three shutdown fields to the library's type.
+func shutdownConfig(kubelet *kubeletconfig.KubeletConfiguration) plan.Config {
 	c := plan.Config{
 		ShutdownGracePeriod:             kubelet.ShutdownGracePeriod,
 		ShutdownGracePeriodCriticalPods: kubelet.ShutdownGracePeriodCriticalPods,

@@ -15,8 +15,8 @@ import (
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-// write makes a configuration file and gives its path.
-func write(t *testing.T, text string) string {
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubelet.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := config.Load(write(t, test.text))
+			got, err := config.Load(writeConfig(t, test.text))
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -81,7 +81,7 @@ func TestLoadNamesFileFieldAndValue(t *testing.T) {
 		"no YAML":           {"a: [", "not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := write(t, test.text)
+			file := writeConfig(t, test.text)
 			_, err := config.Load(file)
 			require.ErrorContains(t, err, file+": ")
 			require.ErrorContains(t, err, test.want)

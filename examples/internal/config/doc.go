@@ -1,5 +1,5 @@
-// Package config reads what the agent needs from a kubelet's own configuration
-// file, so that one file serves both:
+// Package config reads the settings of the graceful node shutdown from a kubelet's
+// configuration file, so that one file serves the kubelet and the examples:
 //
 //	cfg, err := config.Load("/var/lib/kubelet/config.yaml")
 //	unknown, err := config.SetFeatureGates(gate, cfg.FeatureGates)
@@ -7,18 +7,19 @@
 //
 // Four fields of KubeletConfiguration are read: shutdownGracePeriod,
 // shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and
-// featureGates. All others are let pass unread.
+// featureGates. All others are ignored.
 //
 // # Concurrency properties
 //
-// Functions only, without state. SetFeatureGates changes the gate it is given.
+// The package has functions only, and no state. SetFeatureGates changes its gate and nothing
+// else.
 //
 // # Failure modes
 //
 // A file that cannot be read, is no KubeletConfiguration, or has a bad value in
-// one of the four fields gives an error that names file, field and value. A field
-// that only looks like one of the shutdown fields is an error too: a slip of the
-// pen would else switch the feature off without a word.
+// one of the four fields gives an error that names file, field and value. A misspelled
+// shutdown field is an error too, because ignoring it would switch the graceful node
+// shutdown off silently.
 //
 // # Testing
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/config"
 )
 
-// Whatever is in a configuration: it gives a schedule with and without priorities, whether
-// it is a valid one or not, or the error names the file.
+// A file with any content either gives an error that names the file, or a configuration,
+// valid or not, from which a schedule can be made with and without priorities.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",
@@ -20,7 +20,7 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	file := filepath.Join(f.TempDir(), "kubelet.yaml") // a process has inputs one after the other
+	file := filepath.Join(f.TempDir(), "kubelet.yaml") // one file is enough: a fuzzing process runs its inputs one after the other
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		c, err := config.Load(file)

@@ -8,14 +8,20 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode makes a T of a document. Field names count by case, as in Kubernetes; an
-// unknown field, a field that is given twice and a value of the wrong type are
-// errors.
+// maxStrictErrors is how many unknown or repeated fields of a document are named.
+const maxStrictErrors = 10
+
+// maxShownBytes is how much of a value an error shows.
+const maxShownBytes = 200
+
+// Decode decodes a document into a T. Field names are case-sensitive, as in Kubernetes. An
+// unknown field, a field that is given twice and a value of the wrong type are errors.
 func Decode[T any](doc Document) (*T, error) {
 	object := new(T)
 	strict, err := kjson.UnmarshalStrict(doc.JSON, object)
@@ -25,74 +31,72 @@ func Decode[T any](doc Document) (*T, error) {
 	if len(strict) == 0 {
 		return object, nil
 	}
-	errs := make([]error, 0, maxErrors+1)
-	for _, err := range withValues(doc.JSON, strict[:min(len(strict), maxErrors)]) {
+	errs := make([]error, 0, maxStrictErrors+1)
+	for _, err := range withValues(doc.JSON, strict[:min(len(strict), maxStrictErrors)]) {
 		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
 	}
-	if more := len(strict) - maxErrors; more > 0 {
+	if more := len(strict) - maxStrictErrors; more > 0 {
 		errs = append(errs, fmt.Errorf("%s: and %d more like these", doc.Source, more))
 	}
 	return nil, errors.Join(errs...)
 }
 
-// maxErrors is how many unknown or repeated fields of a document are named.
-const maxErrors = 10
-
-// withValues adds the values to the complaints about unknown or repeated fields.
+// withValues returns the decoder's errors about unknown or repeated fields with the values
+// of these fields added.
 func withValues(text []byte, strict []error) []error {
-	complaints := map[string]int{} // by the path of the field
+	indices := map[string]int{} // of the errors, by the path of the field
 	for i, err := range strict {
-		var at kjson.FieldError
-		if errors.As(err, &at) {
-			complaints[at.FieldPath()] = i
+		var fieldErr kjson.FieldError
+		if errors.As(err, &fieldErr) {
+			indices[fieldErr.FieldPath()] = i
 		}
 	}
-	said := slices.Clone(strict)
-	for path, value := range nodes(text) {
-		if len(complaints) == 0 {
+	errs := slices.Clone(strict)
+	for path, value := range values(text) {
+		if len(indices) == 0 {
 			break
 		}
 		at := path.toField()
-		if i, ok := complaints[at.String()]; ok {
-			said[i] = field.Invalid(at, shown(value), why(strict[i]))
-			delete(complaints, at.String())
+		if i, ok := indices[at.String()]; ok {
+			errs[i] = field.Invalid(at, shortened(value), strictReason(strict[i]))
+			delete(indices, at.String())
 		}
 	}
-	return said
+	return errs
 }
 
-// why says what the decoder has against a field.
-func why(err error) string {
+// strictReason returns what is wrong with a field that the strict decoder refuses.
+func strictReason(err error) string {
 	if strings.HasPrefix(err.Error(), "duplicate") {
 		return "is given twice"
 	}
 	return "unknown field"
 }
 
-// locate finds the field that cannot be decoded. The decoder itself does not
-// name a field whose type has a decoder of its own (a duration, a quantity), so
-// each leaf is tried alone.
+// locate returns an error that names the field which cannot be decoded. The decoder's own
+// error does not name a field whose type has a decoder of its own (a duration, a quantity).
+// So locate decodes each leaf value in a document that contains nothing else.
 func locate[T any](text []byte, err error) error {
-	for path, value := range nodes(text) {
-		if !leaf(value) {
+	for path, value := range values(text) {
+		if !isLeaf(value) {
 			continue
 		}
-		alone, marshalErr := json.Marshal(wrap(path, value))
+		alone, marshalErr := json.Marshal(documentWith(path, value))
 		if marshalErr != nil {
 			return errors.Join(err, marshalErr)
 		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(alone, new(T)); err != nil {
 			if len(path) == 0 {
-				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", shown(value))
+				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", shortened(value))
 			}
-			return field.Invalid(path.toField(), shown(value), wanted(err))
+			return field.Invalid(path.toField(), shortened(value), typeReason(err))
 		}
 	}
 	return err
 }
 
-// wanted says what the decoder expected, in the words of a file's author.
-func wanted(err error) string {
+// typeReason says which type of value the decoder expected, in the words of YAML.
+func typeReason(err error) string {
 	var mistyped *json.UnmarshalTypeError
 	ok := errors.As(err, &mistyped)
 	if !ok {
@@ -112,4 +116,24 @@ func wanted(err error) string {
 	default:
 		return "must be a mapping of fields"
 	}
+}
+
+// shortened returns a value as an error shows it: of a long value only the beginning.
+func shortened(value any) any {
+	text, ok := value.(string)
+	if !ok {
+		encoded, err := json.Marshal(value)
+		if err != nil || len(encoded) <= maxShownBytes {
+			return value
+		}
+		text = string(encoded)
+	}
+	if len(text) <= maxShownBytes {
+		return value
+	}
+	end := maxShownBytes
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }

@@ -9,17 +9,17 @@
 //
 // # Concurrency properties
 //
-// Functions only, without state.
+// The package has functions only, and no state.
 //
 // # Failure modes
 //
 // An error names the file, the document where the file has several, and, once the
-// text could be parsed, the field and its value. All unknown fields of a document
-// are reported at once, joined. What is too large to be read within some hundred MB of
-// memory is an error that names the limit: a file, a document, what the aliases of a
-// document stand for, or the number of documents.
+// text could be parsed, the field and its value. The first ten unknown fields of a
+// document are reported together. Files, documents with their aliases expanded, and the
+// number of documents have limits, so that reading never takes more than some hundred MB
+// of memory; an error names the limit.
 //
 // # Testing
 //
-// [Parse] takes the text itself, so that a test needs no file.
+// [Parse] takes a text, so that a test needs no file.
 package document

@@ -3,6 +3,7 @@ package document_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
-func TestParseSplits(t *testing.T) {
+func TestParseSplitsIntoDocuments(t *testing.T) {
 	for name, test := range map[string]struct {
 		text    string
 		sources []string
@@ -69,6 +70,7 @@ func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 	}
 }
 
+// decodeAll decodes each document of a text into a pod.
 func decodeAll(text string) (pods []*v1.Pod, err error) {
 	docs, err := document.Parse("f", []byte(text))
 	if err != nil {
@@ -104,10 +106,20 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []document.Document{{Source: file, JSON: []byte(`{"kind":"Pod"}`)}}, docs)
 }
 
+// A file of another kind may have any number of unknown fields.
+func TestUnknownFieldsAreNamedUpToALimit(t *testing.T) {
+	_, err := decodeAll("spec: {containers: [" + strings.Repeat("{imag: x}, ", 20) + "]}")
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	require.Len(t, lines, 11)
+	require.Equal(t, `f: spec.containers[9].imag: Invalid value: "x": unknown field`, lines[9])
+	require.Equal(t, "f: and 10 more like these", lines[10])
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add("spec: {containers: [{imag: nginx}]}")
 	f.Add(`{"spec": {"priority": 1e99}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
-		decodeAll(text) //nolint:errcheck // any answer will do, a panic will not
+		decodeAll(text) //nolint:errcheck // any result will do, a panic will not
 	})
 }

@@ -1,5 +1,5 @@
-// Package timeline draws the shutdown of nodes as one HTML page that needs nothing
-// beside itself: what is planned, what has happened, or both, one under the other.
+// Package timeline draws the shutdown of nodes as one self-contained HTML page: what is
+// planned, what has happened, or both, with one bar above the other:
 //
 //	page := timeline.Page{Title: "Shutdown of worker-1"}
 //	node := timeline.FromPlan("worker-1", p) // a plan.Plan
@@ -8,17 +8,18 @@
 //	err := page.Write(w)
 //
 // The page has no script and loads nothing. Its bars are scaled to the width of the
-// window and its labels are not, so that both read on a phone; it is light or dark as
-// the reader's system is.
+// window and its labels are not, so that both can be read on a phone. Its colors are
+// light or dark as the reader's system asks for.
 //
 // # Concurrency properties
 //
-// Write may be called by several goroutines at once; a Node is for one.
+// Several goroutines may call Write at once. A Node is for one goroutine.
 //
 // # Failure modes
 //
-// Write gives the error of its writer. Times that make no sense, an end before its
-// start or one at the end of all time, are drawn as far as they go.
+// Write returns the error of its writer. Impossible times are drawn as far as possible: an
+// end before its start as a bar without width, and a time that is too long as the longest
+// time of the axis.
 //
 // # Testing
 //

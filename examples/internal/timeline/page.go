@@ -1,22 +1,23 @@
 package timeline
 
 import (
-	"embed"
+	_ "embed"
 	"html/template"
 	"io"
 	"time"
 )
 
 //go:embed page.html
-var pageFile embed.FS
+var pageTemplate string
 
-// Page is what is drawn.
+// Page is one HTML page.
 type Page struct {
 	Title string
-	// Text is said under the title, a paragraph each.
-	Text  []string
+	// Text has the paragraphs under the title.
+	Text []string
+	// Nodes are drawn one under the other.
 	Nodes []Node
-	// Changes is said at the end: what to do about it.
+	// Changes are listed at the end of the page, under the heading "What to change".
 	Changes []Change
 }
 
@@ -26,50 +27,51 @@ type Change struct {
 	Lines []string
 }
 
-// Node is the shutdown of one node. Its times count from the announcement.
+// Node is the shutdown of one node. Its times count from the announcement of the shutdown.
 type Node struct {
 	Name string
-	// Text is said above the bars, a paragraph each.
+	// Text has the paragraphs above the bars.
 	Text []string
-	// Limit is when the host goes on by itself; 0: not known, or never.
+	// Limit is when the host goes down even if it is not released; 0: not known, or never.
 	Limit time.Duration
-	// Release is when the host is let go; 0: not known.
+	// Release is when the host is released, so that it may go down; 0: not known.
 	Release time.Duration
 	// Buckets are in the order in which they are drained.
 	Buckets []Bucket
 }
 
-// Bucket is a part of the shutdown.
+// Bucket has the pods of one priority bucket.
 type Bucket struct {
 	Name string
 	Pods []Pod
 }
 
-// Pod is one row: a bar for the plan, one for what has happened, or both.
+// Pod is one row of the page.
 type Pod struct {
 	Name string
-	// Facts is said beside the name, in a few words.
+	// Facts stand beside the name, in a few words.
 	Facts string
-	// Text is said under the bars.
+	// Text stands under the bars.
 	Text string
-	// Bad marks the row: the pod is cut short, was killed, or its end is in doubt.
-	Bad             bool
+	// Bad highlights the row: the pod is cut short, was killed, or is not known to have ended.
+	Bad bool
+	// Planned and Actual are the bars for the plan and for what has happened; nil: no bar.
 	Planned, Actual *Bar
 }
 
-// Bar is a span of time.
+// Bar is the time from the pod's stop to its end.
 type Bar struct {
 	Start, End time.Duration
-	// Wanted is when it would have ended with all the time that was asked for; it is
-	// drawn if it is after End.
+	// Wanted is when the pod would end with all the time that it asks for. It is drawn if it
+	// is after End.
 	Wanted time.Duration
-	// Open says that the end is not known: it lasted at least until End.
+	// Open says that the end is not known: the pod ran at least until End.
 	Open bool
 }
 
-// Write writes the page.
+// Write writes the page as HTML.
 func (p Page) Write(w io.Writer) error {
-	t, err := template.ParseFS(pageFile, "page.html")
+	t, err := template.New("page.html").Parse(pageTemplate)
 	if err != nil {
 		return err
 	}

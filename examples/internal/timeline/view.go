@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// The types of this file are the page as the template needs it: every position is a
-// number of percent of the width of the bars.
-
+// pageView is a Page in the form that the template page.html takes. All positions and
+// widths in it are percentages of the width of the bars, formatted for CSS.
 type pageView struct {
 	Title   string
 	Text    []string
 	Nodes   []nodeView
 	Changes []Change
-	// Planned, Lost and Actual say what of the legend is needed.
+	// Planned, Lost and Actual say which entries the legend has.
 	Planned, Lost, Actual bool
 }
 
@@ -26,15 +25,15 @@ type nodeView struct {
 	Buckets []bucketView
 }
 
-// mark is a line across the bars.
+// mark is a vertical line with a label: a tick of the axis, the host's limit, or its release.
 type mark struct {
-	Left string // percent
+	Left string
 	Text string
 	// Kind is tick, limit or release.
 	Kind string
-	// Last says that the label stands on the left of the line, so as to stay on the
-	// page.
-	Last bool
+	// LabelLeft puts the label on the left of the line. On the right it might not fit onto
+	// the page.
+	LabelLeft bool
 }
 
 type bucketView struct {
@@ -49,9 +48,10 @@ type podView struct {
 }
 
 type barView struct {
-	Kind                    string // planned or actual
-	Left, Width, Lost, Text string // in percent, but for the text
-	Open                    bool
+	Kind              string // planned or actual
+	Left, Width, Lost string // Lost is "" where nothing is lost
+	Text              string
+	Open              bool
 }
 
 func (p Page) view() pageView {
@@ -76,10 +76,10 @@ func (n Node) view() nodeView {
 	s := n.scale()
 	v := nodeView{Name: n.Name, Text: n.Text, Ticks: s.ticks()}
 	if n.Release > 0 {
-		v.Marks = append(v.Marks, s.mark("release", n.Release, "host let go at "+clock(n.Release)))
+		v.Marks = append(v.Marks, s.mark("release", n.Release, "host let go at "+durationText(n.Release)))
 	}
 	if n.Limit > 0 && n.Limit <= s.length {
-		v.Marks = append(v.Marks, s.mark("limit", n.Limit, "host's limit "+clock(n.Limit)))
+		v.Marks = append(v.Marks, s.mark("limit", n.Limit, "host's limit "+durationText(n.Limit)))
 	}
 	for _, b := range n.Buckets {
 		bucket := bucketView{Name: b.Name}
@@ -102,11 +102,12 @@ func (p Pod) view(s scale) podView {
 	return v
 }
 
-// scale is the time that the width of the bars stands for.
+// scale is the time that the width of the bars stands for, and the time between two ticks.
 type scale struct{ length, step time.Duration }
 
-// scale covers all ends, and as much again of what pods would have wanted beyond them:
-// one that asks for a day must not make the others invisible.
+// scale returns a scale that reaches to the last end of the node, and beyond it to the time
+// that pods ask for. It reaches at most twice as far as the last end, because a pod that asks
+// for a day would make all other bars invisible.
 func (n Node) scale() scale {
 	last, wanted := max(n.Release, time.Second), time.Duration(0)
 	for _, b := range n.Buckets {
@@ -130,45 +131,45 @@ func (n Node) scale() scale {
 	return s
 }
 
-// mostSteps is how many steps an axis has at most, so that labels have room on a narrow
+// maxSteps limits the steps of an axis, so that the labels of its ticks fit onto a narrow
 // page.
-const mostSteps = 4
+const maxSteps = 4
 
-// tickStep is a round time.
+// tickStep returns the shortest round time with which the axis has at most maxSteps steps.
 func (s scale) tickStep() time.Duration {
 	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
-		if step := time.Duration(seconds) * time.Second; step >= s.length/mostSteps {
+		if step := time.Duration(seconds) * time.Second; step >= s.length/maxSteps {
 			return step
 		}
 	}
-	return s.length / mostSteps
+	return s.length / maxSteps
 }
 
 func (s scale) ticks() []mark {
-	ticks := make([]mark, 0, mostSteps+1)
-	for at := time.Duration(0); at <= s.length && len(ticks) <= mostSteps; at += s.step {
-		tick := s.mark("tick", at, clock(at))
-		tick.Last = at > s.length/10*9
+	ticks := make([]mark, 0, maxSteps+1)
+	for at := time.Duration(0); at <= s.length && len(ticks) <= maxSteps; at += s.step {
+		tick := s.mark("tick", at, durationText(at))
+		tick.LabelLeft = at > s.length/10*9
 		ticks = append(ticks, tick)
 	}
 	return ticks
 }
 
 func (s scale) mark(kind string, at time.Duration, text string) mark {
-	return mark{Left: s.percent(at), Text: text, Kind: kind, Last: at > s.length/2}
+	return mark{Left: s.percent(at), Text: text, Kind: kind, LabelLeft: at > s.length/2}
 }
 
 func (s scale) bar(kind string, b Bar) barView {
 	start := min(max(b.Start, 0), s.length)
 	end := min(max(b.End, start), s.length)
 	v := barView{Kind: kind, Left: s.percent(start), Width: s.percent(end - start), Open: b.Open}
-	v.Text = fmt.Sprintf("%s %s to %s", kind, clock(b.Start), clock(b.End))
+	v.Text = fmt.Sprintf("%s %s to %s", kind, durationText(b.Start), durationText(b.End))
 	if b.Open {
-		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, clock(b.Start), clock(b.End))
+		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, durationText(b.Start), durationText(b.End))
 	}
 	if b.Wanted > b.End {
 		v.Lost = s.percent(min(b.Wanted, s.length) - end)
-		v.Text += ", asked for until " + clock(b.Wanted)
+		v.Text += ", asked for until " + durationText(b.Wanted)
 	}
 	return v
 }
@@ -177,8 +178,8 @@ func (s scale) percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.length))
 }
 
-// clock is a time since the announcement, as people write it.
-func clock(d time.Duration) string {
+// durationText returns a time since the announcement as people write it.
+func durationText(d time.Duration) string {
 	if d == math.MaxInt64 {
 		return "for ever"
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// patience bounds a whole test with a browser: on a busy machine it starts slowly.
-const patience = 3 * time.Minute
+// browserTimeout bounds a whole test with a browser, which starts slowly on a busy machine.
+const browserTimeout = 3 * time.Minute
 
-// inspect is a script that lists what is wrong with a page.
+// inspectScript is JavaScript that returns a list of what cannot be read in a page.
 //
 //go:embed inspect.js
-var inspect string
+var inspectScript string
 
-// Browser is a Chromium with one page open.
+// Browser is a Chromium with one open page. Make one with [Start].
 type Browser struct {
 	t   testing.TB
 	ctx context.Context
@@ -35,16 +35,17 @@ type Browser struct {
 	requests []string
 }
 
-// Start starts a Chromium that ends with the test.
+// Start starts a Chromium that ends with the test. Without a Chromium it skips the test, or
+// fails it, as package need decides.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := need.Program(t, "chromium", "chromium")
 	profile := profileFolder(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), browserTimeout)
 	t.Cleanup(cancel)
 	options := append([]chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(patience),
-		chromedp.NoSandbox, // it is of no use to root
+		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(browserTimeout),
+		chromedp.NoSandbox, // the sandbox does not work for root, as whom tests may run
 	}, chromedp.DefaultExecAllocatorOptions[:]...)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -62,21 +63,21 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// profileFolder makes a folder that is removed when the test is over. It is not one of
-// t.TempDir, which is removed in one attempt: the processes that Chromium has started end a
-// moment after Chromium, and until then they write into its profile.
+// profileFolder makes a folder that is removed when the test is over. The processes that
+// Chromium has started end a moment after it and write into the profile until then, so the
+// removal is tried again until it succeeds. t.TempDir would try only once.
 func profileFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "chromium")
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, patience, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, browserTimeout, 10*time.Millisecond,
 			"%s cannot be removed", folder)
 	})
 	return folder
 }
 
-// Open opens a page from a file.
+// Open opens a page, and fails the test if the page loads anything from elsewhere.
 func (b *Browser) Open(html []byte) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "page.html")
@@ -85,31 +86,36 @@ func (b *Browser) Open(html []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, url := range b.requests {
-		require.True(b.t, url == "file://"+file || strings.HasPrefix(url, "data:"), "the page asks for %s", url)
+		require.True(b.t, url == "file://"+file || strings.HasPrefix(url, "data:"), "the page loads %s", url)
 	}
-	require.NotEmpty(b.t, b.requests, "the page itself")
+	require.NotEmpty(b.t, b.requests, "the request for the page itself was seen")
 }
 
-// RequireReadable has the page shown in a window of so many pixels, in the light or the
-// dark color scheme, and requires that nothing is cut off, that labels do not cover each
-// other, and that all text is large enough and stands out from what is behind it.
-func (b *Browser) RequireReadable(width int64, scheme string) {
+// RequireReadable requires that [Browser.Inspect] finds no problem in a wide window and in one
+// of the width of a phone, in both color schemes.
+func (b *Browser) RequireReadable() {
 	b.t.Helper()
-	require.Empty(b.t, b.Inspect(width, scheme), "%d pixels, %s", width, scheme)
+	for _, width := range []int64{1280, 400} {
+		for _, scheme := range []string{"light", "dark"} {
+			require.Empty(b.t, b.Inspect(width, scheme), "%d pixels, %s", width, scheme)
+		}
+	}
 }
 
-// Inspect gives what RequireReadable would complain about.
+// Inspect shows the page in a window of width pixels, in the color scheme "light" or "dark",
+// and returns a text for each problem: something is cut off, labels cover each other, a text
+// is too small, or its contrast to the background is too low.
 func (b *Browser) Inspect(width int64, scheme string) (problems []string) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b.ctx,
 		chromedp.EmulateViewport(width, 900),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-		chromedp.Evaluate(inspect, &problems),
+		chromedp.Evaluate(inspectScript, &problems),
 	))
 	return problems
 }
 
-// Value evaluates a JavaScript expression in the page.
+// Value evaluates a JavaScript expression in the page and stores its value in to, a pointer.
 func (b *Browser) Value(expression string, to any) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b.ctx, chromedp.Evaluate(expression, to)))

@@ -1,9 +1,9 @@
-// Package timelinetest opens pages of package timeline in a real browser, a headless
-// Chromium, and finds what a reader could not read:
+// Package timelinetest opens pages of package timeline in a headless Chromium and finds
+// what cannot be read there:
 //
 //	browser := timelinetest.Start(t)
 //	browser.Open(html)
-//	browser.RequireReadable(400, "dark")
+//	browser.RequireReadable()
 //
 // # Concurrency properties
 //
@@ -11,9 +11,10 @@
 //
 // # Failure modes
 //
-// A test is skipped where there is no Chromium, or fails, as package need says.
+// Without a Chromium a test is skipped, or fails if package need requires all programs. All
+// other failures of the browser fail the test.
 //
 // # Testing
 //
-// This package is for tests.
+// The tests of package timeline open a page that cannot be read, and check what is found.
 package timelinetest

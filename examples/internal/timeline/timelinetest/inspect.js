@@ -1,4 +1,4 @@
-// Lists, as texts, what of the page cannot be read.
+// Returns a list of texts, one for each part of the page that cannot be read.
 (() => {
   const problems = [];
   const name = (e) => `<${e.tagName.toLowerCase()} class="${e.className}"> ${(e.textContent || "").trim().slice(0, 40)}`;
@@ -9,7 +9,7 @@
     const parts = color.match(/[\d.]+/g).map(Number);
     return { rgb: parts.slice(0, 3), alpha: parts.length > 3 ? parts[3] : 1 };
   };
-  // The relative luminance and the contrast of WCAG 2.
+  // Relative luminance and contrast ratio are defined in WCAG 2.
   const luminance = (rgb) => {
     const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
@@ -31,8 +31,8 @@
     if (box.width === 0) continue;
     if (box.left < -0.5 || box.right > width + 0.5) problems.push(`cut off at ${box.left} to ${box.right}: ${name(e)}`);
     if (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline") problems.push(`what is in it is wider: ${name(e)}`);
-    const own = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim());
-    if (!own) continue;
+    const hasText = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim());
+    if (!hasText) continue;
     const style = getComputedStyle(e);
     if (parseFloat(style.fontSize) < 12) problems.push(`letters of ${style.fontSize}: ${name(e)}`);
     const c = contrast(channels(style.color).rgb, background(e));

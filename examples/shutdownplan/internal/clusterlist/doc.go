@@ -1,9 +1,21 @@
-// Command clusterlist writes the pods of a cluster that does not exist, as kubectl
-// would list them, for measuring what reads such a list:
+// Command clusterlist writes a made-up list of the pods of a cluster, in the form in which
+// kubectl lists them. It is for measuring how fast large lists are read:
 //
 //	go run ./shutdownplan/internal/clusterlist --nodes 5000 --pods 500000 | shutdownplan -
 //
-// The pods of a node are not neighbours in the list, and each is about 8 KB of JSON:
-// containers with their settings, volumes, conditions and container statuses. Equal
-// arguments give equal lists.
+// The pods of a node are spread over the list. Each is about 8 KB of JSON: containers with
+// their settings, volumes, conditions and container statuses. The same arguments give the
+// same list.
+//
+// # Concurrency properties
+//
+// The program has one goroutine.
+//
+// # Failure modes
+//
+// Wrong arguments, and an error of the output, give the exit status 1.
+//
+// # Testing
+//
+// The tests read the lists with package podlist.
 package main

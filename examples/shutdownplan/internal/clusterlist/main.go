@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// clusterSize says what is to be written.
+// clusterSize is the size of the cluster whose pods are listed.
 type clusterSize struct {
 	nodes, pods int
 }

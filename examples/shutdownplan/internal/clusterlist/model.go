@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The placeholders of the model pod: texts and numbers that occur nowhere else in it.
+// The placeholders in the text of the model pod. They occur nowhere else in it.
 const (
 	placeholderNumber   = "@number@"
 	placeholderNode     = "@node@"
@@ -21,8 +21,9 @@ const (
 	placeholderSleep    = "876543219"
 )
 
-// model is a pod as an API server has one, with placeholders for what differs from
-// pod to pod. Each container has a number of settings, which make up its size.
+// model returns a pod as an API server has it, with placeholders for what differs from pod to
+// pod. settings is the number of environment variables of each container, which determines
+// the size of the pod.
 func model(settings int) *v1.Pod {
 	start := metav1.NewTime(time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC))
 	return &v1.Pod{
@@ -57,8 +58,7 @@ func model(settings int) *v1.Pod {
 	}
 }
 
-// container is one of the model's containers; the one that serves sleeps before it is
-// stopped.
+// container returns a container of the model pod. The container app has a preStop sleep.
 func container(name string, settings int) v1.Container {
 	c := v1.Container{
 		Name: name, Image: "registry.example.org/shop/" + name + "@sha256:9b0c5b1de8d3e1d9cf4b7b34c6f2c6f7a3a1d0fb9b7f7b7ed5e7e1f6f2a3b4c5",
@@ -80,7 +80,7 @@ func container(name string, settings int) v1.Container {
 	return c
 }
 
-// status is that of a pod that runs.
+// status returns the status of a running pod.
 func status(start metav1.Time) v1.PodStatus {
 	s := v1.PodStatus{
 		Phase: v1.PodRunning, HostIP: "10.11.12.13", PodIP: "10.200.3.4", PodIPs: []v1.PodIP{{IP: "10.200.3.4"}},

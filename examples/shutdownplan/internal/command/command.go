@@ -16,11 +16,11 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
 )
 
-// ErrCutShort says that a pod would be cut short.
+// ErrCutShort is returned after the plan was written if a pod would be cut short.
 var ErrCutShort = errors.New("pods would be cut short")
 
-// fullNodes is how many nodes are shown in full where nothing else is asked for.
-const fullNodes = 3
+// maxFullNodes is the largest number of nodes that are all shown in full without --all.
+const maxFullNodes = 3
 
 const long = `Shows what the shutdown of a node would do to its pods: when each is told to
 stop, how long it has, which are cut short and why, and what to change.
@@ -37,7 +37,7 @@ const example = `  kubectl get pods -A -o json | shutdownplan --shutdown-grace-p
     /etc/kubernetes/manifests
   shutdownplan --config kubelet.yaml --limit 30s -o html pods.json > plan.html`
 
-// Streams is what a program has open, and the environment of its terminal.
+// Streams are the standard streams of the command, and its environment.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -63,7 +63,7 @@ func New(streams Streams) *cobra.Command {
 	c.SetErr(streams.Err)
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", usualWidth)))
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
 }
 
@@ -83,35 +83,35 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := read(ctx, streams, cluster, args); err != nil {
+	if err := readInputs(ctx, streams, cluster, args); err != nil {
 		return err
 	}
-	if err := found(cluster, args); err != nil {
+	if err := checkPods(cluster, args); err != nil {
 		return err
 	}
-	leftOut(streams.Err, cluster)
-	return show(w, settings, f, cluster.Nodes())
+	writeLeftOut(streams.Err, cluster)
+	return writePlan(w, settings, f, cluster.Nodes())
 }
 
-// found says what is wrong with an input without pods; an empty list is not wrong.
-func found(cluster *podlist.Cluster, args []string) error {
-	from := strings.Join(args, ", ")
-	if from == "-" {
-		from = "standard input"
+// checkPods returns an error if the input has no pods. An empty list is no error.
+func checkPods(cluster *podlist.Cluster, args []string) error {
+	source := strings.Join(args, ", ")
+	if source == "-" {
+		source = standardInput
 	}
 	switch {
 	case cluster.Pods > 0 || cluster.Ended > 0 || cluster.Unscheduled > 0:
 		return nil
 	case len(cluster.Others) > 0:
-		return fmt.Errorf("%s: no pods, but %s", from, kinds(cluster.Others))
+		return fmt.Errorf("%s: no pods, but %s", source, kindCounts(cluster.Others))
 	case cluster.Objects == 0:
-		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", from)
+		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", source)
 	}
 	return nil
 }
 
-// leftOut says which objects do not count.
-func leftOut(w io.Writer, cluster *podlist.Cluster) {
+// writeLeftOut writes how many objects of the input are left out of the plan.
+func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	if cluster.Ended > 0 {
 		fmt.Fprintf(w, "shutdownplan: left out are pods that have ended: %d\n", cluster.Ended)
 	}
@@ -119,12 +119,12 @@ func leftOut(w io.Writer, cluster *podlist.Cluster) {
 		fmt.Fprintf(w, "shutdownplan: left out are pods that no node has: %d\n", cluster.Unscheduled)
 	}
 	if len(cluster.Others) > 0 {
-		fmt.Fprintf(w, "shutdownplan: left out is what is no pod: %s\n", kinds(cluster.Others))
+		fmt.Fprintf(w, "shutdownplan: left out is what is no pod: %s\n", kindCounts(cluster.Others))
 	}
 }
 
-// kinds counts objects by kind.
-func kinds(counts map[string]int) string {
+// kindCounts returns the numbers of objects by kind, for a message.
+func kindCounts(counts map[string]int) string {
 	parts := make([]string, 0, len(counts))
 	for kind, n := range counts {
 		if kind == "" {
@@ -136,21 +136,21 @@ func kinds(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// show plans all nodes, and shows those that are asked for.
-func show(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
+// writePlan plans all nodes, and writes those that the flags choose.
+func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
 	totals := settings.Totals()
 	for _, node := range nodes {
 		totals.Add(settings.Plan(node), node)
 	}
 	summary := totals.Summary()
-	shown, err := f.choose(nodes, summary)
+	chosen, err := f.choose(nodes, summary)
 	if err != nil {
 		return err
 	}
 	if err := w.Begin(settings.Header()); err != nil {
 		return err
 	}
-	for _, node := range shown {
+	for _, node := range chosen {
 		if err := w.Node(settings.Plan(node)); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func show(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlis
 	return nil
 }
 
-// OpenStreams are those of this process.
+// OpenStreams returns the standard streams and the environment of this process.
 func OpenStreams() Streams {
 	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 }

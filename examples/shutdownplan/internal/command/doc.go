@@ -1,16 +1,19 @@
-// Package command is the command line of shutdownplan: its flags, where it reads from,
-// and what it shows where.
+// Package command is the command line of shutdownplan: it parses the flags, reads the input,
+// and writes the plan.
+//
+//	err := command.New(command.OpenStreams()).ExecuteContext(ctx)
 //
 // # Concurrency properties
 //
-// A command runs once.
+// A command is executed once, by one goroutine.
 //
 // # Failure modes
 //
-// What is wrong with flags and input is an error of the command, which names the flag
-// or the file. [ErrCutShort] says that all went well and that pods would be cut short.
+// The errors about flags and input name the flag or the file. [ErrCutShort] means that the plan
+// was written, and that pods would be cut short.
 //
 // # Testing
 //
-// New takes the streams and the environment.
+// [New] takes the streams and the environment, so the tests need no process. Their golden files
+// are in testdata.
 package command

@@ -18,10 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// limitLogind is the value of --limit that has logind asked.
+// limitLogind is the value of --limit with which systemd-logind is asked for the limit.
 const limitLogind = "logind"
 
-// flags are the settings of the command line.
+// flags are the values of the command line flags.
 type flags struct {
 	config          string
 	total, critical time.Duration
@@ -41,11 +41,11 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses; none is what a kubelet asks time for")
 	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as with a kubelet")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
-	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", fullNodes))
+	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", maxFullNodes))
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
 }
 
-// settings are what the nodes have in common.
+// settings returns the settings that the flags, and the file of --config, describe.
 func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := config.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
@@ -67,7 +67,7 @@ func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bo
 	if options.Limit, err = f.hostLimit(ctx); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %w", err)
 	}
-	if options.Hooks, err = f.hooksOf(); err != nil {
+	if options.Hooks, err = f.planHooks(); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--hooks: %w", err)
 	}
 	settings, err := nodeplan.NewSettings(kubelet.Shutdown, kubelet.FeatureGates, options)
@@ -77,7 +77,8 @@ func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bo
 	return settings, nil
 }
 
-// hostLimit is how long the host waits; 0: not known.
+// hostLimit returns the limit of the host for [plan.Options]: 0 if it is not known, and less than
+// 0 if the host does not wait.
 func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 	switch f.limit {
 	case "":
@@ -90,12 +91,13 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no time as 30s, and not %s", f.limit, limitLogind)
 	}
 	if limit == 0 {
-		limit = -1 // it does not wait at all
+		limit = -1
 	}
 	return limit, nil
 }
 
-func (f *flags) hooksOf() (hooks plan.Hooks, err error) {
+// planHooks returns what the agent does beside the kills.
+func (f *flags) planHooks() (hooks plan.Hooks, err error) {
 	for _, name := range f.hooks {
 		switch name {
 		case "publish":
@@ -114,13 +116,14 @@ func (f *flags) hooksOf() (hooks plan.Hooks, err error) {
 	return hooks, nil
 }
 
-// choose picks the nodes that are shown in full: for programs all of them, for people
-// those that were asked for, and on a page the worst.
+// choose returns the nodes that are shown in full. With --node these are the named nodes.
+// Without it they are all nodes if the format is for programs, with --all, or if there are only
+// a few. Otherwise a page shows the worst nodes, and a terminal none.
 func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.Node, error) {
 	if len(f.nodes) > 0 {
-		return named(nodes, f.nodes)
+		return nodesNamed(nodes, f.nodes)
 	}
-	if f.all || !output.ForPeople(f.output) || len(nodes) <= fullNodes {
+	if f.all || !output.ForPeople(f.output) || len(nodes) <= maxFullNodes {
 		return nodes, nil
 	}
 	if f.output != output.HTML {
@@ -130,24 +133,24 @@ func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.No
 	for _, n := range s.WorstNodes {
 		worst = append(worst, n.Name)
 	}
-	return named(nodes, worst)
+	return nodesNamed(nodes, worst)
 }
 
-// named gives the nodes of these names, in this order.
-func named(nodes []*podlist.Node, names []string) ([]*podlist.Node, error) {
+// nodesNamed returns the nodes with these names, in the order of the names.
+func nodesNamed(nodes []*podlist.Node, names []string) ([]*podlist.Node, error) {
 	chosen := make([]*podlist.Node, 0, len(names))
 	for _, name := range names {
 		i := slices.IndexFunc(nodes, func(n *podlist.Node) bool { return n.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("--node: %q has no pods here; there are %s", name, someNames(nodes))
+			return nil, fmt.Errorf("--node: %q has no pods here; there are %s", name, firstNames(nodes))
 		}
 		chosen = append(chosen, nodes[i])
 	}
 	return chosen, nil
 }
 
-// someNames are the first few nodes.
-func someNames(nodes []*podlist.Node) string {
+// firstNames returns the names of the first five nodes, for an error message.
+func firstNames(nodes []*podlist.Node) string {
 	var names []string
 	for i, n := range nodes {
 		if i == 5 {

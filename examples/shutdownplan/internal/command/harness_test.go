@@ -14,13 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 )
 
-// result is what a run has given.
+// result is what a run of the command has written and returned.
 type result struct {
 	out, log string
 	err      error
 }
 
-// run runs the program without a terminal.
+// run runs the command without a terminal.
 func run(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -35,16 +35,16 @@ func execute(t *testing.T, streams command.Streams, args []string) error {
 	return c.ExecuteContext(t.Context())
 }
 
-// onTerminal runs the program on a terminal of so many columns, and gives what it shows.
-func onTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
+// runOnTerminal runs the command on a terminal with a number of columns, and returns what it shows.
+func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
 	t.Helper()
 	screen, terminal, err := pty.Open()
 	require.NoError(t, err)
-	defer screen.Close() //nolint:errcheck // nothing was written to it
+	defer screen.Close() //nolint:errcheck // it is only read
 	require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: columns}))
 	shown := make(chan string)
 	go func() {
-		text, _ := io.ReadAll(screen) // it ends with EIO once the terminal is closed
+		text, _ := io.ReadAll(screen) // ends with EIO when the terminal is closed
 		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
 	}()
 	var log bytes.Buffer
@@ -53,21 +53,21 @@ func onTerminal(t *testing.T, columns uint16, environment map[string]string, arg
 	return result{<-shown, log.String(), runErr}
 }
 
-// requireGolden compares a text with a file of testdata, which is written anew where
-// KUBEGRACE_GOLDEN is set.
+// requireGolden compares a text with a file in testdata. If KUBEGRACE_GOLDEN is set, it writes
+// the file first.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
+	golden := filepath.Join("testdata", name)
 	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(file)
+	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
 }
 
-// file writes a file and gives its path.
-func file(t *testing.T, name, text string) string {
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

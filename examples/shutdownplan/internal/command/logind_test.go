@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// startBus starts a bus that counts as the system's, with a login1 that waits so long.
+// startBus starts a system bus with a fake systemd-logind, whose limit for locks is a number of
+// microseconds. DBUS_SYSTEM_BUS_ADDRESS leads to it until the end of the test.
 func startBus(t *testing.T, microseconds uint64) {
 	t.Helper()
 	program := need.Program(t, "dbus-daemon", "dbus")
@@ -22,7 +23,7 @@ func startBus(t *testing.T, microseconds uint64) {
 	out, err := daemon.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, daemon.Start())
-	t.Cleanup(func() { _ = daemon.Wait() }) // it was killed, which is an error
+	t.Cleanup(func() { _ = daemon.Wait() }) // the end of the context has killed it, which is an error
 	address, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", strings.TrimSpace(address))

@@ -12,47 +12,47 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slow gives a megabyte in each second, for so many seconds.
-type slow struct{ left int }
+// slowReader reads a megabyte a second, and ends after secondsLeft.
+type slowReader struct{ secondsLeft int }
 
-func (s *slow) Read(to []byte) (int, error) {
+func (s *slowReader) Read(to []byte) (int, error) {
 	<-time.After(time.Second)
-	if s.left--; s.left < 0 {
+	if s.secondsLeft--; s.secondsLeft < 0 {
 		return 0, io.EOF
 	}
 	return min(len(to), 1_000_000), nil
 }
 
-// shown is what is said of a reading that takes so many seconds.
-func shown(t *testing.T, terminal bool, seconds int, size int64) string {
+// progressOf returns the progress that is shown while a stream is read for a number of seconds.
+func progressOf(t *testing.T, terminal bool, seconds int, size int64) string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		p := progress{&out, terminal}
-		r, buffer := p.reader("pods.json", io.NopCloser(&slow{seconds}), size), make([]byte, 1_000_000)
+		r, buffer := p.reader("pods.json", io.NopCloser(&slowReader{seconds}), size), make([]byte, 1_000_000)
 		var err error
 		for err == nil {
 			_, err = r.Read(buffer)
 		}
-		require.True(t, err == io.EOF, "it is not wrapped: readers compare")
+		require.True(t, err == io.EOF, "io.EOF is not wrapped")
 	})
 	return out.String()
 }
 
 func TestProgressWithoutATerminalIsALineFromTimeToTime(t *testing.T) {
-	require.Empty(t, shown(t, false, 5, 5_000_000))
-	require.Equal(t, "shutdownplan: pods.json: 11 MB read\nshutdownplan: pods.json: 21 MB read\n", shown(t, false, 25, -1))
+	require.Empty(t, progressOf(t, false, 5, 5_000_000))
+	require.Equal(t, "shutdownplan: pods.json: 11 MB read\nshutdownplan: pods.json: 21 MB read\n", progressOf(t, false, 25, -1))
 }
 
-func TestProgressOnATerminalIsABarThatGoes(t *testing.T) {
+func TestProgressOnATerminalIsABarThatIsRemoved(t *testing.T) {
 	for _, size := range []int64{25_000_000, 9_000_000, -1} {
-		text := shown(t, true, 25, size)
+		text := progressOf(t, true, 25, size)
 		require.Contains(t, text, "read ")
-		require.Regexp(t, `\r *\r$`, text, "it is taken away at the end")
+		require.Regexp(t, `\r *\r$`, text, "the bar is removed at the end")
 		require.NotContains(t, text, "\n")
 		for drawn := range strings.SplitSeq(text, "\r") {
 			require.LessOrEqual(t, utf8.RuneCountInString(drawn), 40, "%q", drawn)
 		}
 	}
-	require.Contains(t, shown(t, true, 25, 25_000_000), "40%")
+	require.Contains(t, progressOf(t, true, 25, 25_000_000), "40%")
 }

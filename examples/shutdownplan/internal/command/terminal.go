@@ -8,18 +8,19 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
 )
 
-// usualWidth is that of a screen whose width is not known.
-const usualWidth = 80
+// defaultWidth is the width of a screen whose width is not known.
+const defaultWidth = 80
 
-// isTerminal tells whether a stream is one.
+// isTerminal tells whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// screenOf is what standard output can show. NO_COLOR and TERM=dumb are heeded.
+// screenOf returns what the standard output can show. There are colors on a terminal, unless
+// NO_COLOR or TERM=dumb is set.
 func screenOf(streams Streams) output.Screen {
-	s := output.Screen{Width: usualWidth, ASCII: streams.Getenv("TERM") == "dumb"}
+	s := output.Screen{Width: defaultWidth, ASCII: streams.Getenv("TERM") == "dumb"}
 	if !isTerminal(streams.Out) {
 		return s
 	}

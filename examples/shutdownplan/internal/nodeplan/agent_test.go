@@ -24,46 +24,46 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// world is a node with scripted containers, and the settings of its shutdown.
-type world struct {
+// scriptedNode is a node whose containers follow scripts, and the settings of its shutdown.
+type scriptedNode struct {
 	config  plan.Config
 	limit   time.Duration
 	pods    []podlist.Pod
 	scripts map[string]lifecycletest.Script // by the name of the pod
-	// reporter is what the agent talks to beside the kills; nil: nothing.
+	// reporter is the agent's reporter, flusher and readiness marker; nil: it has none.
 	reporter *shutdowntest.Reporter
 }
 
-// buckets draws a configuration of up to four buckets.
-func (w *world) buckets(r *rand.Rand) {
+// addBuckets chooses a random configuration with up to four buckets, and a random limit.
+func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	for i := range 1 + r.IntN(4) {
-		w.config.ShutdownGracePeriodByPodPriority = append(w.config.ShutdownGracePeriodByPodPriority,
+		n.config.ShutdownGracePeriodByPodPriority = append(n.config.ShutdownGracePeriodByPodPriority,
 			plan.PodPriorityGracePeriod{Priority: int32(i * 1000), ShutdownGracePeriodSeconds: int64(r.IntN(25))})
 	}
 	if r.IntN(2) == 0 {
-		w.limit = time.Duration(1+r.IntN(60)) * time.Second
+		n.limit = time.Duration(1+r.IntN(60)) * time.Second
 	}
 }
 
-// add puts a pod onto the node.
-func (w *world) add(pod podlist.Pod, script lifecycletest.Script) {
+// addPod adds a pod to the node.
+func (n *scriptedNode) addPod(pod podlist.Pod, script lifecycletest.Script) {
 	pod.Namespace, pod.HasPriority = "default", true
-	pod.Name = fmt.Sprintf("pod-%d", len(w.pods))
-	w.pods = append(w.pods, pod)
-	w.scripts[pod.Name] = script
+	pod.Name = fmt.Sprintf("pod-%d", len(n.pods))
+	n.pods = append(n.pods, pod)
+	n.scripts[pod.Name] = script
 }
 
-// plan is what shutdownplan says of the node.
-func (w *world) plan(t *testing.T) map[string]nodeplan.Pod {
+// plan returns the planned pods by name.
+func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	t.Helper()
-	options := plan.Options{Limit: w.limit}
-	if w.reporter != nil {
+	options := plan.Options{Limit: n.limit}
+	if n.reporter != nil {
 		options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
 	}
-	settings, err := nodeplan.NewSettings(w.config, nil, options)
+	settings, err := nodeplan.NewSettings(n.config, nil, options)
 	require.NoError(t, err)
 	pods := map[string]nodeplan.Pod{}
-	for _, bucket := range settings.Plan(&podlist.Node{Pods: w.pods}).Buckets {
+	for _, bucket := range settings.Plan(&podlist.Node{Pods: n.pods}).Buckets {
 		for _, pod := range bucket.Pods {
 			pods[pod.Name] = pod
 		}
@@ -71,138 +71,138 @@ func (w *world) plan(t *testing.T) map[string]nodeplan.Pod {
 	return pods
 }
 
-// drain has an agent shut the node down, and gives its report.
-func (w *world) drain(t *testing.T) shutdown.Report {
+// drain runs an agent that shuts the node down, and returns the agent's report.
+func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	t.Helper()
 	runtime := lifecycletest.NewRuntime()
-	pods := make([]*v1.Pod, len(w.pods))
-	for i := range w.pods {
-		pods[i] = w.pods[i].Object()
+	pods := make([]*v1.Pod, len(n.pods))
+	for i := range n.pods {
+		pods[i] = n.pods[i].Object()
 		pods[i].UID = types.UID(pods[i].Name)
 		if len(pods[i].Spec.Containers) == 0 {
 			pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
 		}
-		runtime.Start(pods[i].Name, w.scripts[pods[i].Name])
+		runtime.Start(pods[i].Name, n.scripts[pods[i].Name])
 	}
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Exits: runtime})
 	require.NoError(t, err)
 	options := shutdown.Options{
-		Config: w.config, Plan: plan.Options{Limit: w.limit},
+		Config: n.config, Plan: plan.Options{Limit: n.limit},
 		Pods: func() []*v1.Pod { return pods },
 		Killer: podkiller.New(terminator, podkiller.Options{Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
 			return []lifecycle.Container{{Name: pod.Spec.Containers[0].Name, ID: pod.Name}}
 		}}),
 	}
-	if w.reporter != nil {
-		options.Reporter = w.reporter
+	if n.reporter != nil {
+		options.Reporter = n.reporter
 	}
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // a log of thousands of lines says nothing
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // discards thousands of lines
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
-	synctest.Wait() // until it runs
+	synctest.Wait() // until Run waits for events
 	require.NoError(t, manager.Trigger(shutdown.Event{}))
-	<-time.After(10 * time.Minute) // of the bubble's time: all is over
+	<-time.After(10 * time.Minute) // longer than any shutdown of a node
 	report, ok := manager.LastReport()
 	require.True(t, ok)
 	stop()
 	require.NoError(t, <-ended)
-	require.Len(t, report.Pods, len(w.pods))
+	require.Len(t, report.Pods, len(n.pods))
 	return report
 }
 
-// lag is what a drain forgives its timers when it rounds a grace to whole seconds.
-const lag = 0.1
+// timerLag is the lag in seconds that a drain forgives its timers when it rounds a grace period
+// to whole seconds.
+const timerLag = 0.1
 
-// rounds is how many random nodes are drained.
-const rounds = 150
+// randomNodes is how many random nodes are drained in a test.
+const randomNodes = 150
 
-// Containers that ignore their stop signal take all the time that they have, so the agent
-// does exactly what was planned: in each bucket with pods one asks for all of its time.
+// Containers that ignore their stop signal take all the time that they get. If in each bucket
+// one of them asks for all of the bucket's time, the agent does exactly what was planned.
 func TestAgentDoesWhatWasPlanned(t *testing.T) {
-	for seed := range uint64(rounds) {
+	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			w := world{scripts: map[string]lifecycletest.Script{}}
-			w.buckets(r)
+			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+			n.addBuckets(r)
 			stubborn := lifecycletest.Script{IgnoreTerm: true}
-			for i := range w.config.ShutdownGracePeriodByPodPriority {
+			for i := range n.config.ShutdownGracePeriodByPodPriority {
 				if r.IntN(4) == 0 {
 					continue // an empty bucket, whose time rolls over
 				}
-				w.add(podlist.Pod{Priority: int32(i * 1000), Grace: 1000}, stubborn)
+				n.addPod(podlist.Pod{Priority: int32(i * 1000), Grace: 1000}, stubborn)
 				for range r.IntN(4) {
-					w.add(podlist.Pod{Priority: int32(i*1000 + r.IntN(1000)), Grace: int64(r.IntN(40))}, stubborn)
+					n.addPod(podlist.Pod{Priority: int32(i*1000 + r.IntN(1000)), Grace: int64(r.IntN(40))}, stubborn)
 				}
 			}
-			planned, report := w.plan(t), w.drain(t)
+			planned, report := n.plan(t), n.drain(t)
 			for _, pod := range report.Pods {
 				p := planned[pod.Name]
-				what := fmt.Sprintf("seed %d, %s of %+v within %v", seed, pod.Name, w.config.ShutdownGracePeriodByPodPriority, w.limit)
-				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, what)
-				require.Equal(t, p.LatestStartSeconds, pod.Started.Sub(report.Started).Seconds(), what)
-				require.Equal(t, p.Outlives, pod.Ended.IsZero(), what)
+				message := fmt.Sprintf("seed %d, %s of %+v within %v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit)
+				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
+				require.Equal(t, p.LatestStartSeconds, pod.Started.Sub(report.Started).Seconds(), message)
+				require.Equal(t, p.Outlives, pod.Ended.IsZero(), message)
 				if !p.Outlives {
-					require.Equal(t, p.LatestEndSeconds, pod.Ended.Sub(report.Started).Seconds(), what)
+					require.Equal(t, p.LatestEndSeconds, pod.Ended.Sub(report.Started).Seconds(), message)
 				}
 			}
 		})
 	}
 }
 
-// Pods that end early, hooks and a server that answers late move things, but none starts
-// or ends later than planned, or gets less.
+// Whatever pods, hooks and the API server do, no pod starts or ends later than planned, or gets
+// less.
 func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
-	for seed := range uint64(rounds) {
+	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
-			w := world{scripts: map[string]lifecycletest.Script{}}
-			w.buckets(r)
+			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+			n.addBuckets(r)
 			if r.IntN(3) > 0 {
 				takes := func() time.Duration { return time.Duration(r.IntN(1500)) * time.Millisecond }
-				w.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
+				n.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
 			}
 			for range r.IntN(12) {
 				pod := podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(40))}
 				if r.IntN(2) == 0 {
 					pod.Hooks = []podlist.Hook{{Container: "app", Type: podlist.HookSleep, Seconds: int64(r.IntN(30))}}
 				}
-				w.add(pod, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
+				n.addPod(pod, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
 			}
-			planned, report := w.plan(t), w.drain(t)
+			planned, report := n.plan(t), n.drain(t)
 			for _, pod := range report.Pods {
 				p := planned[pod.Name]
-				what := fmt.Sprintf("seed %d, %s of %+v within %v: %+v", seed, pod.Name, w.config.ShutdownGracePeriodByPodPriority, w.limit, p)
-				require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, what)
-				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), what)
-				require.GreaterOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.EarliestStartSeconds, what)
-				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, what)
+				message := fmt.Sprintf("seed %d, %s of %+v within %v: %+v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit, p)
+				require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
+				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
+				require.GreaterOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.EarliestStartSeconds, message)
+				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, message)
 				if pod.Ended.IsZero() {
-					require.True(t, p.Outlives, what)
+					require.True(t, p.Outlives, message)
 					continue
 				}
-				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+lag, what)
+				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)
 			}
 		})
 	}
 }
 
-// What is proposed is enough: with the proposed configuration no pod is cut short.
 func TestProposedChangesAreEnough(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		w := world{scripts: map[string]lifecycletest.Script{}}
-		w.buckets(r)
+		n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+		n.addBuckets(r)
 		for range r.IntN(12) {
-			w.add(podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(60))}, lifecycletest.Script{})
+			n.addPod(podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(60))}, lifecycletest.Script{})
 		}
 		if r.IntN(2) == 0 {
-			w.config = plan.Config{}
+			n.config = plan.Config{}
 			if r.IntN(2) == 0 {
-				w.config.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(1+r.IntN(30)) * time.Second}
+				n.config.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(1+r.IntN(30)) * time.Second}
 			}
 		}
-		requireEnough(t, seed, &w)
+		requireEnough(t, seed, &n)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// summary is what is said of a single node.
-func summary(t *testing.T, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
+// summaryOf returns the summary for a single node.
+func summaryOf(t *testing.T, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
 	t.Helper()
 	settings, err := nodeplan.NewSettings(config, nil, plan.Options{Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
@@ -26,16 +26,17 @@ func summary(t *testing.T, config plan.Config, limit time.Duration, pods []podli
 	return totals.Summary()
 }
 
-// requireEnough applies what is proposed, and requires that nothing is cut short then.
-func requireEnough(t *testing.T, seed uint64, w *world) {
+// requireEnough applies the proposed changes of the configuration and the host, and requires
+// that no pod is cut short then.
+func requireEnough(t *testing.T, seed uint64, n *scriptedNode) {
 	t.Helper()
-	s := summary(t, w.config, w.limit, w.pods)
+	s := summaryOf(t, n.config, n.limit, n.pods)
 	if s.CutShort == 0 {
 		require.Empty(t, s.Changes)
 		return
 	}
 	require.NotEmpty(t, s.Changes)
-	config, limit := w.config, w.limit
+	config, limit := n.config, n.limit
 	for _, change := range s.Changes {
 		text := strings.Join(change.Lines, "\n")
 		switch {
@@ -48,10 +49,11 @@ func requireEnough(t *testing.T, seed uint64, w *world) {
 			limit = time.Duration(seconds) * time.Second
 		}
 	}
-	after := summary(t, config, limit, w.pods)
-	require.Zero(t, after.CutShort, "seed %d: %+v within %v, proposed %+v", seed, w.config, w.limit, s.Changes)
+	after := summaryOf(t, config, limit, n.pods)
+	require.Zero(t, after.CutShort, "seed %d: %+v within %v, proposed %+v", seed, n.config, n.limit, s.Changes)
 }
 
+// web returns a pod of the Deployment web.
 func web(grace int64) podlist.Pod {
 	return podlist.Pod{Namespace: "shop", Name: "web-7f6d-abcde", Grace: grace, OwnerKind: "Deployment", OwnerName: "web"}
 }
@@ -68,7 +70,7 @@ func TestChangesOfAPod(t *testing.T) {
 			"shutdownGracePeriod: 1m0s", "shutdownGracePeriodCriticalPods: 0s",
 			`kubectl -n shop patch deployment web -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":30}}}}'`,
 		}},
-		"more than anybody means": {web(1e9), []string{
+		"more than a day": {web(1e9), []string{
 			`kubectl -n shop patch deployment web -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":30}}}}'`,
 		}},
 		"an owner that has no template": {
@@ -86,7 +88,7 @@ func TestChangesOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			for _, change := range summary(t, config, 0, []podlist.Pod{test.pod}).Changes {
+			for _, change := range summaryOf(t, config, 0, []podlist.Pod{test.pod}).Changes {
 				lines = append(lines, change.Lines...)
 			}
 			require.Equal(t, test.want, lines)

@@ -1,34 +1,34 @@
-// Package nodeplan works out what the shutdown of each node would do to its pods, and
-// what to change so that none is cut short:
+// Package nodeplan computes what the shutdown of each node would do to its pods, and what to
+// change so that no pod is cut short:
 //
 //	settings, err := nodeplan.NewSettings(config, gates, options)
 //	totals := settings.Totals()
 //	for _, node := range cluster.Nodes() {
 //		planned := settings.Plan(node)
-//		totals.Add(planned)
+//		totals.Add(planned, node)
 //	}
 //	summary := totals.Summary()
 //
-// The arithmetic is that of package shutdown/plan, which an agent drains by, the
-// warnings are those of package validation.
+// The arithmetic is that of package shutdown/plan, by which an agent drains. The warnings are
+// those of package validation.
 //
 // # The document
 //
-// The types of this package are what shutdownplan prints with -o json and -o yaml:
-// a Document, whose apiVersion is [APIVersion]. A field may be added to a version,
-// none is removed from it or changes its meaning. Times count in seconds from the
-// announcement of the shutdown.
+// [Document] is what shutdownplan prints with -o json and -o yaml. Within one [APIVersion],
+// fields may be added; no field is removed or changes its meaning. Times are seconds since
+// the announcement of the shutdown.
 //
 // # Concurrency properties
 //
-// Settings may be used by several goroutines; a Totals is for one.
+// Several goroutines may use the same Settings. A Totals is for one goroutine.
 //
 // # Failure modes
 //
-// Settings that a kubelet refuses are an error of NewSettings. There is a plan for
-// everything else.
+// NewSettings returns an error for a configuration that a kubelet refuses. Plan works for all
+// pods.
 //
 // # Testing
 //
-// Everything is a function of its arguments.
+// The tests drain random nodes with a real agent, in synctest bubbles, and compare its report
+// with the plan.
 package nodeplan

@@ -3,94 +3,94 @@ package nodeplan
 import "github.com/kubegrace/kubegrace/shutdown/plan"
 
 const (
-	// APIVersion is the version of the document.
+	// APIVersion is the version of [Document].
 	APIVersion = "shutdownplan/v1"
-	// Kind is its kind.
+	// Kind is the kind of [Document].
 	Kind = "ShutdownPlan"
 )
 
-// Document is a plan for the nodes of a cluster.
+// Document is the plan for the nodes of a cluster.
 type Document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Header
-	// Nodes are in the order of their names.
+	// Nodes are sorted by name.
 	Nodes   []Node  `json:"nodes"`
 	Summary Summary `json:"summary"`
 }
 
-// Header is what all nodes have in common.
+// Header has what is the same for all nodes.
 type Header struct {
-	// Configuration is that of the kubelet, as far as it counts.
+	// Configuration has the shutdown fields of the kubelet's configuration.
 	Configuration plan.Config `json:"configuration"`
-	// Off says that this configuration switches the graceful node shutdown off: no
-	// time is asked of the host.
+	// Off says that the configuration switches the graceful node shutdown off, so that the
+	// host does not wait for pods.
 	Off bool `json:"off,omitempty"`
-	// LimitSeconds is how long the host waits at most; absent: not known, or for ever.
+	// LimitSeconds is how long the host waits at most; absent: not known, or without a limit.
 	LimitSeconds *float64 `json:"limitSeconds,omitempty"`
-	// NeededSeconds is what the host is asked for: the time of the pods, and of what
-	// is done beside.
+	// NeededSeconds is how long the host is asked to wait: for the pods, and for what the agent
+	// does beside the kills.
 	NeededSeconds float64 `json:"neededSeconds"`
 }
 
-// Node is the shutdown of one node, if every pod takes all the time it has.
+// Node is the shutdown of one node in which every pod takes all the time that it gets.
 type Node struct {
 	Name string `json:"name"`
-	// PodCount counts its pods, CutShort those that get less than they ask for, or
-	// whose preStop hook is longer than what they get.
+	// PodCount is the number of pods. CutShort is the number of pods that get less than they
+	// ask for, or whose preStop hook takes longer than what they get.
 	PodCount int `json:"podCount"`
 	CutShort int `json:"cutShort"`
-	// LostSeconds is what its pods ask for and do not get, all together.
+	// LostSeconds is the sum of what the pods ask for and do not get.
 	LostSeconds int64 `json:"lostSeconds"`
-	// ReleaseSeconds is when the host is let go at the latest.
+	// ReleaseSeconds is when the host is released at the latest, so that it may go down.
 	ReleaseSeconds float64 `json:"releaseSeconds"`
 	// Buckets are in the order in which they are drained.
 	Buckets []Bucket `json:"buckets"`
-	// Warnings are sentences.
+	// Warnings are about the configuration and the node as a whole.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Bucket is the time of the pods from one priority up to the next.
+// Bucket has the pods from one priority up to that of the next bucket.
 type Bucket struct {
-	// Priority is the lowest of its pods' and its name.
+	// Priority is the lowest priority in the bucket.
 	Priority int32 `json:"priority"`
-	// ConfiguredSeconds is the bucket's time as configured, Seconds what the limit of
-	// the host leaves of it.
+	// ConfiguredSeconds is the time of the bucket in the configuration. Seconds is what the
+	// limit of the host leaves of it.
 	ConfiguredSeconds int64 `json:"configuredSeconds"`
 	Seconds           int64 `json:"seconds"`
-	// StartSeconds and EndSeconds are when it begins and is over, at the latest.
+	// StartSeconds and EndSeconds are when the bucket begins and ends at the latest.
 	StartSeconds float64 `json:"startSeconds"`
 	EndSeconds   float64 `json:"endSeconds"`
 	Pods         []Pod   `json:"pods"`
 }
 
-// Pod is what becomes of one pod.
+// Pod is the planned end of one pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Priority is the one that decides on its bucket.
+	// Priority is the priority by which the pod is in its bucket.
 	Priority int32 `json:"priority"`
-	// OwnSeconds is its terminationGracePeriodSeconds, GrantedSeconds what the
-	// shutdown gives it.
+	// OwnSeconds is the terminationGracePeriodSeconds of the pod. GrantedSeconds is the grace
+	// period that it gets in the shutdown.
 	OwnSeconds     int64 `json:"ownSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
-	// EarliestStartSeconds is when it is told to stop if whatever comes before ends at
-	// once, LatestStartSeconds if all of it takes its time.
+	// EarliestStartSeconds is when the pod is told to stop if everything before it ends at once.
+	// LatestStartSeconds is when it is told to stop if everything before it takes all its time.
 	EarliestStartSeconds float64 `json:"earliestStartSeconds"`
 	LatestStartSeconds   float64 `json:"latestStartSeconds"`
-	// LatestEndSeconds is when its containers have ended or were killed. They have 2 s
-	// to stop, whatever the grace period is and however much of it a hook has used.
+	// LatestEndSeconds is when its containers have ended or were killed at the latest. They have
+	// at least 2 s to stop, even if the grace period is shorter or a hook has used it up.
 	LatestEndSeconds float64 `json:"latestEndSeconds"`
-	// Outlives says that this is after the host was let go: its containers may still
-	// run when the host goes down.
+	// Outlives says that LatestEndSeconds is after the release of the host, so that the
+	// containers may still run when the host goes down.
 	Outlives bool `json:"outlives,omitempty"`
-	// CutShort says that it gets less than it asks for, or that a hook does.
+	// CutShort says that the pod gets less than it asks for, or that a hook does not fit.
 	CutShort bool `json:"cutShort,omitempty"`
-	// Why says in a sentence why it gets less than it asks for.
+	// Why is a sentence with the reason why the pod gets less than it asks for.
 	Why string `json:"why,omitempty"`
-	// Hooks are its preStop hooks.
+	// Hooks are the preStop hooks of its containers.
 	Hooks []Hook `json:"hooks,omitempty"`
-	// Warnings are sentences, each of which begins with a field.
+	// Warnings begin with the path of a field of the pod.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -99,25 +99,26 @@ type Hook struct {
 	Container string `json:"container"`
 	// Type is the field of the handler: exec, httpGet, tcpSocket or sleep.
 	Type string `json:"type"`
-	// Seconds is how long it sleeps; absent: not known.
+	// Seconds is how long the hook sleeps; absent: not known.
 	Seconds *int64 `json:"seconds,omitempty"`
-	// CutShort says that this is longer than what the pod gets.
+	// CutShort says that the hook takes longer than what the pod gets.
 	CutShort bool `json:"cutShort,omitempty"`
 }
 
-// Summary adds up the nodes.
+// Summary has the sums of all nodes.
 type Summary struct {
 	NodeCount   int   `json:"nodeCount"`
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
-	// WorstNodes are those that lose most, at most [WorstNodes], the worst first.
+	// WorstNodes are the nodes that lose most, the worst first; at most [MaxWorstNodes].
 	WorstNodes []NodeLoss `json:"worstNodes,omitempty"`
-	// Changes would have no pod cut short; the first ones go together.
+	// Changes are proposals after which no pod is cut short. Changes of the configuration and of
+	// the host belong together.
 	Changes []Change `json:"changes,omitempty"`
 }
 
-// NodeLoss is what a node loses.
+// NodeLoss is what the pods of a node lose.
 type NodeLoss struct {
 	Name        string `json:"name"`
 	PodCount    int    `json:"podCount"`
@@ -125,11 +126,11 @@ type NodeLoss struct {
 	LostSeconds int64  `json:"lostSeconds"`
 }
 
-// Change is something to change.
+// Change is a proposal to change something.
 type Change struct {
-	// Where is a file, a host or an object, Why a sentence.
+	// Where names a file, a host or an object. Why says what the change does.
 	Where string `json:"where"`
 	Why   string `json:"why"`
-	// Lines can be pasted there.
+	// Lines can be pasted into the file or into a shell.
 	Lines []string `json:"lines"`
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Plan works out the shutdown of a node.
+// Plan plans the shutdown of a node.
 func (s Settings) Plan(node *podlist.Node) Node {
 	pods := make([]*v1.Pod, len(node.Pods))
-	read := make(map[*v1.Pod]*podlist.Pod, len(pods))
+	sources := make(map[*v1.Pod]*podlist.Pod, len(pods))
 	for i := range node.Pods {
 		pods[i] = node.Pods[i].Object()
-		read[pods[i]] = &node.Pods[i]
+		sources[pods[i]] = &node.Pods[i]
 	}
 	options := s.options
 	if s.off {
-		options = plan.Options{PriorityOf: options.PriorityOf, Limit: -1} // nothing is done, and nobody waits
+		options = plan.Options{PriorityOf: options.PriorityOf, Limit: -1} // the agent does nothing, and the host does not wait
 	}
 	p := plan.New(s.schedule, pods, options)
 	n := Node{Name: node.Name, PodCount: len(pods), ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
@@ -34,21 +34,21 @@ func (s Settings) Plan(node *podlist.Node) Node {
 			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
 		}
 		for _, pod := range planned.Pods {
-			b.Pods = append(b.Pods, s.pod(pod, read[pod.Pod], planned.Seconds, p.Release))
+			b.Pods = append(b.Pods, s.planPod(pod, sources[pod.Pod], planned.Seconds, p.Release))
 		}
-		n.count(b.Pods)
+		n.addLosses(b.Pods)
 		n.Buckets = append(n.Buckets, b)
 	}
 	if s.off {
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
 		return n
 	}
-	n.Warnings = append(validation.WarnNodeShutdown(s.config, pods, s.options), n.outliving()...)
+	n.Warnings = append(validation.WarnNodeShutdown(s.config, pods, s.options), n.outlivesWarning()...)
 	return n
 }
 
-// outliving says which pods may outlive the shutdown.
-func (n *Node) outliving() []string {
+// outlivesWarning returns a warning if pods may still run when the host is released.
+func (n *Node) outlivesWarning() []string {
 	var last *Pod
 	count := 0
 	for _, bucket := range n.Buckets {
@@ -70,24 +70,24 @@ func (n *Node) outliving() []string {
 		n.ReleaseSeconds, count, last.FullName(), last.LatestEndSeconds)}
 }
 
-// count adds up what the pods of a bucket lose.
-func (n *Node) count(pods []Pod) {
+// addLosses adds the losses of a bucket's pods to those of the node.
+func (n *Node) addLosses(pods []Pod) {
 	for i := range pods {
 		if pods[i].CutShort {
 			n.CutShort++
 		}
-		n.LostSeconds = add(n.LostSeconds, pods[i].lost())
+		n.LostSeconds = saturatingAdd(n.LostSeconds, pods[i].lostSeconds())
 	}
 }
 
-// lost is what the pod asks for and does not get.
-func (p *Pod) lost() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
+// lostSeconds returns what the pod asks for and does not get.
+func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
-// pod is what becomes of a pod of a bucket of so many seconds, on a host that is let go
-// at a time.
-func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, release time.Duration) Pod {
+// planPod returns the planned end of a pod, which was made from source. bucketSeconds is the
+// time of its bucket, and release is when the host is released.
+func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSeconds int64, release time.Duration) Pod {
 	p := Pod{
-		Namespace: read.Namespace, Name: read.Name, Priority: planned.Priority,
+		Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
@@ -102,9 +102,9 @@ func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, rel
 			p.Why = "The graceful node shutdown is off."
 		}
 	case planned.Truncated():
-		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucket).String()
+		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucketSeconds).String()
 	}
-	for _, hook := range read.Hooks {
+	for _, hook := range source.Hooks {
 		h := Hook{Container: hook.Container, Type: string(hook.Type)}
 		if hook.Seconds >= 0 {
 			h.Seconds = &hook.Seconds
@@ -116,18 +116,18 @@ func (s Settings) pod(planned plan.PodPlan, read *podlist.Pod, bucket int64, rel
 	return p
 }
 
-// add saturates; its summands are 0 or more.
-func add(a, b int64) int64 {
+// saturatingAdd returns a + b, at most math.MaxInt64. Both are 0 or more.
+func saturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b
 }
 
-// FullName names a pod as kubectl does.
+// FullName returns the namespace and the name of the pod, separated by a slash.
 func (p *Pod) FullName() string { return p.Namespace + "/" + p.Name }
 
-// Text says what a hook does, in a few words.
+// Text returns the type, the container and the length of a hook, for people.
 func (h Hook) Text() string {
 	if h.Seconds == nil {
 		return fmt.Sprintf("%s hook of container %s", h.Type, h.Container)

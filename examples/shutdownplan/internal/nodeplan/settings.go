@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Settings are what the nodes have in common.
+// Settings are common to all nodes. Make them with [NewSettings].
 type Settings struct {
 	config   plan.Config
 	schedule plan.Schedule
@@ -16,9 +16,9 @@ type Settings struct {
 	off      bool
 }
 
-// NewSettings checks a kubelet's configuration. The feature gates are those of its
-// file; one that is missing has its default. A limit of the options that is as long as
-// a duration can be is none.
+// NewSettings makes the settings from a kubelet's configuration and the feature gates of its
+// file. A missing gate has its default. An options.Limit of math.MaxInt64 means no limit. A
+// configuration that a kubelet refuses is an error.
 func NewSettings(config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
 	checks := validation.Options{
 		NoGracefulNodeShutdown:  disabled(gates, "GracefulNodeShutdown"),
@@ -32,18 +32,19 @@ func NewSettings(config plan.Config, gates map[string]bool, options plan.Options
 	}
 	s := Settings{config: config, options: options, schedule: config.Schedule(!checks.NoShutdownByPodPriority)}
 	if len(s.schedule) == 0 {
-		s.off = true // all pods end with the host: what a drain without any time does
+		s.off = true // the pods end with the host, as in a drain of buckets without time
 		s.schedule = plan.Schedule{{Priority: 0}, {Priority: plan.SystemCriticalPriority}}
 	}
 	return s, nil
 }
 
+// disabled tells whether a feature gate is set to false.
 func disabled(gates map[string]bool, name string) bool {
 	enabled, set := gates[name]
 	return set && !enabled
 }
 
-// Header is what all nodes have in common.
+// Header returns the header of a document.
 func (s Settings) Header() Header {
 	h := Header{Configuration: s.config, Off: s.off}
 	if !s.off {
@@ -56,8 +57,8 @@ func (s Settings) Header() Header {
 	return h
 }
 
-// seconds are the whole seconds of a span, rounded up.
-func seconds(d time.Duration) int64 {
+// ceilSeconds returns a duration in whole seconds, rounded up.
+func ceilSeconds(d time.Duration) int64 {
 	n := int64(d / time.Second)
 	if d%time.Second > 0 {
 		n++

@@ -10,25 +10,25 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 )
 
-// htmlWriter collects the nodes of a page.
+// htmlWriter collects the nodes, and writes the page at the end.
 type htmlWriter struct {
 	out    io.Writer
 	header nodeplan.Header
 	page   timeline.Page
 }
 
-// Begin says what all nodes have in common.
+// Begin begins the page with what is the same for all nodes.
 func (w *htmlWriter) Begin(h nodeplan.Header) error {
 	w.header = h
-	w.page = timeline.Page{Title: "What a shutdown would do", Text: []string{needs(h)}}
+	w.page = timeline.Page{Title: "What a shutdown would do", Text: []string{hostText(h)}}
 	return nil
 }
 
-// Node draws a node.
+// Node adds a node to the page.
 func (w *htmlWriter) Node(n nodeplan.Node) error {
-	row := timeline.Node{Name: n.Name, Text: n.Warnings, Release: span(n.ReleaseSeconds)}
+	node := timeline.Node{Name: n.Name, Text: n.Warnings, Release: duration(n.ReleaseSeconds)}
 	if w.header.LimitSeconds != nil {
-		row.Limit = span(*w.header.LimitSeconds)
+		node.Limit = duration(*w.header.LimitSeconds)
 	}
 	for _, bucket := range n.Buckets {
 		if len(bucket.Pods) == 0 {
@@ -38,9 +38,9 @@ func (w *htmlWriter) Node(n nodeplan.Node) error {
 		for i := range bucket.Pods {
 			b.Pods = append(b.Pods, timelinePod(&bucket.Pods[i]))
 		}
-		row.Buckets = append(row.Buckets, b)
+		node.Buckets = append(node.Buckets, b)
 	}
-	w.page.Nodes = append(w.page.Nodes, row)
+	w.page.Nodes = append(w.page.Nodes, node)
 	return nil
 }
 
@@ -49,10 +49,10 @@ func timelinePod(pod *nodeplan.Pod) timeline.Pod {
 		Name:  pod.FullName(),
 		Facts: fmt.Sprintf("priority %d, asks for %d s, gets %d s", pod.Priority, pod.OwnSeconds, pod.GrantedSeconds),
 		Bad:   pod.CutShort, Text: pod.Why,
-		Planned: &timeline.Bar{Start: span(pod.LatestStartSeconds), End: span(pod.LatestEndSeconds)},
+		Planned: &timeline.Bar{Start: duration(pod.LatestStartSeconds), End: duration(pod.LatestEndSeconds)},
 	}
 	if pod.GrantedSeconds < pod.OwnSeconds {
-		row.Planned.Wanted = span(pod.LatestStartSeconds + float64(pod.OwnSeconds))
+		row.Planned.Wanted = duration(pod.LatestStartSeconds + float64(pod.OwnSeconds))
 	}
 	for _, hook := range pod.Hooks {
 		if hook.CutShort {
@@ -69,7 +69,7 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 		w.page.Text = append(w.page.Text, "There are no pods.")
 	case len(w.page.Nodes) < s.NodeCount:
 		w.page.Text = append(w.page.Text, fmt.Sprintf("%s with %s: %d cut short. Here are %d of them.",
-			count(s.NodeCount, "node"), count(s.PodCount, "pod"), s.CutShort, len(w.page.Nodes)))
+			countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), s.CutShort, len(w.page.Nodes)))
 	}
 	for _, change := range s.Changes {
 		w.page.Changes = append(w.page.Changes, timeline.Change{Text: change.Where + ": " + change.Why, Lines: change.Lines})
@@ -77,8 +77,8 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 	return w.page.Write(w.out)
 }
 
-// span is a number of seconds; too many are the longest duration.
-func span(s float64) time.Duration {
+// duration converts a number of seconds. Too many seconds are the longest duration.
+func duration(s float64) time.Duration {
 	if s >= float64(math.MaxInt64)/float64(time.Second) {
 		return math.MaxInt64
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 )
 
-// Screen is where people read.
+// Screen is what a terminal can show.
 type Screen struct {
-	// Width is in columns; less than 40 counts as 40.
+	// Width is the number of columns; less than 40 counts as 40.
 	Width int
-	// Color allows colors, ASCII forbids other characters.
+	// Color allows colors. ASCII restricts the output to ASCII characters.
 	Color, ASCII bool
 }
 
-// Writer shows a plan, part by part.
+// Writer writes a plan part by part: Begin once, Node for each node that is shown, End once.
 type Writer interface {
 	Begin(h nodeplan.Header) error
 	Node(n nodeplan.Node) error
 	End(s nodeplan.Summary) error
 }
 
-// The formats.
+// The formats of [New].
 const (
 	Table = "table"
 	Chart = "chart"
@@ -33,21 +33,21 @@ const (
 	HTML  = "html"
 )
 
-// Formats are all of them.
+// Formats returns all formats.
 func Formats() []string { return []string{Table, Chart, JSON, YAML, HTML} }
 
-// ForPeople tells whether a format is read by people, who want to see some nodes and
-// not all.
+// ForPeople tells whether a format is for people, who do not want to see all nodes of a large
+// cluster.
 func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
 
-// New makes the writer of a format.
+// New makes a writer for a format. Only the formats for a terminal use the screen.
 func New(format string, out io.Writer, screen Screen) (Writer, error) {
 	screen.Width = max(screen.Width, 40)
 	switch format {
 	case Table:
-		return &people{out: out, screen: screen, node: (*people).table}, nil
+		return &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).table}, nil
 	case Chart:
-		return &people{out: out, screen: screen, node: (*people).chart}, nil
+		return &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).chart}, nil
 	case JSON:
 		return newJSON(out), nil
 	case YAML:

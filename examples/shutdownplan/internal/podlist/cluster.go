@@ -6,61 +6,63 @@ import (
 	"strings"
 )
 
-// ThisNode is the name of the node that pods without one belong to: those of
-// manifests.
+// ThisNode is the name of the node for pods of manifests, which do not name one.
 const ThisNode = "(this node)"
 
-// Node is a node with its pods, in the order in which they were read.
+// Node is a node with its pods.
 type Node struct {
 	Name string
+	// Pods are in the order in which they were read.
 	Pods []Pod
 }
 
-// Cluster is what was read so far.
+// Cluster holds the pods that were read. Make one with [New].
 type Cluster struct {
-	// Pods counts those that were kept.
+	// Pods counts the pods of all nodes.
 	Pods int
-	// Objects counts everything that was read, lists too.
+	// Objects counts all objects that were read, including lists.
 	Objects int
-	// Ended counts the pods that were left out because they have ended, Unscheduled
-	// those that no node has yet.
+	// Ended counts the pods that are left out because they have ended, and Unscheduled those
+	// that are left out because they have no node yet.
 	Ended, Unscheduled int
 	// Others counts the objects that are neither a pod nor a priority class, by kind.
 	Others map[string]int
-	// Classes has the priority classes by name.
+	// Classes has the values of the priority classes, by name.
 	Classes map[string]int32
 
-	nodes map[string]*Node
-	texts map[string]string // one copy of each text that many pods share
+	nodes    map[string]*Node
+	interned map[string]string // see intern
 }
 
 // New makes an empty cluster.
 func New() *Cluster {
-	return &Cluster{Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}, texts: map[string]string{}}
+	return &Cluster{Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}, interned: map[string]string{}}
 }
 
-// Nodes gives the nodes by name.
+// Nodes returns the nodes, sorted by name.
 func (c *Cluster) Nodes() []*Node {
 	return slices.SortedFunc(maps.Values(c.nodes), func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// PriorityOf gives the value of a priority class that was read.
+// PriorityOf returns the value of a priority class; false if the class was not read.
 func (c *Cluster) PriorityOf(className string) (int32, bool) {
 	value, ok := c.Classes[className]
 	return value, ok
 }
 
-// shared gives the one copy of a text.
-func (c *Cluster) shared(text []byte) string {
-	if known, ok := c.texts[string(text)]; ok { // looked up without a copy
+// intern returns a text as a string. Equal texts share one string, because many pods have the
+// same namespace, node or class.
+func (c *Cluster) intern(text []byte) string {
+	if known, ok := c.interned[string(text)]; ok { // the compiler looks this up without a copy
 		return known
 	}
 	known := string(text)
-	c.texts[known] = known
+	c.interned[known] = known
 	return known
 }
 
-// add takes in an object of a list.
+// add adds an object that is no list. It keeps priority classes and the pods of nodes, and
+// counts all others.
 func (c *Cluster) add(o *object) {
 	switch {
 	case o.kind == kindPriorityClass:
@@ -72,11 +74,11 @@ func (c *Cluster) add(o *object) {
 	case o.node == "" && o.phase != "":
 		c.Unscheduled++
 	default:
-		c.keep(o)
+		c.addPod(o)
 	}
 }
 
-func (c *Cluster) keep(o *object) {
+func (c *Cluster) addPod(o *object) {
 	name := o.node
 	if name == "" {
 		name = ThisNode

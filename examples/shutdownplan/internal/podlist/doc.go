@@ -1,34 +1,34 @@
-// Package podlist reads the pods of nodes from what kubectl gives: a List, or objects
-// one after the other, as JSON or YAML. A list of any length goes through once, and of
-// each pod only what decides on its shutdown is kept:
+// Package podlist reads the pods of nodes from the output of kubectl: a List, or objects that
+// follow each other, as JSON or YAML. It reads the list as a stream, so that a list may have
+// any length, and keeps only the fields of a pod that decide on its shutdown:
 //
 //	cluster := podlist.New()
 //	err := cluster.Read(ctx, "pods.json", file)
 //	for _, node := range cluster.Nodes() {
 //		for _, pod := range node.Pods {
-//			pod.Object() // a v1.Pod with the fields that matter here
+//			pod.Object() // a v1.Pod with these fields
 //		}
 //	}
 //
-// Pods that have ended or that no node has are counted and left out, and so is what is
-// no pod. A PriorityClass in the list is kept: it gives pods of manifests, which name
-// a class only, their priority. What the API server would fill in is filled in where
-// it decides on something: the namespace "default", a grace period of 30 s.
+// Pods that have ended, pods without a node and objects of other kinds are counted and left
+// out. The values of PriorityClasses are kept, because pods of manifests have a class name and
+// no priority. Missing fields get the API server's defaults: the namespace "default" and a
+// grace period of 30 s.
 //
 // # Concurrency properties
 //
-// A Cluster is for one goroutine at a time. Read converts YAML on all processors and
-// keeps the order of its input.
+// A Cluster is for one goroutine. Read parses YAML on all processors, and keeps the pods in
+// the order of the input.
 //
 // # Failure modes
 //
-// Text that is neither JSON nor YAML, and a field of the wrong type, are errors that
-// name the source, the place and, for YAML, the number of the item. A YAML list is
-// split before it is parsed: an alias of an item to an anchor in another is not known.
-// The list may have any length. Each object in it has 3 MiB at most, and its aliases stand
-// for no more than twice its bytes; of one that is too large the rest is not read.
+// A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
+// the source, the field and, for YAML, the number of the object. A YAML list is split into its
+// items before it is parsed, so an alias to an anchor in another item is an error. An object
+// may have 3 MiB, and its aliases may stand for twice its bytes; reading stops at an object
+// that is larger.
 //
 // # Testing
 //
-// Read takes any reader. Command clusterlist makes lists of any length.
+// Read takes an io.Reader. Command clusterlist writes lists of any length.
 package podlist

@@ -9,48 +9,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// configSource is the annotation that says where a kubelet has a pod from (the
-// kubelet's ConfigSourceAnnotationKey).
+// configSource is the annotation with the source from which a kubelet has read a pod
+// (ConfigSourceAnnotationKey of the kubelet).
 const configSource = "kubernetes.io/config.source"
 
-// The kinds of the objects that count here.
+// The kinds of the objects that are kept.
 const (
 	kindPod           = "Pod"
 	kindPriorityClass = "PriorityClass"
 )
 
-// object is an object of a list, as far as it is read.
+// object has the fields of an object that were read.
 type object struct {
-	kind        string
-	node, phase string
-	value       int32 // of a priority class
-	list        bool  // it has items and is none itself
-	grace       bool  // the pod says its grace period
-	pod         Pod
-	owner       ownerReference
-	hash        string // the label pod-template-hash
+	kind         string
+	node, phase  string
+	value        int32 // of a priority class
+	isList       bool  // the object has items
+	hasGrace     bool  // the pod sets its grace period
+	pod          Pod
+	owner        ownerReference
+	templateHash string // the label pod-template-hash
 }
 
 type ownerReference struct{ kind, name string }
 
-// reader reads objects into a cluster.
-type reader struct {
+// objectReader reads objects into a cluster.
+type objectReader struct {
 	values
 	cluster *Cluster
-	static  bool // pods are static ones
+	static  bool // all pods are static pods
 }
 
-// object reads an object, or a list of them. The fields come in any order. An item
-// of a list that the API server itself has written does not say its kind.
-func (r reader) object(kind string) error {
+// object reads an object or a list of objects, whose fields come in any order. kind is the
+// kind of an object that does not say it, as the items of an API server's PodList do not.
+func (r objectReader) object(kind string) error {
 	o := object{kind: kind}
-	err := r.values.object(func(name []byte) (bool, error) {
+	err := r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "kind":
-			return true, r.shared(&o.kind)
+			return true, r.intern(&o.kind)
 		case "items":
-			o.list = true
-			return true, r.array(func(int) error { return r.object(kindPod) })
+			o.isList = true
+			return true, r.eachItem(func(int) error { return r.object(kindPod) })
 		case "metadata":
 			return true, r.metadata(&o)
 		case "spec":
@@ -66,8 +66,8 @@ func (r reader) object(kind string) error {
 		return err
 	}
 	r.cluster.Objects++
-	r.next()
-	if o.list {
+	r.objectDone()
+	if o.isList {
 		return nil
 	}
 	o.complete(r.static)
@@ -75,33 +75,33 @@ func (r reader) object(kind string) error {
 	return nil
 }
 
-// mayBePod is false for what is known to be something else, whose fields mean
-// something else.
+// mayBePod is false if the kind is known not to be a pod. The spec and the status of another
+// kind have other fields.
 func (o *object) mayBePod() bool { return o.kind == "" || o.kind == kindPod }
 
-// complete fills in what an API server would.
+// complete sets the API server's defaults, and the owner.
 func (o *object) complete(static bool) {
 	o.pod.Namespace = cmp.Or(o.pod.Namespace, metav1.NamespaceDefault)
-	if !o.grace {
+	if !o.hasGrace {
 		o.pod.Grace = v1.DefaultTerminationGracePeriodSeconds
 	}
 	o.pod.Static = o.pod.Static || static
 	o.pod.OwnerKind, o.pod.OwnerName = o.owner.kind, o.owner.name
-	if name, ok := strings.CutSuffix(o.owner.name, "-"+o.hash); ok && o.owner.kind == "ReplicaSet" && o.hash != "" {
+	if name, ok := strings.CutSuffix(o.owner.name, "-"+o.templateHash); ok && o.owner.kind == "ReplicaSet" && o.templateHash != "" {
 		o.pod.OwnerKind, o.pod.OwnerName = "Deployment", name
 	}
 }
 
-// shared reads a text that many objects have.
-func (r reader) shared(to *string) error {
+// intern reads a text that many objects have in common.
+func (r objectReader) intern(to *string) error {
 	text, err := r.text()
 	if err == nil {
-		*to = r.cluster.shared(text)
+		*to = r.cluster.intern(text)
 	}
 	return err
 }
 
-func (r reader) classValue(o *object) error {
+func (r objectReader) classValue(o *object) error {
 	if o.kind != kindPriorityClass {
 		return nil
 	}
@@ -110,33 +110,33 @@ func (r reader) classValue(o *object) error {
 	return err
 }
 
-func (r reader) metadata(o *object) error {
-	return r.values.object(func(name []byte) (bool, error) {
+func (r objectReader) metadata(o *object) error {
+	return r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "name":
 			text, err := r.text()
 			o.pod.Name = string(text)
 			return true, err
 		case "namespace":
-			return true, r.shared(&o.pod.Namespace)
+			return true, r.intern(&o.pod.Namespace)
 		case "annotations":
 			return true, r.annotations(&o.pod)
 		case "labels":
-			return true, r.values.object(func(name []byte) (bool, error) {
+			return true, r.eachField(func(name []byte) (bool, error) {
 				if string(name) != "pod-template-hash" {
 					return false, nil
 				}
-				return true, r.shared(&o.hash)
+				return true, r.intern(&o.templateHash)
 			})
 		case "ownerReferences":
-			return true, r.array(func(int) error { return r.ownerReference(o) })
+			return true, r.eachItem(func(int) error { return r.ownerReference(o) })
 		}
 		return false, nil
 	})
 }
 
-func (r reader) annotations(pod *Pod) error {
-	return r.values.object(func(name []byte) (bool, error) {
+func (r objectReader) annotations(pod *Pod) error {
+	return r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case v1.MirrorPodAnnotationKey:
 			pod.Static = true
@@ -149,18 +149,18 @@ func (r reader) annotations(pod *Pod) error {
 	})
 }
 
-// ownerReference keeps the first one, or the one that controls the pod.
-func (r reader) ownerReference(o *object) error {
+// ownerReference reads an owner. The controller of the pod wins over the first owner.
+func (r objectReader) ownerReference(o *object) error {
 	var owner ownerReference
 	controller := false
-	err := r.values.object(func(name []byte) (bool, error) {
+	err := r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "kind":
-			return true, r.shared(&owner.kind)
+			return true, r.intern(&owner.kind)
 		case "name":
-			return true, r.shared(&owner.name)
+			return true, r.intern(&owner.name)
 		case "controller":
-			controller = r.yes()
+			controller = r.isTrue()
 		}
 		return false, nil
 	})
@@ -170,20 +170,20 @@ func (r reader) ownerReference(o *object) error {
 	return err
 }
 
-func (r reader) status(o *object) error {
+func (r objectReader) status(o *object) error {
 	if !o.mayBePod() {
 		return nil
 	}
-	return r.values.object(func(name []byte) (bool, error) {
+	return r.eachField(func(name []byte) (bool, error) {
 		if string(name) != "phase" {
 			return false, nil
 		}
-		return true, r.shared(&o.phase)
+		return true, r.intern(&o.phase)
 	})
 }
 
-// sleepSeconds finds out how long a command sleeps that is a sleep, or a shell that
-// begins with one; less than 0 if it is something else.
+// sleepSeconds returns for how long a command sleeps: the number after the first word sleep
+// that has one, also within the argument of a shell. It is less than 0 if there is none.
 func sleepSeconds(command []string) int64 {
 	words := strings.Fields(strings.Join(command, " "))
 	for i := range words {

@@ -6,35 +6,33 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Pod is what a shutdown needs to know of a pod.
+// Pod has the fields of a pod that decide on its shutdown.
 type Pod struct {
 	Namespace, Name string
-	// Class is the name of its priority class; Priority counts where HasPriority is
-	// set.
+	// Class is the name of the priority class. Priority is only valid with HasPriority.
 	Class       string
 	Priority    int32
 	HasPriority bool
-	// Static says that it comes from a file on its node, or shows one that does.
+	// Static says that the pod is a static pod, or the mirror pod of one.
 	Static bool
-	// Grace is its terminationGracePeriodSeconds; 30 if it says nothing, as the API
-	// server and the kubelet fill in.
+	// Grace is the terminationGracePeriodSeconds; 30, the API server's default, if it is not
+	// set.
 	Grace int64
-	// Hooks are the preStop hooks of its containers, and Sidecars those of its init
-	// containers that are restarted always and so run until the end.
+	// Hooks are the preStop hooks of all containers and sidecars.
 	Hooks    []Hook
 	Sidecars []Sidecar
-	// OwnerKind and OwnerName are of the object that would have to be changed to
-	// change the pod; "" if it has none.
+	// OwnerKind and OwnerName name the object whose pod template the pod is made from; "" if
+	// the pod has no owner. For a ReplicaSet of a Deployment it is the Deployment.
 	OwnerKind, OwnerName string
 }
 
-// Sidecar is an init container that runs beside the others.
+// Sidecar is an init container with restartPolicy Always, which runs until the pod ends.
 type Sidecar struct {
 	Name  string
 	Index int // among the init containers
 }
 
-// HookType is what a preStop hook does, as its field is named.
+// HookType is the name of the field that a preStop hook sets.
 type HookType string
 
 // The types of preStop hooks.
@@ -48,16 +46,16 @@ const (
 // Hook is a preStop hook.
 type Hook struct {
 	Container string
-	Index     int  // of the container among those of its kind
-	Sidecar   bool // it is one of the init containers
+	Index     int  // of the container, among the containers or the init containers
+	Sidecar   bool // the container is an init container
 	Type      HookType
-	// Seconds is how long it sleeps: as it says, or for an exec hook that runs sleep
-	// with a number, that number. Less than 0: not known.
+	// Seconds is how long the hook sleeps: of a sleep hook, and of an exec hook whose command
+	// runs sleep with a number. Less than 0: not known.
 	Seconds int64
 }
 
-// Object makes a pod with what is known of it, as much as a plan and a validation of
-// its termination look at.
+// Object returns a v1.Pod with the known fields. A plan and the warnings of package validation
+// are the same for it as for the pod that was read.
 func (p *Pod) Object() *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
@@ -70,11 +68,11 @@ func (p *Pod) Object() *v1.Pod {
 		pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "", configSource: "file"}
 	}
 	for _, sidecar := range p.Sidecars {
-		c := at(&pod.Spec.InitContainers, sidecar.Index)
+		c := containerAt(&pod.Spec.InitContainers, sidecar.Index)
 		c.Name, c.RestartPolicy = sidecar.Name, ptr.To(v1.ContainerRestartPolicyAlways)
 	}
 	for _, hook := range p.Hooks {
-		c := at(containersOf(pod, hook), hook.Index)
+		c := containerAt(containersOf(pod, hook), hook.Index)
 		c.Name, c.Lifecycle = hook.Container, &v1.Lifecycle{PreStop: hook.handler()}
 	}
 	return pod
@@ -87,8 +85,8 @@ func containersOf(pod *v1.Pod, hook Hook) *[]v1.Container {
 	return &pod.Spec.Containers
 }
 
-// at gives the container of an index, and makes those before it.
-func at(containers *[]v1.Container, index int) *v1.Container {
+// containerAt returns the container with an index. It adds empty containers up to the index.
+func containerAt(containers *[]v1.Container, index int) *v1.Container {
 	for len(*containers) <= index {
 		*containers = append(*containers, v1.Container{})
 	}

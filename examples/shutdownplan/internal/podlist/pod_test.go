@@ -3,10 +3,7 @@ package podlist_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
-
-// randomPod has the fields that a shutdown looks at, each or not.
+// randomPod returns a pod with a random choice of the fields that decide on its shutdown.
 func randomPod(r *rand.Rand, i int) *v1.Pod {
 	maybe := func() bool { return r.IntN(2) == 0 }
 	pod := &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("pod-%d", i)}}
@@ -65,9 +60,8 @@ func randomPod(r *rand.Rand, i int) *v1.Pod {
 	return pod
 }
 
-// What is kept of a pod is enough: a plan and the warnings of it are those of the pod
-// as kubectl gave it, whatever the form.
-func TestWhatIsKeptOfAPodIsEnough(t *testing.T) {
+// The plan and the warnings for a pod that was read are those for the pod that was written.
+func TestPodsHaveAllFieldsThatPlansAndWarningsNeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := struct {
 		APIVersion string    `json:"apiVersion"`
@@ -85,14 +79,14 @@ func TestWhatIsKeptOfAPodIsEnough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := read(t, string(text))
 			require.Equal(t, len(list.Items), cluster.Pods)
-			kept := map[string]*podlist.Pod{}
+			byName := map[string]*podlist.Pod{}
 			for _, node := range cluster.Nodes() {
 				for i := range node.Pods {
-					kept[node.Name+"/"+node.Pods[i].Name] = &node.Pods[i]
+					byName[node.Name+"/"+node.Pods[i].Name] = &node.Pods[i]
 				}
 			}
 			for _, pod := range list.Items {
-				read := kept[pod.Spec.NodeName+"/"+pod.Name]
+				read := byName[pod.Spec.NodeName+"/"+pod.Name]
 				require.NotNil(t, read, pod.Name)
 				require.Equal(t, planOf(pod), planOf(read.Object()), pod.Name)
 				require.Equal(t, warningsWithoutPostStart(pod), validation.WarnPodTermination(&read.Object().Spec, nil), pod.Name)
@@ -101,14 +95,15 @@ func TestWhatIsKeptOfAPodIsEnough(t *testing.T) {
 	}
 }
 
-// planOf is the plan of a pod, without the pod.
+// planOf returns the plan for a single pod, without the pod itself.
 func planOf(pod *v1.Pod) plan.PodPlan {
 	p := plan.New(plan.Schedule{{Priority: 0, Seconds: 20}}, []*v1.Pod{pod}, plan.Options{}).Buckets[0].Pods[0]
 	p.Pod = nil
 	return p
 }
 
-// warningsWithoutPostStart leaves out hooks that a shutdown does not run.
+// warningsWithoutPostStart returns the warnings about a pod except those about postStart hooks,
+// which a shutdown does not run.
 func warningsWithoutPostStart(pod *v1.Pod) []string {
 	pod = pod.DeepCopy()
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -121,6 +116,7 @@ func warningsWithoutPostStart(pod *v1.Pod) []string {
 	return validation.WarnPodTermination(&pod.Spec, nil)
 }
 
+// onlyPod reads a text with one pod.
 func onlyPod(t *testing.T, text string) podlist.Pod {
 	t.Helper()
 	cluster := read(t, text)
@@ -163,13 +159,4 @@ func TestHowLongAHookSleeps(t *testing.T) {
 		pod := onlyPod(t, `{"kind": "Pod", "spec": {"containers": [{"name": "c", "lifecycle": {"preStop": {"exec": {"command": `+command+`}}}}]}}`)
 		require.Equal(t, []podlist.Hook{{Container: "c", Type: podlist.HookExec, Seconds: want}}, pod.Hooks, command)
 	}
-}
-
-func FuzzRead(f *testing.F) {
-	f.Add("items:\n- kind: Pod\n  spec: {priority: 3}\nkind: List\n")
-	f.Add(`{"items": [` + podA + `]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
-		_ = err // any answer will do, a panic or a hang will not
-	})
 }

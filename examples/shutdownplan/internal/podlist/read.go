@@ -14,17 +14,16 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// readSize is how much is read at a time.
-const readSize = 1 << 20
+// bufferBytes is how many bytes are read at a time.
+const bufferBytes = 1 << 20
 
-// Read reads a stream of JSON or YAML to its end. The source names it in errors.
+// Read reads a stream of JSON or YAML to its end. Errors begin with source.
 func (c *Cluster) Read(ctx context.Context, source string, r io.Reader) error {
 	return c.read(ctx, source, r, false)
 }
 
-// ReadFolder reads the manifests of a folder, the files that end in .yaml, .yml or
-// .json in the order of their names, as a kubelet reads its static pods. open opens
-// each, so that its reading can be shown.
+// ReadFolder reads the manifests of static pods in a folder: the files that end in .yaml,
+// .yml or .json, in the order of their names. It opens each file with open.
 func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file string) (io.ReadCloser, error)) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -42,8 +41,8 @@ func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file 
 	return nil
 }
 
-// readManifest reads a file of a folder, or what a link there leads to. A pipe or a device
-// is an error: its reading might never end, and nobody has named it.
+// readManifest reads a regular file of a folder, or the regular file that a link leads to. A
+// pipe or a device in a folder is an error, because reading it might never end.
 func (c *Cluster) readManifest(ctx context.Context, file string, open func(file string) (io.ReadCloser, error)) (err error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -60,9 +59,9 @@ func (c *Cluster) readManifest(ctx context.Context, file string, open func(file 
 	return c.read(ctx, file, r, true)
 }
 
-// read looks at the beginning of a stream to know what it is.
+// read reads a stream. Its first bytes decide whether it is JSON or YAML.
 func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static bool) error {
-	buffered := bufio.NewReaderSize(r, readSize)
+	buffered := bufio.NewReaderSize(r, bufferBytes)
 	start, err := buffered.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
@@ -81,19 +80,19 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 	return nil
 }
 
-// isBinary tells whether a stream that begins like this is neither JSON nor YAML: it has
-// zero bytes, which only the text of PowerShell has, UTF-16 behind a byte order mark.
+// isBinary tells whether a stream is no text, because zero bytes are in its start. A text in
+// UTF-16, as PowerShell writes it, has zero bytes as well, but begins with a byte order mark.
 func isBinary(start []byte) bool {
-	wide := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
-	return !wide && bytes.IndexByte(start, 0) >= 0
+	utf16 := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
+	return !utf16 && bytes.IndexByte(start, 0) >= 0
 }
 
 // readJSON reads JSON objects that follow each other.
 func (c *Cluster) readJSON(r io.Reader, static bool) error {
-	objects := reader{newScanner(r), c, static}
+	objects := objectReader{newJSONValues(r), c, static}
 	for {
 		err := objects.object("")
-		if err == io.EOF { //nolint:errorlint // a wrapped one is of the middle of an object
+		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF is an object that was cut off
 			return nil
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
 )
 
-// read reads a text.
+// read reads a text into a new cluster.
 func read(t *testing.T, text string) *podlist.Cluster {
 	t.Helper()
 	cluster := podlist.New()
@@ -22,8 +22,8 @@ func read(t *testing.T, text string) *podlist.Cluster {
 	return cluster
 }
 
-// names gives the pods of each node.
-func names(c *podlist.Cluster) map[string][]string {
+// podNames returns the names of the pods of each node.
+func podNames(c *podlist.Cluster) map[string][]string {
 	all := map[string][]string{}
 	for _, node := range c.Nodes() {
 		for _, pod := range node.Pods {
@@ -38,7 +38,7 @@ const (
 	podB = `{"status": {"phase": "Running"}, "spec": {"nodeName": "n2"}, "metadata": {"name": "b"}, "kind": "Pod"}`
 )
 
-func TestReadForms(t *testing.T) {
+func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	both := map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}
 	bare := strings.NewReplacer(`"apiVersion": "v1", "kind": "Pod", `, "", `, "kind": "Pod"`, "")
 	yamlA := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: shop\nspec:\n  nodeName: n1\nstatus:\n  phase: Running\n"
@@ -63,11 +63,11 @@ func TestReadForms(t *testing.T) {
 		"YAML items in flow form":          "kind: List\nitems:\n- " + podA + "\n- " + podB + "\n",
 		"YAML list with a dash on its own": "kind: List\nitems:\n-\n  " + strings.ReplaceAll(yamlA, "\n", "\n  ") + "\n" + item(yamlB, ""),
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, both, names(read(t, text))) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, both, podNames(read(t, text))) })
 	}
 }
 
-// PowerShell writes what kubectl gives with a byte order mark, or in UTF-16.
+// PowerShell redirects the output of kubectl in UTF-8 with a byte order mark, or in UTF-16.
 func TestFilesOfWindows(t *testing.T) {
 	text := `{"kind": "List", "items": [` + podA + "]}\r\n"
 	wide := []byte{0xff, 0xfe}
@@ -76,19 +76,19 @@ func TestFilesOfWindows(t *testing.T) {
 	}
 	for name, text := range map[string]string{"UTF-8 with a mark": "\ufeff" + text, "UTF-16": string(wide)} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, map[string][]string{"n1": {"shop/a"}}, names(read(t, text)))
+			require.Equal(t, map[string][]string{"n1": {"shop/a"}}, podNames(read(t, text)))
 		})
 	}
 }
 
-func TestAnAliasInItselfEnds(t *testing.T) {
+func TestAnAliasInItsOwnValueIsAnError(t *testing.T) {
 	for _, text := range []string{"items: [&a {kind: List, items: [*a]}]\n", "&a {kind: Pod, <<: *a}\n"} {
 		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
 		require.ErrorContains(t, err, "mappings in each other")
 	}
 }
 
-func TestTextInAnItemIsNoItem(t *testing.T) {
+func TestTextInAnItemThatLooksLikeAnItem(t *testing.T) {
 	cluster := read(t, `items:
 - kind: Pod
   metadata:
@@ -110,10 +110,10 @@ func TestTextInAnItemIsNoItem(t *testing.T) {
   metadata: {name: b}
 kind: List
 `)
-	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/a", "default/b"}}, names(cluster))
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/a", "default/b"}}, podNames(cluster))
 }
 
-func TestWhatDoesNotCount(t *testing.T) {
+func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	cluster := read(t, `{"kind": "List", "items": [
 		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
 		{"kind": "Pod", "metadata": {"name": "failed"}, "spec": {"nodeName": "n"}, "status": {"phase": "Failed"}},
@@ -122,7 +122,7 @@ func TestWhatDoesNotCount(t *testing.T) {
 		{"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000},
 		{"kind": "Pod", "metadata": {"name": "manifest"}, "spec": {"priorityClassName": "high"}}
 	]} {"kind": "List", "items": null}`)
-	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/manifest"}}, names(cluster))
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/manifest"}}, podNames(cluster))
 	require.Equal(t, []int{1, 2, 1, 8}, []int{cluster.Pods, cluster.Ended, cluster.Unscheduled, cluster.Objects})
 	require.Equal(t, map[string]int{"Deployment": 1}, cluster.Others)
 	value, ok := cluster.PriorityOf("high")
@@ -154,7 +154,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-// The zeros of /dev/zero would fill the memory as one line of YAML.
+// As YAML, /dev/zero would be one line that fills the memory.
 func TestStreamsWithoutAnEnd(t *testing.T) {
 	zeros := io.LimitReader(zeroReader{}, 1<<30)
 	require.EqualError(t, podlist.New().Read(t.Context(), "input", zeros), "input: is no text, wanted is JSON or YAML")
@@ -166,7 +166,9 @@ func TestStreamsWithoutAnEnd(t *testing.T) {
 	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "1.yaml: is not a regular file")
 }
 
-// zeroReader is /dev/zero.
+func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
+
+// zeroReader reads zeros, as /dev/zero does.
 type zeroReader struct{}
 
 func (zeroReader) Read(to []byte) (int, error) {
@@ -174,7 +176,7 @@ func (zeroReader) Read(to []byte) (int, error) {
 	return len(to), nil
 }
 
-func TestNothing(t *testing.T) {
+func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
 		require.Zero(t, cluster.Objects, "%q", text)
@@ -190,9 +192,18 @@ func TestFolderHasStaticPods(t *testing.T) {
 	}
 	cluster := podlist.New()
 	require.NoError(t, cluster.ReadFolder(t.Context(), folder, openFile))
-	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, names(cluster))
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
 	require.True(t, cluster.Nodes()[0].Pods[0].Static)
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
 	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "3.yml")
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("items:\n- kind: Pod\n  spec: {priority: 3}\nkind: List\n")
+	f.Add(`{"items": [` + podA + `]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
+		_ = err // any result will do, a panic or a hang will not
+	})
 }

@@ -1,64 +1,63 @@
 package podlist
 
-// spec reads the spec of a pod; that of another kind has other fields, or none of
-// these.
-func (r reader) spec(o *object) error {
+// spec reads the spec of an object that may be a pod.
+func (r objectReader) spec(o *object) error {
 	if !o.mayBePod() {
 		return nil
 	}
 	pod := &o.pod
-	return r.values.object(func(name []byte) (bool, error) {
+	return r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "nodeName":
-			return true, r.shared(&o.node)
+			return true, r.intern(&o.node)
 		case "priority":
 			value, ok, err := r.number(32)
 			pod.Priority, pod.HasPriority = int32(value), ok
 			return true, err
 		case "priorityClassName":
-			return true, r.shared(&pod.Class)
+			return true, r.intern(&pod.Class)
 		case "terminationGracePeriodSeconds":
 			value, ok, err := r.number(64)
-			pod.Grace, o.grace = value, ok
+			pod.Grace, o.hasGrace = value, ok
 			return true, err
 		case "containers":
-			return true, r.array(func(i int) error { return r.container(pod, i, false) })
+			return true, r.eachItem(func(i int) error { return r.container(pod, i, false) })
 		case "initContainers":
-			return true, r.array(func(i int) error { return r.container(pod, i, true) })
+			return true, r.eachItem(func(i int) error { return r.container(pod, i, true) })
 		}
 		return false, nil
 	})
 }
 
-// container reads the hook of a container. Init containers that run to their end
-// before the others begin have none.
-func (r reader) container(pod *Pod, index int, init bool) error {
+// container reads the preStop hook of a container. Only sidecars of the init containers run
+// in a shutdown, so the hooks of the others are dropped.
+func (r objectReader) container(pod *Pod, index int, init bool) error {
 	hook := Hook{Index: index, Sidecar: init, Seconds: -1}
-	restarted := false
-	err := r.values.object(func(name []byte) (bool, error) {
+	isSidecar := false
+	err := r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case "name":
-			return true, r.shared(&hook.Container)
+			return true, r.intern(&hook.Container)
 		case "restartPolicy":
 			policy, err := r.text()
-			restarted = string(policy) == "Always"
+			isSidecar = init && string(policy) == "Always"
 			return true, err
 		case "lifecycle":
 			return true, r.lifecycle(&hook)
 		}
 		return false, nil
 	})
-	if init && restarted {
+	if isSidecar {
 		pod.Sidecars = append(pod.Sidecars, Sidecar{Name: hook.Container, Index: index})
 	}
-	if hook.Type != "" && (!init || restarted) {
+	if hook.Type != "" && (!init || isSidecar) {
 		pod.Hooks = append(pod.Hooks, hook)
 	}
 	return err
 }
 
-func (r reader) lifecycle(hook *Hook) error {
-	return r.values.object(func(name []byte) (bool, error) {
+func (r objectReader) lifecycle(hook *Hook) error {
+	return r.eachField(func(name []byte) (bool, error) {
 		if string(name) != "preStop" {
 			return false, nil
 		}
@@ -66,10 +65,10 @@ func (r reader) lifecycle(hook *Hook) error {
 	})
 }
 
-// preStop reads a hook. One with several handlers is refused by the API server.
-func (r reader) preStop(hook *Hook) error {
-	return r.values.object(func(name []byte) (bool, error) {
-		if r.null() {
+// preStop reads a hook. It has one handler, because the API server refuses several.
+func (r objectReader) preStop(hook *Hook) error {
+	return r.eachField(func(name []byte) (bool, error) {
+		if r.isNull() {
 			return false, nil
 		}
 		switch string(name) {
@@ -82,7 +81,7 @@ func (r reader) preStop(hook *Hook) error {
 			hook.Type = HookTCP
 		case "sleep":
 			hook.Type, hook.Seconds = HookSleep, 0
-			return true, r.values.object(func(name []byte) (bool, error) {
+			return true, r.eachField(func(name []byte) (bool, error) {
 				if string(name) != "seconds" {
 					return false, nil
 				}
@@ -95,13 +94,13 @@ func (r reader) preStop(hook *Hook) error {
 	})
 }
 
-func (r reader) exec(hook *Hook) error {
-	return r.values.object(func(name []byte) (bool, error) {
+func (r objectReader) exec(hook *Hook) error {
+	return r.eachField(func(name []byte) (bool, error) {
 		if string(name) != "command" {
 			return false, nil
 		}
 		var command []string
-		err := r.array(func(int) error {
+		err := r.eachItem(func(int) error {
 			word, err := r.text()
 			command = append(command, string(word))
 			return err

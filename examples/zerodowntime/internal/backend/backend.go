@@ -1,11 +1,3 @@
-// Package backend is a small web server as people write them: it answers requests,
-// some of which take their time, and echoes the messages of websockets. On SIGTERM it
-// stops accepting connections at once and ends when its requests are answered.
-//
-// # Failure modes
-//
-// A backend whose standard input ends was left by the program that started it, and
-// ends at once: no backend outlives that program, whatever became of it.
 package backend
 
 import (
@@ -18,36 +10,36 @@ import (
 	"time"
 )
 
-// ErrLeft means that the program which had started the backend is gone.
-var ErrLeft = errors.New("the program that started this backend is gone")
+// ErrParentGone means that the program which started the backend has ended.
+var ErrParentGone = errors.New("the program that started this backend is gone")
 
 // Options says how a backend ends.
 type Options struct {
-	// CloseWebsockets sends a close frame (1001, going away) to each open websocket
-	// after the stop signal. Without it they break when the process ends, which is what
-	// happens with net/http: Server.Shutdown does not know the connections of websockets.
+	// CloseWebsockets sends a close frame (1001, going away) to each open websocket after
+	// the stop signal. Without it the websockets break when the process ends, because
+	// Server.Shutdown of net/http does not know their connections.
 	CloseWebsockets bool
-	// CloseOver is the time over which those are spread, so that not all clients come
-	// back in the same moment; 0: all at once.
+	// CloseOver is the time over which the close frames are spread, so that the clients do
+	// not all connect again at the same moment; 0: all at once.
 	CloseOver time.Duration
 }
 
-// Run serves on a free port of 127.0.0.1 and writes its address to out, on one line. It
-// returns when stop has ended and what was begun before that is done, or, with
-// [ErrLeft], when in ends.
+// Run serves on a free port of 127.0.0.1 and writes its address to out, on one line. When
+// stop ends, Run accepts no more connections, and returns when all requests are answered.
+// When in ends, it returns [ErrParentGone] at once.
 func Run(stop context.Context, opts Options, in io.Reader, out io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(stop, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
 	}
-	sockets := newSockets()
+	sockets := newWebsockets()
 	server := &http.Server{Handler: handler(sockets), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	left := make(chan struct{})
+	parentGone := make(chan struct{})
 	go func() {
-		defer close(left)
-		_, _ = io.Copy(io.Discard, in) // an error is an end as well
+		defer close(parentGone)
+		_, _ = io.Copy(io.Discard, in) // with an error the input has ended, too
 	}()
 	if _, err := fmt.Fprintln(out, listener.Addr()); err != nil {
 		return errors.Join(fmt.Errorf("failed to tell the address: %w", err), server.Close())
@@ -55,8 +47,8 @@ func Run(stop context.Context, opts Options, in io.Reader, out io.Writer) error 
 	select {
 	case err := <-served:
 		return fmt.Errorf("failed to serve: %w", err)
-	case <-left:
-		return errors.Join(ErrLeft, server.Close())
+	case <-parentGone:
+		return errors.Join(ErrParentGone, server.Close())
 	case <-stop.Done():
 	}
 	done := make(chan error, 1)
@@ -64,14 +56,14 @@ func Run(stop context.Context, opts Options, in io.Reader, out io.Writer) error 
 	select {
 	case err := <-done:
 		return err
-	case <-left:
-		return errors.Join(ErrLeft, server.Close())
+	case <-parentGone:
+		return errors.Join(ErrParentGone, server.Close())
 	}
 }
 
-// finish answers what was begun. How long that may take is up to the one who sends
-// SIGKILL.
-func finish(ctx context.Context, server *http.Server, sockets *sockets, opts Options) error {
+// finish closes the listener and waits until all requests are answered. It has no timeout:
+// whoever sent SIGTERM sends SIGKILL in the end.
+func finish(ctx context.Context, server *http.Server, sockets *websockets, opts Options) error {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -84,9 +76,9 @@ func finish(ctx context.Context, server *http.Server, sockets *sockets, opts Opt
 	return err
 }
 
-// handler answers everything: /readyz at once, /ws with a websocket, and all else when
-// the time is over that the request asks for as ?takes=20ms.
-func handler(sockets *sockets) http.Handler {
+// handler answers GET /readyz at once, GET /ws with a websocket, and each POST after the time
+// that it asks for, as in ?takes=20ms.
+func handler(sockets *websockets) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /ws", sockets.serve)
@@ -99,7 +91,7 @@ func handler(sockets *sockets) http.Handler {
 		select {
 		case <-time.After(takes):
 			fmt.Fprintln(w, "done")
-		case <-r.Context().Done(): // nobody waits for the answer any more
+		case <-r.Context().Done(): // the client has gone
 		}
 	})
 	return mux

@@ -1,4 +1,3 @@
-// Package command is the command line of zerodowntime.
 package command
 
 import (
@@ -54,7 +53,7 @@ const example = `  # All of it, with a proxy that is 1.5 s late
 // ErrInterrupted means that a signal has ended the program before it was done.
 var ErrInterrupted = errors.New("interrupted")
 
-// options are the flags.
+// options are the values of the command line flags.
 type options struct {
 	settings  rollout.Settings
 	scenarios []string
@@ -64,7 +63,7 @@ type options struct {
 	quiet     bool
 }
 
-// New makes the command. What it has measured goes to out, what happens meanwhile to log.
+// New makes the command. It writes the results to out, and a line for each event to log.
 func New(out, log io.Writer) *cobra.Command {
 	var o options
 	c := &cobra.Command{
@@ -78,7 +77,7 @@ func New(out, log io.Writer) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the program at once, and that its backends
+			context.AfterFunc(ctx, stop) // a second signal ends the program at once, and its backends follow
 			return run(ctx, o, out, log)
 		},
 	}
@@ -105,7 +104,7 @@ func New(out, log io.Writer) *cobra.Command {
 	return c
 }
 
-// newBackend is the command that a pod's process is.
+// newBackend makes the hidden command that runs a backend. The processes of the pods run it.
 func newBackend() *cobra.Command {
 	var opts backend.Options
 	c := &cobra.Command{
@@ -114,7 +113,7 @@ func newBackend() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			signal.Ignore(os.Interrupt) // Ctrl-C goes to all processes of a terminal, and is meant for the program
+			signal.Ignore(os.Interrupt) // Ctrl-C signals the backends, too; the program ends them when it ends
 			stop, done := signal.NotifyContext(c.Context(), syscall.SIGTERM)
 			defer done()
 			return backend.Run(stop, opts, os.Stdin, os.Stdout)
@@ -125,7 +124,7 @@ func newBackend() *cobra.Command {
 	return c
 }
 
-// check refuses flags that contradict themselves, before anything is started.
+// check returns all that is wrong with the flags.
 func (o *options) check() error {
 	errs := []error{o.settings.Validate()}
 	for _, name := range o.scenarios {
@@ -143,7 +142,7 @@ func (o *options) check() error {
 		errs = append(errs, fmt.Errorf("--picture: %q is neither a .svg nor a .png", o.picture))
 	}
 	if info, err := os.Stat(filepath.Dir(o.picture)); err != nil {
-		errs = append(errs, fmt.Errorf("--picture: %w", err)) // before half a minute is spent
+		errs = append(errs, fmt.Errorf("--picture: %w", err)) // found out now, not after the measurement
 	} else if !info.IsDir() {
 		errs = append(errs, fmt.Errorf("--picture: %s is no folder", filepath.Dir(o.picture)))
 	}
@@ -153,7 +152,7 @@ func (o *options) check() error {
 	return errors.Join(errs...)
 }
 
-// write writes what was measured, as far as there is anything.
+// write writes the results to out, and to a picture if there is a flag for it.
 func (o *options) write(out io.Writer, results []rollout.Result, interrupted bool) error {
 	var err error
 	if o.output == "json" {
@@ -165,13 +164,14 @@ func (o *options) write(out io.Writer, results []rollout.Result, interrupted boo
 		return err
 	}
 	var picture bytes.Buffer
-	if drawing := show.Picture(&picture, results, strings.TrimPrefix(filepath.Ext(o.picture), ".")); drawing != nil {
-		return errors.Join(err, drawing)
+	if drawErr := show.Picture(&picture, results, strings.TrimPrefix(filepath.Ext(o.picture), ".")); drawErr != nil {
+		return errors.Join(err, drawErr)
 	}
 	return errors.Join(err, os.WriteFile(o.picture, picture.Bytes(), 0o644))
 }
 
-// styleOf is what out can show: colours on a terminal that has not asked for none.
+// styleOf returns the style of text for out. Only a terminal gets colours, unless NO_COLOR or
+// TERM=dumb is set.
 func styleOf(out io.Writer) show.Style {
 	style := show.Style{Width: 80, ASCII: os.Getenv("TERM") == "dumb"}
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/proxy"
 )
 
-// serve starts a proxy before one backend, or before none if the address is "".
-func serve(t *testing.T, address string) string {
+// startProxy starts a proxy in front of one backend, or of none if the address is "". It
+// returns the URL of the proxy.
+func startProxy(t *testing.T, address string) string {
 	t.Helper()
 	table := proxy.NewTable(0)
 	if address != "" {
@@ -32,7 +33,7 @@ func serve(t *testing.T, address string) string {
 	return server.URL
 }
 
-// post sends a request and gives its answer, whose body is closed.
+// post sends a request and returns the answer, whose body is closed.
 func post(t *testing.T, url string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
@@ -43,7 +44,8 @@ func post(t *testing.T, url string) *http.Response {
 	return response
 }
 
-func backend(t *testing.T, handler http.HandlerFunc) string {
+// startBackend starts a web server and returns its address.
+func startBackend(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -51,7 +53,7 @@ func backend(t *testing.T, handler http.HandlerFunc) string {
 }
 
 func TestProxyNamesThePodThatAnswers(t *testing.T) {
-	response := post(t, serve(t, backend(t, func(http.ResponseWriter, *http.Request) {})))
+	response := post(t, startProxy(t, startBackend(t, func(http.ResponseWriter, *http.Request) {})))
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.Equal(t, "pod", response.Header.Get(proxy.PodHeader))
 	require.Empty(t, response.Header.Get(proxy.FailureHeader))
@@ -62,29 +64,29 @@ func TestProxyTellsRefusedFromCut(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
 	var calls atomic.Int32
-	breaks := backend(t, func(_ http.ResponseWriter, _ *http.Request) {
+	breaking := startBackend(t, func(_ http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) == 1 {
-			return // the connection is kept, and used again
+			return // the proxy keeps this connection for the next request
 		}
 		panic(http.ErrAbortHandler)
 	})
-	cutting := serve(t, breaks)
+	cutting := startProxy(t, breaking)
 	require.Equal(t, http.StatusOK, post(t, cutting).StatusCode)
-	for url, want := range map[string]string{serve(t, ""): proxy.Refused, serve(t, gone.Addr().String()): proxy.Refused, cutting: proxy.Cut} {
+	for url, want := range map[string]string{startProxy(t, ""): proxy.Refused, startProxy(t, gone.Addr().String()): proxy.Refused, cutting: proxy.Cut} {
 		response := post(t, url)
 		require.GreaterOrEqual(t, response.StatusCode, 500)
 		require.Equal(t, want, response.Header.Get(proxy.FailureHeader))
 	}
-	require.EqualValues(t, 2, calls.Load(), "what was cut is not sent again")
+	require.EqualValues(t, 2, calls.Load(), "a request that was cut is not sent again")
 }
 
 func TestProxyPassesWebsockets(t *testing.T) {
-	url := serve(t, backend(t, func(w http.ResponseWriter, r *http.Request) {
+	url := startProxy(t, startBackend(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
 		}
-		_ = conn.Close(websocket.StatusGoingAway, "") // the client sees whether it was told
+		_ = conn.Close(websocket.StatusGoingAway, "") // the client checks the close status
 	}))
 	conn, response, err := websocket.Dial(t.Context(), strings.Replace(url, "http:", "ws:", 1), nil)
 	require.NoError(t, err)

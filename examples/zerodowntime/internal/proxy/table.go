@@ -1,9 +1,3 @@
-// Package proxy is a load balancer that learns late of its backends, as kube-proxy and
-// every ingress do: an EndpointSlice has to be written, sent and made into rules first.
-//
-// # Concurrency properties
-//
-// All methods may be called concurrently.
 package proxy
 
 import (
@@ -12,45 +6,46 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 )
 
-// Endpoint is one backend, as an EndpointSlice has it.
+// Endpoint is one backend of an EndpointSlice.
 type Endpoint struct {
-	Name       string // the pod's
+	Name       string // of the pod
 	Address    string // host:port
 	Conditions discoveryv1.EndpointConditions
 }
 
-// Table is the proxy's view of the endpoints: what was published at least a delay ago.
-// Make one with [NewTable].
+// Table holds the endpoints that the proxy knows: those that were published at least a delay
+// ago. Make one with [NewTable].
 type Table struct {
 	delay time.Duration
 
 	mu       sync.Mutex
-	versions []version // the one in force, then those to come
-	turn     int       // counts the picks
+	versions []version // first the one in effect, then the later ones
+	picks    int       // the number of picks so far
 }
 
-// version is what was published at one time.
+// version is one published list of endpoints.
 type version struct {
-	from      time.Time // when it is in force
+	from      time.Time // when it takes effect
 	endpoints []Endpoint
 }
 
-// NewTable makes a table whose changes come into force a delay after they are published.
+// NewTable makes a table whose changes take effect a delay after they are published.
 func NewTable(delay time.Duration) *Table { return &Table{delay: delay} }
 
-// Publish replaces all endpoints. It does not keep the slice.
+// Publish replaces all endpoints. It copies the slice.
 func (t *Table) Publish(endpoints []Endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.versions = append(t.versions, version{from: time.Now().Add(t.delay), endpoints: slices.Clone(endpoints)})
 }
 
-// Pick gives the next endpoint that takes new connections, in turn; ok is false if none
-// does. By kube-proxy's rule (KEP-1669) those are the endpoints that are ready, and only
-// if there is none those that serve while they terminate. A condition that is not set
-// has the meaning of KEP-1672: serving is then ready, and terminating is false.
+// Pick returns the next of the endpoints that take new connections, in turn; ok is false if
+// there are none. By kube-proxy's rule (KEP-1669) the ready endpoints take new connections. If
+// there is no ready one, those take them that serve while they terminate. By KEP-1672 a missing
+// condition ready counts as true, serving as equal to ready, and terminating as false.
 func (t *Table) Pick() (picked Endpoint, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,28 +56,22 @@ func (t *Table) Pick() (picked Endpoint, ok bool) {
 	if len(t.versions) == 0 || t.versions[0].from.After(now) {
 		return Endpoint{}, false
 	}
-	usable := usable(t.versions[0].endpoints)
-	if len(usable) == 0 {
+	candidates := candidates(t.versions[0].endpoints)
+	if len(candidates) == 0 {
 		return Endpoint{}, false
 	}
-	t.turn++
-	return usable[t.turn%len(usable)], true
+	t.picks++
+	return candidates[t.picks%len(candidates)], true
 }
 
-// usable are the endpoints that take new connections.
-func usable(endpoints []Endpoint) []Endpoint {
+// candidates returns the endpoints that take new connections.
+func candidates(endpoints []Endpoint) []Endpoint {
 	var ready, serving []Endpoint
 	for _, e := range endpoints {
-		is := func(condition *bool, otherwise bool) bool {
-			if condition == nil {
-				return otherwise
-			}
-			return *condition
-		}
-		isReady, terminates := is(e.Conditions.Ready, true), is(e.Conditions.Terminating, false)
+		isReady, terminates := ptr.Deref(e.Conditions.Ready, true), ptr.Deref(e.Conditions.Terminating, false)
 		if isReady && !terminates {
 			ready = append(ready, e)
-		} else if terminates && is(e.Conditions.Serving, isReady) {
+		} else if terminates && ptr.Deref(e.Conditions.Serving, isReady) {
 			serving = append(serving, e)
 		}
 	}

@@ -15,7 +15,7 @@ func endpoint(name string, ready, serving, terminating bool) proxy.Endpoint {
 	return proxy.Endpoint{Name: name, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}}
 }
 
-// picks are the names that so many picks give; "" is none.
+// picks returns the names of n picked endpoints; "" for a pick without an endpoint.
 func picks(table *proxy.Table, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -25,7 +25,7 @@ func picks(table *proxy.Table, n int) []string {
 	return names
 }
 
-func TestTableLearnsLate(t *testing.T) {
+func TestChangesTakeEffectAfterTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := proxy.NewTable(2 * time.Second)
 		require.Equal(t, []string{""}, picks(table, 1), "nothing was published")
@@ -33,7 +33,7 @@ func TestTableLearnsLate(t *testing.T) {
 		<-time.After(time.Second)
 		table.Publish([]proxy.Endpoint{endpoint("b", true, true, false)})
 		<-time.After(time.Second - 1)
-		require.Equal(t, []string{""}, picks(table, 1), "a moment too early")
+		require.Equal(t, []string{""}, picks(table, 1), "the delay is not over yet")
 		<-time.After(1)
 		require.Equal(t, []string{"a", "a"}, picks(table, 2), "the second version is still to come")
 		<-time.After(time.Second - 1)
@@ -50,7 +50,7 @@ func TestTableWithoutDelay(t *testing.T) {
 	table := proxy.NewTable(0)
 	table.Publish([]proxy.Endpoint{endpoint("a", true, true, false)})
 	table.Publish([]proxy.Endpoint{endpoint("b", true, true, false)})
-	require.Equal(t, []string{"b"}, picks(table, 1), "of several that are in force the last counts")
+	require.Equal(t, []string{"b"}, picks(table, 1), "of several versions the last one is in effect")
 }
 
 func TestPickFollowsKubeProxy(t *testing.T) {

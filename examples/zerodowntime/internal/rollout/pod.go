@@ -19,28 +19,29 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// container is the name of the one container of each pod.
-const container = "server"
+// containerName is the name of the one container of each pod.
+const containerName = "server"
 
-// pod is a pod and what has happened to it. The cluster's mutex guards what changes.
+// pod is one pod of a service. The fields below address are guarded by the mutex of the
+// service, except termination, which only the goroutine that deletes the pod writes.
 type pod struct {
 	name    string
-	address string
+	address string // of its server; set by startPod
 
-	api         *v1.Pod // replaced, never changed, once its termination has begun
+	object      *v1.Pod // as the API server has it; a change makes a copy
 	termination *lifecycle.Termination
 	deleted     time.Time
-	signalled   time.Time
-	killed      bool
+	signalled   time.Time // when SIGTERM was sent
+	killed      bool      // SIGKILL was sent
 	exited      time.Time
 }
 
-// newPod makes a pod of a scenario that is neither started nor ready.
+// newPod makes a pod for a scenario. It is not started and not ready.
 func newPod(name string, s Settings, scenario Scenario) *pod {
 	spec := v1.PodSpec{
-		NodeName:                      "node", // the API server gives no grace to a pod that no node has
+		NodeName:                      "node", // the API server deletes a pod without a node at once
 		TerminationGracePeriodSeconds: &s.GraceSeconds,
-		Containers:                    []v1.Container{{Name: container}},
+		Containers:                    []v1.Container{{Name: containerName}},
 	}
 	if scenario.SleepSeconds > 0 {
 		spec.Containers[0].Lifecycle = &v1.Lifecycle{
@@ -48,39 +49,40 @@ func newPod(name string, s Settings, scenario Scenario) *pod {
 		}
 	}
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name)}
-	return &pod{name: name, api: &v1.Pod{ObjectMeta: meta, Spec: spec, Status: status(false)}}
+	return &pod{name: name, object: &v1.Pod{ObjectMeta: meta, Spec: spec, Status: status(false)}}
 }
 
-// status is that of a pod that runs, or has ended.
+// status returns the status of a running pod that is ready or not.
 func status(ready bool) v1.PodStatus {
-	is := v1.ConditionFalse
+	condition := v1.ConditionFalse
 	if ready {
-		is = v1.ConditionTrue
+		condition = v1.ConditionTrue
 	}
-	return v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.ContainersReady, Status: is}, {Type: v1.PodReady, Status: is}}}
+	return v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.ContainersReady, Status: condition}, {Type: v1.PodReady, Status: condition}}}
 }
 
-// endpoint is a pod's in an EndpointSlice.
+// endpoint returns the pod's endpoint in an EndpointSlice.
 func (p *pod) endpoint() proxy.Endpoint {
-	conditions := apistatus.EndpointConditions(p.api)
-	if p.api.DeletionTimestamp == nil {
-		// A pod that is not being terminated is ready if it serves.
+	conditions := apistatus.EndpointConditions(p.object)
+	if p.object.DeletionTimestamp == nil {
+		// EndpointConditions is for pods that are being terminated.
 		terminating := false
 		conditions = discoveryv1.EndpointConditions{Ready: conditions.Serving, Serving: conditions.Serving, Terminating: &terminating}
 	}
 	return proxy.Endpoint{Name: p.name, Address: p.address, Conditions: conditions}
 }
 
-// start starts the process of a pod, waits until it answers and publishes it.
-func (c *cluster) start(ctx context.Context, p *pod) error {
-	command := append([]string{}, c.settings.Backend...)
-	if c.scenario.CloseWebsockets {
-		// Half of what is left of the grace: the rest is for clients that are slow to go.
-		over := time.Duration(c.settings.GraceSeconds-c.scenario.SleepSeconds) * time.Second / 2
-		command = append(command, "--close-websockets", "--close-over="+min(over, closeOver).String())
+// startPod starts the process of a pod, waits until it is ready, and publishes its endpoint.
+func (svc *service) startPod(ctx context.Context, p *pod) error {
+	command := append([]string{}, svc.settings.Backend...)
+	if svc.scenario.CloseWebsockets {
+		// The backend sends its close frames in the first half of the time that the sleep
+		// leaves, so that slow clients have the second half to answer.
+		over := time.Duration(svc.settings.GraceSeconds-svc.scenario.SleepSeconds) * time.Second / 2
+		command = append(command, "--close-websockets", "--close-over="+min(over, maxCloseOver).String())
 	}
-	err := c.terminator.Start(ctx, p.api, container, func(ctx context.Context) (string, error) {
-		address, err := c.runtime.Start(ctx, p.name, command, os.Stderr)
+	err := svc.terminator.Start(ctx, p.object, containerName, func(ctx context.Context) (string, error) {
+		address, err := svc.runtime.Start(ctx, p.name, command, os.Stderr)
 		if err != nil {
 			return "", err
 		}
@@ -90,23 +92,23 @@ func (c *cluster) start(ctx context.Context, p *pod) error {
 	if err != nil {
 		return fmt.Errorf("failed to start a backend: %w", err)
 	}
-	if err := c.probe(ctx, "http://"+p.address+"/readyz"); err != nil {
+	if err := probe(ctx, "http://"+p.address+"/readyz"); err != nil {
 		return fmt.Errorf("backend %s is not ready: %w", p.name, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p.api = p.api.DeepCopy()
-	p.api.Status = status(true)
-	c.pods = append(c.pods, p)
-	c.publishLocked()
+	svc.mu.Lock()
+	defer svc.mu.Unlock()
+	p.object = p.object.DeepCopy()
+	p.object.Status = status(true)
+	svc.pods = append(svc.pods, p)
+	svc.publishLocked()
 	return nil
 }
 
-// closeOver is the longest time over which a backend spreads the closing of websockets.
-const closeOver = 2 * time.Second
+// maxCloseOver is the longest time over which a backend spreads its close frames.
+const maxCloseOver = 2 * time.Second
 
-// probe is the readiness probe of a pod: it is ready once it answers.
-func (c *cluster) probe(ctx context.Context, url string) error {
+// probe is the readiness probe of a pod: it returns nil if url answers with 200.
+func probe(ctx context.Context, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -125,54 +127,55 @@ func (c *cluster) probe(ctx context.Context, url string) error {
 	return nil
 }
 
-// remove deletes a pod, as the API server and its node do it, and returns at once.
-func (c *cluster) remove(ctx context.Context, p *pod) error {
+// deletePod deletes a pod as the API server and the pod's node do. It begins the termination
+// and does not wait for its end.
+func (svc *service) deletePod(ctx context.Context, p *pod) error {
 	var options metav1.DeleteOptions
-	if c.scenario.DeleteGraceSeconds > 0 {
-		options.GracePeriodSeconds = &c.scenario.DeleteGraceSeconds
+	if svc.scenario.DeleteGraceSeconds > 0 {
+		options.GracePeriodSeconds = &svc.scenario.DeleteGraceSeconds
 	} else {
-		options.GracePeriodSeconds = p.api.Spec.TerminationGracePeriodSeconds
+		options.GracePeriodSeconds = p.object.Spec.TerminationGracePeriodSeconds
 	}
-	deleted := p.api.DeepCopy()
+	deleted := p.object.DeepCopy()
 	if _, _, err := graceperiod.BeforeDelete(deleted, &options, time.Now()); err != nil {
 		return fmt.Errorf("failed to delete %s: %w", p.name, err)
 	}
-	c.mu.Lock()
-	p.api, p.deleted = deleted, time.Now()
-	c.publishLocked()
-	c.mu.Unlock()
-	c.say(p, "deleted, grace "+strconv.FormatInt(*deleted.DeletionGracePeriodSeconds, 10)+" s")
-	p.termination = c.terminator.Terminate(ctx, deleted, lifecycle.Request{})
+	svc.mu.Lock()
+	p.object, p.deleted = deleted, time.Now()
+	svc.publishLocked()
+	svc.mu.Unlock()
+	svc.report(p, "deleted, grace "+strconv.FormatInt(*deleted.DeletionGracePeriodSeconds, 10)+" s")
+	p.termination = svc.terminator.Terminate(ctx, deleted, lifecycle.Request{})
 	return nil
 }
 
-// signal notes that a pod's process is about to get a signal.
-func (c *cluster) signal(name string, signal os.Signal) {
-	c.mu.Lock()
-	p := c.findLocked(name)
+// onSignal records that a signal is sent to a pod's process.
+func (svc *service) onSignal(name string, signal os.Signal) {
+	svc.mu.Lock()
+	p := svc.findLocked(name)
 	if p != nil && signal != os.Kill && p.signalled.IsZero() {
 		p.signalled = time.Now()
 	}
 	if p != nil && signal == os.Kill {
 		p.killed = true
 	}
-	c.mu.Unlock()
+	svc.mu.Unlock()
 	if p != nil {
-		c.say(p, map[bool]string{true: "SIGKILL", false: "SIGTERM"}[signal == os.Kill])
+		svc.report(p, map[bool]string{true: "SIGKILL", false: "SIGTERM"}[signal == os.Kill])
 	}
 }
 
-// await waits until a deleted pod has ended, and takes it out of the endpoints.
-func (c *cluster) await(ctx context.Context, p *pod) error {
+// waitForEnd waits until a deleted pod has ended. Its endpoint does not serve any more then.
+func (svc *service) waitForEnd(ctx context.Context, p *pod) error {
 	if _, err := p.termination.Wait(ctx); err != nil {
 		return fmt.Errorf("failed to stop %s: %w", p.name, err)
 	}
-	c.mu.Lock()
-	ended := p.api.DeepCopy()
+	svc.mu.Lock()
+	ended := p.object.DeepCopy()
 	ended.Status = status(false)
-	p.api, p.exited = ended, time.Now()
-	c.publishLocked()
-	c.mu.Unlock()
-	c.say(p, "gone: "+c.runtime.State(p.name))
+	p.object, p.exited = ended, time.Now()
+	svc.publishLocked()
+	svc.mu.Unlock()
+	svc.report(p, "gone: "+svc.runtime.State(p.name))
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/traffic"
 )
 
-// BinSeconds is how much time one of a result's bins covers. The last one covers up to
-// twice as much.
+// BinSeconds is the time that a [Bin] covers. The last bin of a result covers up to twice as
+// much.
 const BinSeconds = 0.5
 
-// Result is what was measured in one scenario. All times are seconds since the rolling
-// update began, to the millisecond.
+// Result is what was measured in one scenario. Points in time are seconds since the start of
+// the rolling update, rounded to milliseconds.
 type Result struct {
 	Scenario                      string         `json:"scenario"`
 	Title                         string         `json:"title"`
@@ -20,14 +20,14 @@ type Result struct {
 	TerminationGracePeriodSeconds int64          `json:"terminationGracePeriodSeconds"`
 	DeleteGracePeriodSeconds      int64          `json:"deleteGracePeriodSeconds,omitempty"`
 	Requests                      traffic.Counts `json:"requests"`
-	// LongestAnswerSeconds is how long the slowest answered request took.
+	// LongestAnswerSeconds is the time from the slowest answered request to its answer.
 	LongestAnswerSeconds float64 `json:"longestAnswerSeconds"`
-	// LastRefusalSeconds is how long after the stop signal of its pod the last request was
-	// refused there; 0 if none was.
+	// LastRefusalSeconds is the longest time from the SIGTERM of a pod to a request that was
+	// refused there; 0 if none was refused.
 	LastRefusalSeconds float64 `json:"lastRefusalAfterSignalSeconds"`
-	// Pods are those that were replaced, in that order.
+	// Pods are the replaced pods, in the order of their deletes.
 	Pods []Pod `json:"pods"`
-	// Bins are the outcomes over time, from the first event to the last.
+	// Bins count the outcomes over time, from the first event to the last.
 	Bins []Bin `json:"bins"`
 }
 
@@ -35,26 +35,26 @@ type Result struct {
 type Pod struct {
 	Name           string  `json:"name"`
 	DeletedSeconds float64 `json:"deletedSeconds"`
-	SignalSeconds  float64 `json:"signalSeconds"` // SIGTERM; 0: none came
+	SignalSeconds  float64 `json:"signalSeconds"` // when it got SIGTERM; 0: it got none
 	ExitedSeconds  float64 `json:"exitedSeconds"`
-	Outcome        string  `json:"outcome"`     // kubegrace's, of the container
-	PreStop        string  `json:"preStop"`     // kubegrace's, of the hook; "": it has none
+	Outcome        string  `json:"outcome"`     // the container's lifecycle.Outcome
+	PreStop        string  `json:"preStop"`     // the hook's lifecycle.HookOutcome; "": it has no hook
 	Exit           string  `json:"exit"`        // "exit status 0", "signal: killed"
 	Killed         bool    `json:"killed"`      // SIGKILL was sent
 	TookSeconds    float64 `json:"tookSeconds"` // from the delete to the exit
 }
 
-// Bin is a stretch of time.
+// Bin has the numbers of events in a stretch of time.
 type Bin struct {
-	AtSeconds float64 `json:"atSeconds"` // its beginning
+	AtSeconds float64 `json:"atSeconds"` // when it begins
 	Seconds   float64 `json:"seconds"`   // how much time it covers
 	traffic.Counts
 }
 
-// PerSecond is how many requests a second had an outcome.
+// PerSecond returns how many requests a second had an outcome.
 func (b Bin) PerSecond(o traffic.Outcome) float64 { return float64(b.Of(o)) / b.Seconds }
 
-// Killed is how many pods had to be killed.
+// Killed returns how many pods got SIGKILL.
 func (r Result) Killed() (n int) {
 	for _, p := range r.Pods {
 		if p.Killed {
@@ -64,7 +64,7 @@ func (r Result) Killed() (n int) {
 	return n
 }
 
-// LongestStopSeconds is the longest time from a pod's delete to its exit.
+// LongestStopSeconds returns the longest time from a pod's delete to its exit.
 func (r Result) LongestStopSeconds() (longest float64) {
 	for _, p := range r.Pods {
 		longest = max(longest, p.TookSeconds)
@@ -72,7 +72,7 @@ func (r Result) LongestStopSeconds() (longest float64) {
 	return longest
 }
 
-// LongestDrainSeconds is the longest time from a pod's stop signal to its exit.
+// LongestDrainSeconds returns the longest time from a pod's SIGTERM to its exit.
 func (r Result) LongestDrainSeconds() (longest float64) {
 	for _, p := range r.Pods {
 		longest = max(longest, p.ExitedSeconds-p.SignalSeconds)
@@ -80,8 +80,9 @@ func (r Result) LongestDrainSeconds() (longest float64) {
 	return longest
 }
 
-// measure fills in what the events say.
-func (r *Result) measure(events []traffic.Event, began time.Time, signalled map[string]time.Time) {
+// measure sets the fields that follow from the events. start is when the rolling update
+// started, and signalled has the time of each pod's SIGTERM by its name.
+func (r *Result) measure(events []traffic.Event, start time.Time, signalled map[string]time.Time) {
 	r.Requests = traffic.Count(events)
 	for _, e := range events {
 		switch e.Outcome {
@@ -94,11 +95,11 @@ func (r *Result) measure(events []traffic.Event, began time.Time, signalled map[
 		case traffic.Cut, traffic.Moved:
 		}
 	}
-	r.Bins = bins(events, began)
+	r.Bins = bins(events, start)
 }
 
-// bins counts events in the order of time.
-func bins(events []traffic.Event, began time.Time) []Bin {
+// bins counts events, which are sorted by time, in bins of BinSeconds.
+func bins(events []traffic.Event, start time.Time) []Bin {
 	if len(events) == 0 {
 		return nil
 	}
@@ -107,7 +108,7 @@ func bins(events []traffic.Event, began time.Time) []Bin {
 	n := max(int(last.Sub(first)/width), 1)
 	bins := make([]Bin, n)
 	for i := range bins {
-		bins[i] = Bin{AtSeconds: seconds(first.Add(time.Duration(i) * width).Sub(began)), Seconds: BinSeconds}
+		bins[i] = Bin{AtSeconds: seconds(first.Add(time.Duration(i) * width).Sub(start)), Seconds: BinSeconds}
 	}
 	bins[n-1].Seconds = max(BinSeconds, seconds(last.Sub(first)-time.Duration(n-1)*width))
 	for _, e := range events {
@@ -116,5 +117,5 @@ func bins(events []traffic.Event, began time.Time) []Bin {
 	return bins
 }
 
-// seconds are those of a span, to the millisecond.
+// seconds returns a span in seconds, rounded to milliseconds.
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }

@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/traffic"
 )
 
 func TestMeasure(t *testing.T) {
-	began := time.Unix(100, 0)
-	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
+	start := time.Unix(100, 0)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	events := []traffic.Event{
 		{Outcome: traffic.Answered, At: at(-1), Took: 20 * time.Millisecond},
 		{Outcome: traffic.Answered, At: at(-0.51), Took: 30 * time.Millisecond},
@@ -23,9 +22,9 @@ func TestMeasure(t *testing.T) {
 		{Outcome: traffic.Cut, At: at(2.2), Took: time.Second, Pod: "old-1"},
 	}
 	var r Result
-	r.measure(events, began, map[string]time.Time{"old-1": at(1), "old-2": at(1.75)})
+	r.measure(events, start, map[string]time.Time{"old-1": at(1), "old-2": at(1.75)})
 	require.Equal(t, traffic.Counts{Answered: 3, Refused: 3, Cut: 1}, r.Requests)
-	require.InDelta(t, 0.03, r.LongestAnswerSeconds, 1e-9, "what was cut is no answer")
+	require.InDelta(t, 0.03, r.LongestAnswerSeconds, 1e-9, "a cut request is no answer")
 	require.InDelta(t, 0.7, r.LastRefusalSeconds, 1e-9, "since the signal of the same pod")
 
 	require.Len(t, r.Bins, 6)
@@ -35,8 +34,8 @@ func TestMeasure(t *testing.T) {
 		sum += b.Answered + b.Failed()
 		covered += b.Seconds
 	}
-	require.Equal(t, len(events), sum, "the bins lose nothing")
-	require.InDelta(t, 3.2, covered, 1e-9, "the last bin covers the rest")
+	require.Equal(t, len(events), sum, "each event is in a bin")
+	require.InDelta(t, 3.2, covered, 1e-9, "the bins cover the time from the first event to the last")
 	require.Equal(t, 2, r.Bins[0].Answered)
 	require.Equal(t, 1, r.Bins[1].Answered, "an event between two bins is in the later one")
 	require.InDelta(t, 4, r.Bins[0].PerSecond(traffic.Answered), 1e-9)
@@ -57,37 +56,4 @@ func TestLongest(t *testing.T) {
 	require.InDelta(t, 6, r.LongestDrainSeconds(), 1e-9)
 	require.Equal(t, 1, r.Killed())
 	require.Zero(t, Result{}.LongestStopSeconds())
-}
-
-func TestEndpointsOfPods(t *testing.T) {
-	s := Settings{GraceSeconds: 30}
-	p := newPod("a", s, Scenario{SleepSeconds: 5})
-	conditions := func() [3]bool {
-		c := p.endpoint().Conditions
-		return [3]bool{*c.Ready, *c.Serving, *c.Terminating}
-	}
-	require.Equal(t, [3]bool{false, false, false}, conditions(), "it has not started")
-	p.api.Status = status(true)
-	require.Equal(t, [3]bool{true, true, false}, conditions())
-	p.api.DeletionTimestamp = new(metav1.Time)
-	require.Equal(t, [3]bool{false, true, true}, conditions(), "it still answers those who are there")
-	p.api.Status = status(false)
-	require.Equal(t, [3]bool{false, false, true}, conditions())
-}
-
-func TestSettingsAreChecked(t *testing.T) {
-	good := Settings{Replicas: 1, Rate: 1, GraceSeconds: 1, ShortGraceSeconds: 1, Websockets: 1}
-	require.NoError(t, good.Validate())
-	bad := Settings{Delay: -1, SleepSeconds: 2, GraceSeconds: 1, Task: 2 * time.Hour}
-	for _, text := range []string{"backends", "rate", "short grace", "websockets", "the delay", "the task", "an API server refuses such a pod"} {
-		require.ErrorContains(t, bad.Validate(), text)
-	}
-}
-
-func TestNamesAreThoseOfTheScenarios(t *testing.T) {
-	var names []string
-	for _, s := range Scenarios(Settings{}) {
-		names = append(names, s.Name)
-	}
-	require.Equal(t, names, Names())
 }

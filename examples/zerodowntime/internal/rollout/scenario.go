@@ -1,16 +1,3 @@
-// Package rollout replaces all pods of a small service, one after the other, as a
-// Deployment does, while it is used, and measures what its users notice.
-//
-// The pods are processes, stopped by a [lifecycle.Terminator]; their endpoints have the
-// conditions that [apistatus.EndpointConditions] gives them, and reach the proxy late.
-//
-// # Concurrency properties
-//
-// [Run] may be called concurrently: runs share nothing.
-//
-// # Failure modes
-//
-// When its context ends, Run kills its processes, closes its port and returns.
 package rollout
 
 import (
@@ -19,32 +6,34 @@ import (
 	"time"
 )
 
-// Settings are what all scenarios have in common.
+// Settings are common to all scenarios. [Settings.Validate] checks them.
 type Settings struct {
-	// Backend is the command that runs a backend.
+	// Backend is the command line of a backend (package backend).
 	Backend []string
-	// Replicas is how many pods there are, 1 at least.
+	// Replicas is the number of pods, 1 at least.
 	Replicas int
-	// Rate is how many short requests are sent in a second; of tasks, a tenth.
+	// Rate is the number of short requests a second, 1 at least. A tenth as many long-running
+	// requests are sent.
 	Rate int
-	// Delay is how late the proxy learns of a change of the endpoints.
+	// Delay is the time from a change of the endpoints until the proxy learns of it.
 	Delay time.Duration
-	// SleepSeconds is that of the preStop hook, where there is one.
+	// SleepSeconds is the length of the preStop sleep, in scenarios that have one.
 	SleepSeconds int64
 	// GraceSeconds is the pods' terminationGracePeriodSeconds, 1 at least.
 	GraceSeconds int64
-	// ShortGraceSeconds is the grace of a delete that leaves less than the pod's own, 1 at least.
+	// ShortGraceSeconds is the grace period of deletes that ask for less than GraceSeconds, 1 at
+	// least.
 	ShortGraceSeconds int64
-	// Task is how long a long-running request takes.
+	// Task is how long a long-running request takes, an hour at most.
 	Task time.Duration
-	// Websockets is how many of them are open.
+	// Websockets is the number of open websockets, 1 at least.
 	Websockets int
 	// MinReady is how long a new pod must be ready before an old one is deleted, as a
 	// Deployment's minReadySeconds.
 	MinReady time.Duration
 }
 
-// Validate says all that is wrong with the settings.
+// Validate returns all that is wrong with the settings, joined.
 func (s Settings) Validate() error {
 	var errs []error
 	least := func(name string, value, least int64) {
@@ -72,15 +61,15 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Load is what the users of a service do.
+// Load is the kind of traffic that clients send.
 type Load string
 
 const (
-	// Web is short requests.
+	// Web means short requests.
 	Web Load = "web"
-	// Tasks is long-running requests.
+	// Tasks means long-running requests.
 	Tasks Load = "tasks"
-	// Websockets is connections that stay open.
+	// Websockets means connections that stay open.
 	Websockets Load = "websockets"
 )
 
@@ -94,37 +83,37 @@ const (
 	WebsocketsDrain = "websockets-drain"
 )
 
-// Scenario is one way to set up a service.
+// Scenario is one way to set up and to use the service.
 type Scenario struct {
 	Name  string
 	Title string
 	Load  Load
-	// SleepSeconds is that of the preStop hook; 0: the pods have none.
+	// SleepSeconds is the length of the preStop sleep; 0: the pods have no preStop hook.
 	SleepSeconds int64
-	// DeleteGraceSeconds is asked for by the delete, as by kubectl's --grace-period; 0:
-	// the pods have their own.
+	// DeleteGraceSeconds is the grace period that the deletes ask for, as kubectl's
+	// --grace-period; 0: the pods' terminationGracePeriodSeconds.
 	DeleteGraceSeconds int64
-	// CloseWebsockets says that the backends close their websockets with notice.
+	// CloseWebsockets says that the backends send a close frame to each websocket.
 	CloseWebsockets bool
 }
 
-// Scenarios are all scenarios, in the order in which they are to be read.
+// Scenarios returns all scenarios, in the order of [Names].
 func Scenarios(s Settings) []Scenario {
-	slept := fmt.Sprintf("sleep: %d", s.SleepSeconds)
+	sleep := fmt.Sprintf("sleep: %d", s.SleepSeconds)
 	return []Scenario{
 		{Name: NoSleep, Load: Web, Title: "Short requests, no preStop sleep"},
-		{Name: Sleep, Load: Web, SleepSeconds: s.SleepSeconds, Title: "Short requests, preStop " + slept},
-		{Name: LongRequests, Load: Tasks, SleepSeconds: s.SleepSeconds, Title: fmt.Sprintf("Requests of %s, %s, grace %d s", s.Task, slept, s.GraceSeconds)},
+		{Name: Sleep, Load: Web, SleepSeconds: s.SleepSeconds, Title: "Short requests, preStop " + sleep},
+		{Name: LongRequests, Load: Tasks, SleepSeconds: s.SleepSeconds, Title: fmt.Sprintf("Requests of %s, %s, grace %d s", s.Task, sleep, s.GraceSeconds)},
 		{
 			Name: ShortGrace, Load: Tasks, SleepSeconds: s.SleepSeconds, DeleteGraceSeconds: s.ShortGraceSeconds,
-			Title: fmt.Sprintf("Requests of %s, %s, grace cut to %d s", s.Task, slept, s.ShortGraceSeconds),
+			Title: fmt.Sprintf("Requests of %s, %s, grace cut to %d s", s.Task, sleep, s.ShortGraceSeconds),
 		},
-		{Name: WebsocketsCut, Load: Websockets, SleepSeconds: s.SleepSeconds, Title: "Websockets, " + slept + ", not closed by the server"},
-		{Name: WebsocketsDrain, Load: Websockets, SleepSeconds: s.SleepSeconds, CloseWebsockets: true, Title: "Websockets, " + slept + ", closed with notice"},
+		{Name: WebsocketsCut, Load: Websockets, SleepSeconds: s.SleepSeconds, Title: "Websockets, " + sleep + ", not closed by the server"},
+		{Name: WebsocketsDrain, Load: Websockets, SleepSeconds: s.SleepSeconds, CloseWebsockets: true, Title: "Websockets, " + sleep + ", closed with notice"},
 	}
 }
 
-// Names are those of all scenarios.
+// Names returns the names of all scenarios, in the order in which they are best read.
 func Names() []string {
 	return []string{NoSleep, Sleep, LongRequests, ShortGrace, WebsocketsCut, WebsocketsDrain}
 }

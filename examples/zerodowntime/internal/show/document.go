@@ -8,15 +8,16 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/rollout"
 )
 
-// Version is that of the JSON document. It changes when a field changes its meaning or
-// goes away.
+// Version is the version of a [Document]. It grows when a field changes its meaning or is
+// removed, and not when a field is added.
 const Version = 1
 
-// Document is all that was measured, for programs.
+// Document is the JSON document with all results.
 type Document struct {
 	Version int `json:"version"`
-	// Interrupted says that scenarios are missing which were asked for.
-	Interrupted  bool             `json:"interrupted"`
+	// Interrupted says that some of the chosen scenarios were not measured.
+	Interrupted bool `json:"interrupted"`
+	// DelaySeconds is the delay of the proxy.
 	DelaySeconds float64          `json:"delaySeconds"`
 	BinSeconds   float64          `json:"binSeconds"`
 	Scenarios    []rollout.Result `json:"scenarios"`

@@ -27,9 +27,9 @@ const (
 	margin      = 4 * vg.Millimeter
 )
 
-// ink is the colour of an outcome, from the palette of Okabe and Ito, which people who
-// do not see all colours can tell apart.
-func ink(o traffic.Outcome) color.Color {
+// outcomeColor returns the colour of an outcome. The colours are from the palette of Okabe and
+// Ito, which people with colour blindness can tell apart.
+func outcomeColor(o traffic.Outcome) color.Color {
 	return map[traffic.Outcome]color.Color{
 		traffic.Answered: color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
 		traffic.Moved:    color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
@@ -38,7 +38,7 @@ func ink(o traffic.Outcome) color.Color {
 	}[o]
 }
 
-// Picture draws all results, two beside each other. The format is "svg" or "png".
+// Picture draws a panel for each result, two in a row. The format is "svg" or "png".
 func Picture(w io.Writer, results []rollout.Result, format string) error {
 	const columns = 2
 	rows := max((len(results)+columns-1)/columns, 1)
@@ -57,31 +57,31 @@ func Picture(w io.Writer, results []rollout.Result, format string) error {
 	if err != nil {
 		return err
 	}
-	all := draw.New(canvas)
-	all.SetColor(color.White) // also between the panels, for readers who have a dark page
-	all.Fill(all.Path())
+	page := draw.New(canvas)
+	page.SetColor(color.White) // between the panels too, because the picture may stand in a dark page
+	page.Fill(page.Path())
 	tiles := draw.Tiles{Rows: rows, Cols: columns, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: margin, PadX: margin, PadY: margin}
-	for i, row := range plot.Align(panels, tiles, all) {
+	for i, row := range plot.Align(panels, tiles, page) {
 		for j, c := range row {
 			if panels[i][j] != nil {
 				panels[i][j].Draw(c)
 			}
 		}
 	}
-	var drawn bytes.Buffer
-	if _, err := canvas.WriteTo(&drawn); err != nil {
+	var picture bytes.Buffer
+	if _, err := canvas.WriteTo(&picture); err != nil {
 		return err
 	}
 	if format == "svg" {
-		// Fonts of the same widths, for readers who do not have Liberation.
-		drawn = *bytes.NewBuffer(bytes.ReplaceAll(drawn.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+		// Where Liberation is not installed, fonts with the same widths replace it.
+		picture = *bytes.NewBuffer(bytes.ReplaceAll(picture.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	}
-	_, err = drawn.WriteTo(w)
+	_, err = picture.WriteTo(w)
 	return err
 }
 
-// panel draws one result: its requests over time, and when its pods were deleted and got
-// SIGTERM.
+// panel draws one result: its requests over time, and vertical lines where its pods were
+// deleted and got SIGTERM.
 func panel(r rollout.Result) (*plot.Plot, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(10)}
@@ -92,40 +92,40 @@ func panel(r rollout.Result) (*plot.Plot, error) {
 		*f = sans
 	}
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Title, "seconds since the rolling update began", "per second"
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(wholeTicks), plot.TickerFunc(wholeTicks)
 	p.Legend.Padding, p.Legend.ThumbnailWidth = vg.Points(2), vg.Points(16)
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, margin
 	p.X.Padding, p.Y.Padding, p.Y.Min = 0, 0, 0
-	most, entries := 1.0, 2
-	for _, l := range lines() {
+	highest, legendEntries := 1.0, 2
+	for _, l := range lineStyles() {
 		if r.Requests.Of(l.outcome) == 0 {
 			continue
 		}
 		xys := make(plotter.XYs, len(r.Bins))
 		for i, b := range r.Bins {
 			xys[i] = plotter.XY{X: b.AtSeconds + b.Seconds/2, Y: b.PerSecond(l.outcome)}
-			most = max(most, xys[i].Y)
+			highest = max(highest, xys[i].Y)
 		}
-		drawn, err := plotter.NewLine(xys)
+		line, err := plotter.NewLine(xys)
 		if err != nil {
 			return nil, err
 		}
-		drawn.Color, drawn.Width = ink(l.outcome), vg.Points(1.5)
-		entries++
-		p.Add(drawn)
-		p.Legend.Add(fmt.Sprintf("%s: %d", l.outcome, r.Requests.Of(l.outcome)), drawn)
+		line.Color, line.Width = outcomeColor(l.outcome), vg.Points(1.5)
+		legendEntries++
+		p.Add(line)
+		p.Legend.Add(fmt.Sprintf("%s: %d", l.outcome, r.Requests.Of(l.outcome)), line)
 	}
-	p.Y.Max = most * (1.25 + 0.13*float64(entries)) // room for the legend
+	p.Y.Max = highest * (1.25 + 0.13*float64(legendEntries)) // the legend stands above the lines
 	var deleted, signalled []float64
 	for _, pod := range r.Pods {
 		deleted, signalled = append(deleted, pod.DeletedSeconds), append(signalled, pod.SignalSeconds)
 	}
-	err := mark(p, "pod deleted", most, deleted, vg.Points(1), vg.Points(2))
-	return p, errors.Join(err, mark(p, "SIGTERM", most, signalled, vg.Points(4), vg.Points(2)))
+	err := verticalLines(p, "pod deleted", highest, deleted, vg.Points(1), vg.Points(2))
+	return p, errors.Join(err, verticalLines(p, "SIGTERM", highest, signalled, vg.Points(4), vg.Points(2)))
 }
 
-// ticks are the marks of an axis, at ten whole numbers at most.
-func ticks(from, to float64) []plot.Tick {
+// wholeTicks returns the ticks of an axis, at ten whole numbers at most.
+func wholeTicks(from, to float64) []plot.Tick {
 	step := 1
 	for _, next := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000} {
 		if (to-from)/float64(step) > 10 {
@@ -139,8 +139,9 @@ func ticks(from, to float64) []plot.Tick {
 	return ticks
 }
 
-// mark is an upright line at each of some times.
-func mark(p *plot.Plot, name string, height float64, at []float64, dashes ...vg.Length) error {
+// verticalLines draws a dashed vertical line at each of some times, with one entry in the
+// legend.
+func verticalLines(p *plot.Plot, name string, height float64, at []float64, dashes ...vg.Length) error {
 	for i, x := range at {
 		line, err := plotter.NewLine(plotter.XYs{{X: x, Y: 0}, {X: x, Y: height}})
 		if err != nil {

@@ -20,9 +20,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/traffic"
 )
 
-const late = 1500 * time.Millisecond
+// delay is the delay of the proxy in all tests.
+const delay = 1500 * time.Millisecond
 
-// result is one of a name that has bins for all that is counted.
+// result makes up a result of a scenario. Its counts are in one of its bins.
 func result(name string, load rollout.Load, counts traffic.Counts) rollout.Result {
 	r := rollout.Result{
 		Scenario: name, Title: "A title that is somewhat longer than a narrow terminal is wide", Load: load, Requests: counts,
@@ -36,7 +37,8 @@ func result(name string, load rollout.Load, counts traffic.Counts) rollout.Resul
 	return r
 }
 
-func all() []rollout.Result {
+// results makes up a result of each scenario.
+func results() []rollout.Result {
 	short := result(rollout.ShortGrace, rollout.Tasks, traffic.Counts{Answered: 90, Cut: 10})
 	short.DeleteGracePeriodSeconds, short.Pods[0].Killed = 5, true
 	return []rollout.Result{
@@ -49,8 +51,8 @@ func all() []rollout.Result {
 	}
 }
 
-func TestAdviceIsDrawnFromTheFigures(t *testing.T) {
-	advice := show.Advise(all(), late)
+func TestAdviceFollowsFromTheResults(t *testing.T) {
+	advice := show.Advise(results(), delay)
 	require.Len(t, advice, 3)
 	web, tasks, websockets := advice[0], advice[1], advice[2]
 	require.EqualValues(t, 2, web.PreStopSleepSeconds, "more than the 1.48 s of the last refusal")
@@ -64,7 +66,7 @@ func TestAdviceIsDrawnFromTheFigures(t *testing.T) {
 	require.Contains(t, websockets.Why, "none broke and 12 moved")
 }
 
-func TestAdviceSaysNoMoreThanTheFigures(t *testing.T) {
+func TestAdviceGivesNoValueThatTheResultsDoNotShow(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]rollout.Result) []rollout.Result
 		kind   int
@@ -89,25 +91,25 @@ func TestAdviceSaysNoMoreThanTheFigures(t *testing.T) {
 		}, 2, "3 broke and 12 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			advice := show.Advise(test.change(all()), late)[test.kind]
+			advice := show.Advise(test.change(results()), delay)[test.kind]
 			require.Contains(t, advice.Why, test.want)
-			require.Zero(t, advice.TerminationGracePeriodSeconds, "it gives no figure that it has not measured")
+			require.Zero(t, advice.TerminationGracePeriodSeconds, "no value is advised without a measurement that shows it")
 		})
 	}
-	require.Empty(t, show.Advise(nil, late))
-	require.Len(t, show.Advise(all()[:2], late), 1)
-	short := all()
+	require.Empty(t, show.Advise(nil, delay))
+	require.Len(t, show.Advise(results()[:2], delay), 1)
+	short := results()
 	short[3].Requests.Cut = 0
-	require.Contains(t, show.Advise(short, late)[1].Why, "The tasks were short enough even for that")
+	require.Contains(t, show.Advise(short, delay)[1].Why, "The tasks were short enough even for that")
 }
 
 func TestTextFitsItsWidth(t *testing.T) {
 	for _, style := range []show.Style{{Width: 1}, {Width: 40}, {Width: 40, Color: true}, {Width: 80, ASCII: true}, {Width: 80, Color: true}, {Width: 119}} {
 		var out bytes.Buffer
-		require.NoError(t, show.Text(&out, all(), late, style))
+		require.NoError(t, show.Text(&out, results(), delay, style))
 		for line := range strings.Lines(out.String()) {
 			line = strings.TrimRight(line, "\n")
-			if !strings.HasPrefix(line, "    lifecycle:") && !strings.HasPrefix(line, "    terminationGrace") { // meant to be copied
+			if !strings.HasPrefix(line, "    lifecycle:") && !strings.HasPrefix(line, "    terminationGrace") { // these lines are to be copied
 				require.LessOrEqual(t, text.StringWidthWithoutEscSequences(line), max(style.Width, 40), "%+v: %s", style, line)
 			}
 			require.Equal(t, strings.TrimRight(line, " "), line)
@@ -125,19 +127,19 @@ func TestTextFitsItsWidth(t *testing.T) {
 func TestChartShowsFailures(t *testing.T) {
 	draw := func(r rollout.Result) string {
 		var out bytes.Buffer
-		require.NoError(t, show.Text(&out, []rollout.Result{r}, late, show.Style{Width: 80}))
+		require.NoError(t, show.Text(&out, []rollout.Result{r}, delay, show.Style{Width: 80}))
 		chart, _, _ := strings.Cut(out.String(), "SCENARIO")
 		return chart
 	}
-	require.Contains(t, draw(all()[0]), ". answered   x refused")
-	require.NotContains(t, draw(all()[1]), "refused")
-	require.Contains(t, draw(all()[3]), "# cut")
-	require.Contains(t, draw(all()[5]), "o moved")
+	require.Contains(t, draw(results()[0]), ". answered   x refused")
+	require.NotContains(t, draw(results()[1]), "refused")
+	require.Contains(t, draw(results()[3]), "# cut")
+	require.Contains(t, draw(results()[5]), "o moved")
 }
 
 func TestJSONOfNothing(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show.JSON(&out, nil, late, true))
+	require.NoError(t, show.JSON(&out, nil, delay, true))
 	var document map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &document))
 	require.Equal(t, []any{}, document["scenarios"], "an empty list, not null")
@@ -146,9 +148,9 @@ func TestJSONOfNothing(t *testing.T) {
 }
 
 func TestPictures(t *testing.T) {
-	for _, results := range [][]rollout.Result{nil, all()[:1], all()} {
+	for _, drawn := range [][]rollout.Result{nil, results()[:1], results()} {
 		var out bytes.Buffer
-		require.NoError(t, show.Picture(&out, results, "svg"))
+		require.NoError(t, show.Picture(&out, drawn, "svg"))
 		decoder := xml.NewDecoder(&out)
 		for {
 			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
@@ -159,8 +161,8 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	require.NoError(t, show.Picture(&out, all(), "png"))
+	require.NoError(t, show.Picture(&out, results(), "png"))
 	_, err := png.Decode(&out)
 	require.NoError(t, err)
-	require.Error(t, show.Picture(&out, all(), "gif"))
+	require.Error(t, show.Picture(&out, results(), "gif"))
 }

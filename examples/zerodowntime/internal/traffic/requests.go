@@ -10,14 +10,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/proxy"
 )
 
-// Requests sends so many POST requests a second to url, evenly, whether those before were
-// answered or not. They are POSTs because no proxy may send one again by itself: each
-// failure reaches the client. It ends when until is closed and all were answered, and at once when
-// ctx ends; what that breaks off is not counted.
+// Requests sends perSecond POST requests a second to url, at a steady rate that does not
+// depend on the answers. A proxy must not repeat a failed POST by itself, so each failure
+// reaches the client. Requests returns when until is closed and all requests have ended. When
+// ctx ends, it breaks all requests off, does not record them, and returns.
 func Requests(ctx context.Context, until <-chan struct{}, url string, perSecond int, to *Recorder) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
-	attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: bounded{ctx, transport}}))
+	attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: contextTransport{ctx, transport}}))
 	targets := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodPost, URL: url})
 	results := attacker.Attack(targets, vegeta.Rate{Freq: perSecond, Per: time.Second}, 0, "")
 	go func() {
@@ -34,8 +34,8 @@ func Requests(ctx context.Context, until <-chan struct{}, url string, perSecond 
 	}
 }
 
-// outcome says what became of a request. Whatever is neither answered nor refused had
-// reached a backend.
+// outcome returns the outcome of a request. A request that was neither answered nor refused
+// had reached a backend.
 func outcome(r *vegeta.Result) Outcome {
 	switch {
 	case r.Error == "":
@@ -47,13 +47,13 @@ func outcome(r *vegeta.Result) Outcome {
 	}
 }
 
-// bounded ends all requests with a context: the load generator itself takes none.
-type bounded struct {
+// contextTransport ends all requests with one context, because the load generator takes none.
+type contextTransport struct {
 	ctx       context.Context
 	transport http.RoundTripper
 }
 
-// RoundTrip sends one request.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	return b.transport.RoundTrip(r.WithContext(b.ctx))
+// RoundTrip sends a request with the context.
+func (t contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.transport.RoundTrip(r.WithContext(t.ctx))
 }

@@ -11,30 +11,31 @@ import (
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/proxy"
 )
 
-// again is how long a client waits before it connects again after a connection that broke
-// or failed. One that was closed with notice connects again at once.
-const again = 100 * time.Millisecond
+// reconnectDelay is how long a client waits after a connection that broke or failed before it
+// connects again. After a close frame it connects again at once.
+const reconnectDelay = 100 * time.Millisecond
 
-// Websockets keeps so many websockets to url open, sends a message over each in an
-// interval and waits for its echo. It ends when until is closed, and at once when ctx ends.
+// Websockets keeps one websocket to url open for each of the clients. Each client sends a
+// message in every interval and waits for the echo. Websockets returns when until is closed
+// and each client has the answer to its last message, or when ctx ends.
 func Websockets(ctx context.Context, until <-chan struct{}, url string, clients int, interval time.Duration, to *Recorder) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	dial := &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}
 	client := &websocketClient{url: url, interval: interval, dial: dial, to: to, until: until}
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	for i := range clients {
-		all.Go(func() {
-			// Spread over the interval, as users are.
+		running.Go(func() {
+			// The clients begin spread over the interval, so that their messages are, too.
 			if client.wait(ctx, interval*time.Duration(i)/time.Duration(clients)) {
 				client.run(ctx)
 			}
 		})
 	}
-	all.Wait()
+	running.Wait()
 }
 
-// websocketClient is what all clients have in common.
+// websocketClient has the settings of the clients. It has no state, so all of them share it.
 type websocketClient struct {
 	url      string
 	interval time.Duration
@@ -43,40 +44,40 @@ type websocketClient struct {
 	until    <-chan struct{}
 }
 
-// run is one client: it talks, and connects again as often as it has to.
+// run runs one client, which connects again whenever its connection ends.
 func (c *websocketClient) run(ctx context.Context) {
 	for {
-		began := time.Now()
+		start := time.Now()
 		conn, response, err := websocket.Dial(ctx, c.url, c.dial)
-		var how Outcome
+		var outcome Outcome
 		pod := ""
 		if response != nil {
 			pod = response.Header.Get(proxy.PodHeader)
 		}
 		switch {
 		case err == nil:
-			how = c.talk(ctx, conn, pod)
-			_ = conn.CloseNow() // it is closed already, or broken
+			outcome = c.exchange(ctx, conn, pod)
+			_ = conn.CloseNow() // an error says that conn is closed already
 		case response != nil && response.Header.Get(proxy.FailureHeader) == proxy.Refused:
-			how = Refused
+			outcome = Refused
 		default:
-			how = Cut
+			outcome = Cut
 		}
-		if how == "" || ctx.Err() != nil {
+		if outcome == "" || ctx.Err() != nil {
 			return
 		}
-		c.to.Add(Event{Outcome: how, At: time.Now(), Took: time.Since(began), Pod: pod})
-		if how != Moved && !c.wait(ctx, again) {
+		c.to.Add(Event{Outcome: outcome, At: time.Now(), Took: time.Since(start), Pod: pod})
+		if outcome != Moved && !c.wait(ctx, reconnectDelay) {
 			return
 		}
 	}
 }
 
-// talk sends messages until the connection ends, and says how that came about; "" means
-// that the client itself was done.
-func (c *websocketClient) talk(ctx context.Context, conn *websocket.Conn, pod string) Outcome {
+// exchange sends messages and reads their echoes until the connection ends, and returns the
+// outcome of the connection; "" if the client has closed it at the end of its run.
+func (c *websocketClient) exchange(ctx context.Context, conn *websocket.Conn, pod string) Outcome {
 	for {
-		began := time.Now()
+		start := time.Now()
 		err := conn.Write(ctx, websocket.MessageText, []byte("hello"))
 		if err == nil {
 			_, _, err = conn.Read(ctx)
@@ -87,15 +88,15 @@ func (c *websocketClient) talk(ctx context.Context, conn *websocket.Conn, pod st
 			}
 			return Cut
 		}
-		c.to.Add(Event{Outcome: Answered, At: time.Now(), Took: time.Since(began), Pod: pod})
+		c.to.Add(Event{Outcome: Answered, At: time.Now(), Took: time.Since(start), Pod: pod})
 		if !c.wait(ctx, c.interval) {
-			_ = conn.Close(websocket.StatusNormalClosure, "") // one that has broken now was not needed
+			_ = conn.Close(websocket.StatusNormalClosure, "") // an error has no effect on what was measured
 			return ""
 		}
 	}
 }
 
-// wait waits, and tells whether the client goes on.
+// wait waits for a time, and returns false if the client must end.
 func (c *websocketClient) wait(ctx context.Context, span time.Duration) bool {
 	timer := time.NewTimer(span)
 	defer timer.Stop()

@@ -1,0 +1,81 @@
+package timeline_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+func TestReportIsDrawnWithThePlan(t *testing.T) {
+	node := timeline.FromPlan("worker-1", planned())
+	require.Len(t, node.Buckets, 2)
+	web := node.Buckets[0].Pods[0]
+	require.Equal(t, "shop/web-7c9d6b5f4-x2x7k", web.Name)
+	require.True(t, web.Bad)
+	require.Nil(t, web.Actual)
+	require.Equal(t, web.Planned.Start+time.Minute, web.Planned.Wanted)
+
+	node.Report(happened())
+	web = node.Buckets[0].Pods[0]
+	require.Equal(t, timeline.Bar{Start: 5 * time.Second, End: 14 * time.Second}, *web.Actual)
+	require.Contains(t, web.Facts, "got 20 s, Graceful")
+	require.Nil(t, node.Buckets[0].Pods[1].Actual, "a planned pod that is not in the report")
+
+	late := node.Buckets[0].Pods[3]
+	require.Equal(t, "shop/late-0", late.Name, "a pod that was not planned is in its bucket")
+	require.Nil(t, late.Planned)
+	require.Contains(t, late.Text, "not acknowledged")
+
+	network := node.Buckets[1].Pods[0]
+	require.Equal(t, timeline.Bar{Start: 21 * time.Second, End: 28 * time.Second, Open: true}, *network.Actual, "it still ran when the host was released")
+	require.Equal(t, 28*time.Second, node.Release)
+}
+
+func TestAPodThatWasKilledIsMarked(t *testing.T) {
+	for outcome, text := range map[lifecycle.Outcome]string{
+		lifecycle.Graceful:      "",
+		lifecycle.GraceExceeded: "It was killed, its time was up.",
+		lifecycle.Forced:        "It was killed, its stop had failed.",
+	} {
+		report := happened()
+		report.Pods = report.Pods[:1]
+		report.Pods[0].Outcome = string(outcome)
+		var node timeline.Node
+		node.Report(report)
+		pod := node.Buckets[0].Pods[0]
+		require.Equal(t, text, pod.Text, outcome)
+		require.Equal(t, text != "", pod.Bad, outcome)
+	}
+}
+
+func TestReportAlone(t *testing.T) {
+	var node timeline.Node
+	node.Report(happened())
+	require.Len(t, node.Buckets, 2)
+	require.Len(t, node.Buckets[0].Pods, 2)
+	require.Contains(t, node.Text[0], "by logind")
+
+	var cancelled timeline.Node
+	cancelled.Report(shutdown.Report{Started: time.Unix(0, 0).UTC(), Cancelled: true})
+	require.Empty(t, cancelled.Buckets)
+	require.Contains(t, cancelled.Text[0], "cancelled")
+}
+
+func TestPageOfNothingAndOfAllTime(t *testing.T) {
+	require.NotEmpty(t, page(t))
+	require.NotEmpty(t, page(t, timeline.Node{Name: "empty"}))
+	require.NotEmpty(t, page(t, timeline.FromPlan("none", plan.Plan{})))
+	backwards := timeline.Node{Buckets: []timeline.Bucket{{Pods: []timeline.Pod{{Planned: &timeline.Bar{Start: 1<<63 - 1, End: -1, Wanted: 1<<63 - 1}}}}}}
+	require.NotEmpty(t, page(t, backwards))
+}
+
+func TestPageEscapesNames(t *testing.T) {
+	text := string(page(t, timeline.Node{Name: "<script>alert(1)</script>"}))
+	require.NotContains(t, text, "<script>")
+}

@@ -1,0 +1,161 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
+)
+
+// terminalWriter writes tables or charts.
+type terminalWriter struct {
+	out      io.Writer
+	screen   Screen
+	shown    int // the number of nodes that were written
+	drawNode func(t *terminalWriter, b *strings.Builder, n nodeplan.Node)
+}
+
+// Begin writes what is the same for all nodes.
+func (t *terminalWriter) Begin(h nodeplan.Header) error {
+	var b strings.Builder
+	t.paragraph(&b, hostText(h))
+	return t.write(&b)
+}
+
+// hostText says how long the host is asked to wait, and how long it waits.
+func hostText(h nodeplan.Header) string {
+	if h.Off {
+		return "The graceful node shutdown is off: the kubelet's configuration has no shutdownGracePeriod. The host does not wait for pods."
+	}
+	asked := "The host is asked for " + secondsText(h.NeededSeconds)
+	switch {
+	case h.LimitSeconds == nil:
+		return asked + "; how long it waits is not known (--limit)."
+	case *h.LimitSeconds < h.NeededSeconds:
+		return asked + ", but waits for " + secondsText(*h.LimitSeconds) + " only."
+	default:
+		return asked + ", and waits for up to " + secondsText(*h.LimitSeconds) + "."
+	}
+}
+
+// Node writes a node.
+func (t *terminalWriter) Node(n nodeplan.Node) error {
+	t.shown++
+	var b strings.Builder
+	b.WriteByte('\n')
+	t.headline(&b, n)
+	t.drawNode(t, &b, n)
+	t.details(&b, n)
+	return t.write(&b)
+}
+
+// headline writes the sums of a node.
+func (t *terminalWriter) headline(b *strings.Builder, n nodeplan.Node) {
+	sentence := fmt.Sprintf("Node %s: %s, ", clean(n.Name), countText(n.PodCount, "pod"))
+	if n.CutShort == 0 {
+		sentence += t.colored(text.FgGreen, "none is cut short")
+	} else {
+		sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", n.CutShort)) + fmt.Sprintf(", %d s lost", n.LostSeconds)
+	}
+	if n.ReleaseSeconds > 0 {
+		sentence += "; the host is let go after " + secondsText(n.ReleaseSeconds) + " at the latest"
+	}
+	t.paragraph(b, sentence+".")
+}
+
+// details writes why pods are cut short, and the warnings.
+func (t *terminalWriter) details(b *strings.Builder, n nodeplan.Node) {
+	var cutShort, warnings []string
+	for _, bucket := range n.Buckets {
+		for i := range bucket.Pods {
+			pod := &bucket.Pods[i]
+			if pod.Why != "" {
+				cutShort = append(cutShort, pod.FullName()+": "+pod.Why)
+			}
+			for _, hook := range pod.Hooks {
+				if hook.CutShort {
+					cutShort = append(cutShort, fmt.Sprintf("%s: preStop %s, does not fit into %d s", pod.FullName(), hook.Text(), pod.GrantedSeconds))
+				}
+			}
+			for _, warning := range pod.Warnings {
+				warnings = append(warnings, pod.FullName()+": "+warning)
+			}
+		}
+	}
+	t.list(b, "Cut short:", cutShort)
+	t.list(b, "Warnings:", append(n.Warnings, warnings...))
+}
+
+func (t *terminalWriter) list(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, item := range items {
+		t.item(b, clean(item))
+	}
+}
+
+// End writes the sums of all nodes, and what to change.
+func (t *terminalWriter) End(s nodeplan.Summary) error {
+	var b strings.Builder
+	if s.NodeCount == 0 {
+		t.paragraph(&b, "There are no pods.")
+		return t.write(&b)
+	}
+	if s.NodeCount > 1 {
+		b.WriteByte('\n')
+		sentence := fmt.Sprintf("All in all %s with %s: ", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"))
+		if s.CutShort == 0 {
+			sentence += t.colored(text.FgGreen, "none is cut short") + "."
+		} else {
+			sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", s.CutShort)) + fmt.Sprintf(", %d s lost.", s.LostSeconds)
+		}
+		t.paragraph(&b, sentence)
+		t.worstNodes(&b, s)
+		if t.shown < s.NodeCount {
+			t.paragraph(&b, "--node NAME shows a node in full, --all shows all.")
+		}
+	}
+	if len(s.Changes) > 0 {
+		b.WriteString("\nWhat to change:\n")
+	}
+	for _, change := range s.Changes {
+		t.item(&b, clean(change.Where)+": "+change.Why)
+		for _, line := range change.Lines {
+			fmt.Fprintf(&b, "      %s\n", t.colored(text.Bold, line)) // not wrapped, so that it can be pasted
+		}
+	}
+	return t.write(&b)
+}
+
+// paragraph writes a text, wrapped to the width of the screen.
+func (t *terminalWriter) paragraph(b *strings.Builder, s string) { t.wrapped(b, "", "", s) }
+
+// item writes an item of a list, wrapped to the width of the screen.
+func (t *terminalWriter) item(b *strings.Builder, s string) { t.wrapped(b, "  - ", "    ", s) }
+
+// wrapped writes a text, wrapped to the width of the screen. first is the indentation of its
+// first line, and other that of its other lines.
+func (t *terminalWriter) wrapped(b *strings.Builder, first, other, s string) {
+	indent := first
+	for line := range strings.SplitSeq(text.WrapSoft(s, t.screen.Width-len(first)), "\n") {
+		fmt.Fprintln(b, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
+		indent = other
+	}
+}
+
+func (t *terminalWriter) colored(color text.Color, s string) string {
+	if !t.screen.Color {
+		return s
+	}
+	return text.Colors{color}.EscapeSeq() + s + text.EscapeReset
+}
+
+func (t *terminalWriter) write(b *strings.Builder) error {
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
