@@ -14,9 +14,11 @@
 // # Failure modes
 //
 // A wrong manifest ends the agent before anything runs. A container that cannot be started is
-// logged. Without systemd the agent logs that the host was lost, and drains on SIGTERM only.
+// logged. Without systemd the agent logs that it is not connected to the host, and drains on
+// SIGTERM and SIGINT only.
 //
 // # Testing
 //
-// main_test.go runs the agent with real processes and without a system bus.
+// main_test.go runs the agent with real processes and without a system bus,
+// shutdown_linux_test.go with a real bus and a real systemd-logind.
 package main
