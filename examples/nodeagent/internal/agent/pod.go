@@ -153,7 +153,7 @@ func (p *pod) refuseStart(why error) {
 // pod then has had the time of both attempts.
 func (p *pod) beginStop(grantedSeconds int64) {
 	p.mu.Lock()
-	if p.stopBegan.IsZero() {
+	if !isClosed(p.stopRequested) {
 		p.finishedBeforeStop = p.finishedLocked()
 		close(p.stopRequested)
 	}

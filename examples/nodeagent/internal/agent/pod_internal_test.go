@@ -27,3 +27,15 @@ func TestFinishedBeforeStopIsDecidedByTheFirstStop(t *testing.T) {
 		})
 	}
 }
+
+// A kill of a pod whose start is refused meanwhile can fail, and is then tried again.
+func TestRefusedPodCanBeToldToStopAgain(t *testing.T) {
+	p := newPods([]*v1.Pod{{}}, nil).all[0]
+	p.beginStart(func(error) {})
+	p.beginStop(30)
+	p.refuseStart(errStoppedBeforeStart)
+	p.endStop(errLeaving)
+	require.False(t, p.wasToldToStop())
+	p.beginStop(30)
+	require.True(t, p.wasToldToStop())
+}
