@@ -53,8 +53,8 @@ func (l *liveTable) show(out *bytes.Buffer, _, now Snapshot) {
 }
 
 // erase moves the cursor to the first line of the frame and clears the terminal from
-// there on. If the terminal has become narrower since, a line of the frame takes several
-// of its lines.
+// there on. If the terminal has become narrower, it has broken lines of the frame into
+// several.
 func (l *liveTable) erase(out *bytes.Buffer) {
 	if l.drawn == "" {
 		return
@@ -158,7 +158,7 @@ func timeLeft(p Pod, now time.Time, bar bool) string {
 	return number + " " + strings.Repeat("█", full) + strings.Repeat("░", barCells-full)
 }
 
-// colourOf returns the colour of a pod's line: red for a problem, yellow for a pod that is
+// colourOf returns the colour of a pod's line: red for a problem or a kill, yellow for a pod that is
 // starting or ending, green for one that has stopped in time.
 func colourOf(p Pod) text.Colors {
 	switch {

@@ -75,15 +75,15 @@ func renderTable(rows []table.Row, layout tableLayout) string {
 // are as wide as their cells.
 func columnWidths(rows []table.Row, width int) (first, last int) {
 	columns := len(rows[0])
-	rest := width - 1 - columns*cellPadding
+	available := width - 1 - columns*cellPadding
 	for column := 2; column < columns; column++ {
-		rest -= columnWidth(rows, column)
+		available -= columnWidth(rows, column)
 	}
 	first = columnWidth(rows, 1)
-	if rest-first < minLastColumn {
+	if available-first < minLastColumn {
 		first = min(first, max(int(float64(width)*maxFirstShare), minLastColumn))
 	}
-	return first, rest - first
+	return first, available - first
 }
 
 // columnWidth returns the width of the widest cell of a column.

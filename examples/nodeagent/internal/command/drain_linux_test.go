@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// drained is an agent under a logind, with one pod that ends in 500 ms, or is killed, and a
-// folder for its state. What it says goes to out.
-func drained(t *testing.T, host *login1, out *os.File, more ...string) (p *process, stateDir string) {
+// prepareTwoPods returns an agent with two pods in two buckets, which uses logind and a new
+// state folder. Each pod ends 500 ms after SIGTERM. Output and log go to out.
+func prepareTwoPods(t *testing.T, host *login1, out *os.File, more ...string) (p *process, stateDir string) {
 	t.Helper()
 	dir := folder(t, map[string]string{
 		"pods/web.yaml": scripted("web", "exits 500ms after TERM"),
@@ -32,7 +32,7 @@ func drained(t *testing.T, host *login1, out *os.File, more ...string) (p *proce
 	return p, stateDir
 }
 
-// storedReport is what a restarted agent would read.
+// storedReport is the report in the state folder.
 type storedReport struct {
 	Report struct {
 		Ended time.Time
@@ -44,7 +44,7 @@ type storedReport struct {
 	}
 }
 
-func stored(t *testing.T, stateDir string) storedReport {
+func readStoredReport(t *testing.T, stateDir string) storedReport {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(stateDir, "graceful_node_shutdown_progress"))
 	require.NoError(t, err)
@@ -53,29 +53,30 @@ func stored(t *testing.T, stateDir string) storedReport {
 	return s
 }
 
-// allStopped checks that both pods were stopped in time, one bucket after the other.
-func allStopped(t *testing.T, stateDir string) {
+// requireAllStopped checks that both pods of prepareTwoPods were stopped in time, one bucket
+// after the other.
+func requireAllStopped(t *testing.T, stateDir string) {
 	t.Helper()
-	r := stored(t, stateDir).Report
-	require.False(t, r.Ended.IsZero(), "the drain has come to its end")
+	r := readStoredReport(t, stateDir).Report
+	require.False(t, r.Ended.IsZero(), "the drain has ended")
 	require.Empty(t, r.Errors)
 	require.Len(t, r.Pods, 2)
 	for i, name := range []string{"web", "db"} {
 		require.Equal(t, name, r.Pods[i].Name)
 		require.Equal(t, "Graceful", r.Pods[i].Outcome, r.Pods[i].Error)
-		require.GreaterOrEqual(t, r.Pods[i].Ended.Sub(r.Pods[i].Started), 500*time.Millisecond, "it had its time")
+		require.GreaterOrEqual(t, r.Pods[i].Ended.Sub(r.Pods[i].Started), 500*time.Millisecond, "the pod had the time that it needs")
 	}
 }
 
-// reads waits until the program says something.
-func reads(t *testing.T, from *os.File, text string) {
+// readUntil reads the output of an agent until it has a text.
+func readUntil(t *testing.T, from *os.File, text string) {
 	t.Helper()
 	require.NoError(t, from.SetReadDeadline(time.Now().Add(20*time.Second)))
-	said, next := "", make([]byte, 1) // one by one: what follows is for the next call
-	for !strings.Contains(said, text) {
+	output, next := "", make([]byte, 1) // a longer buffer would take what the next call needs
+	for !strings.Contains(output, text) {
 		_, err := from.Read(next)
-		require.NoError(t, err, "never said %q, but %s", text, said)
-		said += string(next)
+		require.NoError(t, err, "%q is not in the output: %s", text, output)
+		output += string(next)
 	}
 }
 
@@ -91,97 +92,98 @@ func closeFile(t *testing.T, f *os.File) {
 	require.NoError(t, f.Close())
 }
 
-// As in nodeagent 2>&1 | tee: the reader is ended first when a session ends.
-func TestDrainOutlivesTheReaderOfItsOutput(t *testing.T) {
+// In nodeagent 2>&1 | tee, the end of a session ends tee first.
+func TestDrainSurvivesTheEndOfItsReader(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	read, write := pipe(t)
-	p, stateDir := drained(t, host, write)
+	p, stateDir := prepareTwoPods(t, host, write)
 	require.NoError(t, p.command.Start())
 	closeFile(t, write)
-	reads(t, read, "2 of 2 pods run.")
+	readUntil(t, read, "2 of 2 pods run.")
 	host.announce(t)
-	reads(t, read, "got SIGTERM, is ending")
+	readUntil(t, read, "got SIGTERM, is ending")
 	closeFile(t, read)
-	host.released(t)
-	allStopped(t, stateDir)
+	host.waitReleased(t)
+	requireAllStopped(t, stateDir)
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 }
 
-// As with Ctrl-S, or a reader that was stopped: the pipe is full before the drain begins.
-func TestDrainDoesNotWaitForTheReaderOfItsOutput(t *testing.T) {
+// The pipe of the output is full before the drain begins, as after Ctrl-S or if the reader
+// was stopped.
+func TestDrainDoesNotWaitForItsReader(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	read, write := pipe(t)
 	defer closeFile(t, read)
-	p, stateDir := drained(t, host, write)
+	p, stateDir := prepareTwoPods(t, host, write)
 	require.NoError(t, p.command.Start())
-	reads(t, read, "2 of 2 pods run.")
-	stuff(t, write)
+	readUntil(t, read, "2 of 2 pods run.")
+	fillPipe(t, write)
 	closeFile(t, write)
 	host.announce(t)
-	host.released(t)
-	allStopped(t, stateDir)
+	host.waitReleased(t)
+	requireAllStopped(t, stateDir)
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 }
 
-// stuff fills a pipe. The program has the same end of it, and waits as before.
-func stuff(t *testing.T, write *os.File) {
+// fillPipe fills a pipe. The agent has the same end of the pipe, which is blocking again
+// when fillPipe returns.
+func fillPipe(t *testing.T, write *os.File) {
 	t.Helper()
 	fd := int(write.Fd())
 	require.NoError(t, unix.SetNonblock(fd, true))
 	var err error
 	for err == nil {
-		_, err = unix.Write(fd, []byte("stuffing\n"))
+		_, err = unix.Write(fd, []byte("filler\n"))
 	}
 	require.ErrorIs(t, err, unix.EAGAIN)
 	require.NoError(t, unix.SetNonblock(fd, false))
 }
 
-func TestDrainOutlivesHangups(t *testing.T) {
+func TestDrainSurvivesHangups(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	read, write := pipe(t)
 	defer closeFile(t, read)
-	p, stateDir := drained(t, host, write)
+	p, stateDir := prepareTwoPods(t, host, write)
 	require.NoError(t, p.command.Start())
 	closeFile(t, write)
-	reads(t, read, "2 of 2 pods run.")
+	readUntil(t, read, "2 of 2 pods run.")
 	p.signal(syscall.SIGHUP)
 	host.announce(t)
-	reads(t, read, "got SIGTERM, is ending")
+	readUntil(t, read, "got SIGTERM, is ending")
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGPIPE)
-	host.released(t)
-	allStopped(t, stateDir)
+	host.waitReleased(t)
+	requireAllStopped(t, stateDir)
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 }
 
-// The terminal is closed, as by the end of an ssh session: the kernel hangs up, and
-// what is written fails.
-func TestDrainOutlivesItsTerminal(t *testing.T) {
+// The end of an ssh session closes the terminal: the kernel sends SIGHUP, and writing fails.
+func TestDrainSurvivesTheEndOfItsTerminal(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	master, terminal := pseudoterminal(t)
-	p, stateDir := drained(t, host, terminal)
+	p, stateDir := prepareTwoPods(t, host, terminal)
 	p.command.Stdin = terminal
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, p.command.Start())
 	closeFile(t, terminal)
-	reads(t, master, "2 of 2 pods run.")
+	readUntil(t, master, "2 of 2 pods run.")
 	host.announce(t)
-	reads(t, master, "got SIGTERM, is ending")
+	readUntil(t, master, "got SIGTERM, is ending")
 	closeFile(t, master)
-	host.released(t)
-	allStopped(t, stateDir)
+	host.waitReleased(t)
+	requireAllStopped(t, stateDir)
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 }
 
-// pseudoterminal opens a new one, with 80 columns.
+// pseudoterminal opens a pseudoterminal with 80 columns.
 func pseudoterminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, terminal, err := pty.Open()
@@ -190,9 +192,9 @@ func pseudoterminal(t *testing.T) (master, terminal *os.File) {
 	return master, terminal
 }
 
-// The disk of state and log is full from the middle of the drain on. All pods are stopped
-// all the same, and the machine is held until then; that the report is lost is told.
-func TestDrainOutlivesAFullDisk(t *testing.T) {
+// The disk of the state and of the log is full when the drain begins. All pods are stopped,
+// the machine waits for that, and the output says that the report could not be stored.
+func TestDrainSurvivesAFullDisk(t *testing.T) {
 	need.Root(t)
 	t.Parallel()
 	host := startLogin1(t)
@@ -204,23 +206,23 @@ func TestDrainOutlivesAFullDisk(t *testing.T) {
 	read, write := pipe(t)
 	defer closeFile(t, read)
 
-	p, _ := drained(t, host, write, "--state-dir="+disk)
+	p, _ := prepareTwoPods(t, host, write, "--state-dir="+disk)
 	p.command.Stderr = log
 	require.NoError(t, p.command.Start())
 	closeFile(t, write)
 	closeFile(t, log)
-	reads(t, read, "2 of 2 pods run.")
-	fill(t, filepath.Join(disk, "filler"))
+	readUntil(t, read, "2 of 2 pods run.")
+	fillDisk(t, filepath.Join(disk, "filler"))
 	host.announce(t)
-	reads(t, read, "2 of 2 pods stopped in time.")
-	host.released(t)
-	reads(t, read, "no space left on device")
+	readUntil(t, read, "2 of 2 pods stopped in time.")
+	host.waitReleased(t)
+	readUntil(t, read, "no space left on device")
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit(), "leaving after the shutdown of a host is no failure")
+	require.Zero(t, p.waitExit(), "leaving after the shutdown of a host is no failure")
 }
 
-// fill writes until nothing more fits.
-func fill(t *testing.T, file string) {
+// fillDisk writes a file until the disk is full.
+func fillDisk(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)
 	require.NoError(t, err)
@@ -231,27 +233,28 @@ func fill(t *testing.T, file string) {
 	closeFile(t, f)
 }
 
-// Of a host too all pods can be stopped by hand. The agent stays, and says later what it did.
-func TestDrainByHandOfAHost(t *testing.T) {
+// nodeagent drain works with logind, too. The agent keeps running, and a second drain
+// returns the same report.
+func TestDrainWithLogind(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	read, write := pipe(t)
 	defer closeFile(t, read)
-	at := "--socket=" + filepath.Join(t.TempDir(), "s")
-	p, stateDir := drained(t, host, write, at)
+	socketFlag := "--socket=" + filepath.Join(t.TempDir(), "s")
+	p, stateDir := prepareTwoPods(t, host, write, socketFlag)
 	require.NoError(t, p.command.Start())
 	closeFile(t, write)
-	reads(t, read, "2 of 2 pods run.")
+	readUntil(t, read, "2 of 2 pods run.")
 	for range 2 {
-		out, stderr, status := tell(t, "drain", at)
+		out, stderr, status := runTool(t, "drain", socketFlag)
 		require.Zero(t, status, stderr)
 		require.Contains(t, out, "announced by nodeagent drain")
 		require.Equal(t, 2, strings.Count(out, "stopped in time"))
 	}
 	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
-	allStopped(t, stateDir)
-	out, stderr, status := tell(t, "report", "--socket=/nonexistent", "--state-dir="+stateDir)
+	require.Zero(t, p.waitExit())
+	requireAllStopped(t, stateDir)
+	out, stderr, status := runTool(t, "report", "--socket=/nonexistent", "--state-dir="+stateDir)
 	require.Zero(t, status, stderr)
 	require.Equal(t, 2, strings.Count(out, "stopped in time"))
 }
