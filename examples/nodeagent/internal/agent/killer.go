@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// statusTimeout bounds the reading of the final states of a pod's containers.
+// statusTimeout bounds the reading of a pod's status from the runtime, and requests to the
+// API server about a pod that is stopped outside of a shutdown.
 const statusTimeout = 2 * time.Second
 
 // killer implements [shutdown.PodKiller]. Package podkiller stops the containers; the

@@ -10,8 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// refreshInterval is how often the view is updated and the end of a shutdown is looked
-// for.
+// refreshInterval is the interval between two calls of refresh.
 const refreshInterval = 100 * time.Millisecond
 
 // loop handles signals and watches the shutdown. Only the goroutine of run uses its
@@ -122,9 +121,9 @@ func (l *loop) refresh() (done bool, err error) {
 	return false, nil
 }
 
-// skipOldReport makes endedReport ignore the report that is there while no shutdown is
-// under way. It is the report of an earlier agent. Its time does not show that, if the
-// clock was set back since.
+// skipOldReport makes endedReport ignore a report that exists while no shutdown is under
+// way, which is that of an earlier agent. If the clock was set back, it can be newer than
+// this agent.
 func (l *loop) skipOldReport(shuttingDown bool) {
 	if report, ok := l.manager.LastReport(); ok && !shuttingDown && !l.draining() && l.pods.shutdownStops() == l.lastStops {
 		l.lastEnded = report.Ended

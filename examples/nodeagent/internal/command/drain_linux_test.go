@@ -32,6 +32,18 @@ func prepareTwoPods(t *testing.T, host *login1, out *os.File, more ...string) (p
 	return p, stateDir
 }
 
+// startTwoPods starts the agent of prepareTwoPods and waits until its pods run. read is the
+// end of a pipe with its output.
+func startTwoPods(t *testing.T, host *login1, more ...string) (p *process, read *os.File, stateDir string) {
+	t.Helper()
+	read, write := pipe(t)
+	p, stateDir = prepareTwoPods(t, host, write, more...)
+	require.NoError(t, p.command.Start())
+	closeFile(t, write)
+	readUntil(t, read, "2 of 2 pods run.")
+	return p, read, stateDir
+}
+
 // storedReport is the report in the state folder.
 type storedReport struct {
 	Report struct {
@@ -68,6 +80,16 @@ func requireAllStopped(t *testing.T, stateDir string) {
 	}
 }
 
+// requireDrained waits until the agent has released its lock, checks that its pods were
+// stopped, and ends the agent.
+func requireDrained(t *testing.T, p *process, host *login1, stateDir string) {
+	t.Helper()
+	host.waitReleased(t)
+	requireAllStopped(t, stateDir)
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.waitExit())
+}
+
 // readUntil reads the output of an agent until it has a text.
 func readUntil(t *testing.T, from *os.File, text string) {
 	t.Helper()
@@ -96,18 +118,11 @@ func closeFile(t *testing.T, f *os.File) {
 func TestDrainSurvivesTheEndOfItsReader(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	read, write := pipe(t)
-	p, stateDir := prepareTwoPods(t, host, write)
-	require.NoError(t, p.command.Start())
-	closeFile(t, write)
-	readUntil(t, read, "2 of 2 pods run.")
+	p, read, stateDir := startTwoPods(t, host)
 	host.announce(t)
 	readUntil(t, read, "got SIGTERM, is ending")
 	closeFile(t, read)
-	host.waitReleased(t)
-	requireAllStopped(t, stateDir)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	requireDrained(t, p, host, stateDir)
 }
 
 // The pipe of the output is full before the drain begins, as after Ctrl-S or if the reader
@@ -123,10 +138,7 @@ func TestDrainDoesNotWaitForItsReader(t *testing.T) {
 	fillPipe(t, write)
 	closeFile(t, write)
 	host.announce(t)
-	host.waitReleased(t)
-	requireAllStopped(t, stateDir)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	requireDrained(t, p, host, stateDir)
 }
 
 // fillPipe fills a pipe. The agent has the same end of the pipe, which is blocking again
@@ -146,21 +158,14 @@ func fillPipe(t *testing.T, write *os.File) {
 func TestDrainSurvivesHangups(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	read, write := pipe(t)
+	p, read, stateDir := startTwoPods(t, host)
 	defer closeFile(t, read)
-	p, stateDir := prepareTwoPods(t, host, write)
-	require.NoError(t, p.command.Start())
-	closeFile(t, write)
-	readUntil(t, read, "2 of 2 pods run.")
 	p.signal(syscall.SIGHUP)
 	host.announce(t)
 	readUntil(t, read, "got SIGTERM, is ending")
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGPIPE)
-	host.waitReleased(t)
-	requireAllStopped(t, stateDir)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	requireDrained(t, p, host, stateDir)
 }
 
 // The end of an ssh session closes the terminal: the kernel sends SIGHUP, and writing fails.
@@ -177,10 +182,7 @@ func TestDrainSurvivesTheEndOfItsTerminal(t *testing.T) {
 	host.announce(t)
 	readUntil(t, master, "got SIGTERM, is ending")
 	closeFile(t, master)
-	host.waitReleased(t)
-	requireAllStopped(t, stateDir)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	requireDrained(t, p, host, stateDir)
 }
 
 // pseudoterminal opens a pseudoterminal with 80 columns.
@@ -238,13 +240,9 @@ func fillDisk(t *testing.T, file string) {
 func TestDrainWithLogind(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	read, write := pipe(t)
-	defer closeFile(t, read)
 	socketFlag := "--socket=" + filepath.Join(t.TempDir(), "s")
-	p, stateDir := prepareTwoPods(t, host, write, socketFlag)
-	require.NoError(t, p.command.Start())
-	closeFile(t, write)
-	readUntil(t, read, "2 of 2 pods run.")
+	p, read, stateDir := startTwoPods(t, host, socketFlag)
+	defer closeFile(t, read)
 	for range 2 {
 		out, stderr, status := runTool(t, "drain", socketFlag)
 		require.Zero(t, status, stderr)

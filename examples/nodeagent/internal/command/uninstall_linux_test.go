@@ -70,12 +70,8 @@ func TestUninstallWithoutLogind(t *testing.T) {
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	read, write := pipe(t)
+	p, read, stateDir := startTwoPods(t, host)
 	defer closeFile(t, read)
-	p, stateDir := prepareTwoPods(t, host, write)
-	require.NoError(t, p.command.Start())
-	closeFile(t, write)
-	readUntil(t, read, "2 of 2 pods run.")
 	host.announce(t)
 	readUntil(t, read, "2 of 2 pods stopped in time.")
 	remove := []string{"--host-root=" + t.TempDir(), "--state-dir=" + stateDir, "--remove-state"}
