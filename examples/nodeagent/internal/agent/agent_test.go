@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,8 +26,7 @@ func TestDrainInOrder(t *testing.T) {
 		require.Equal(t, []string{"READY=1"}, b.notified)
 
 		began := time.Now()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.InDelta(t, 6, time.Since(began).Seconds(), 0.2, "5 s for the stubborn one, 1 s for the next bucket")
 		require.Contains(t, []string{"low/app stubborn/app high/app", "stubborn/app low/app high/app"}, b.stopOrder())
 		for _, exit := range b.runtime.Exits() {
@@ -61,8 +59,7 @@ func TestHookRunsAndSidecarStopsLast(t *testing.T) {
 		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}}
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Equal(t, []string{"drain"}, b.runtime.Execs()[0].Cmd)
 		require.Equal(t, "web/app web/proxy", b.stopOrder())
 		require.Contains(t, b.output(), "stopped in time, the sidecar last, after a preStop hook of 1.0 s")
@@ -77,8 +74,7 @@ func TestPodThatCannotStartDoesNotAffectOthers(t *testing.T) {
 		require.Contains(t, b.output(), "1 of 2 pods run.")
 		b.advance(time.Second)
 		require.Contains(t, b.output(), `ns/broken                does not run: failed to start container app: annotation nodeagent.kubegrace.dev/script.app: "dances" is not understood`)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Equal(t, "web/app", b.stopOrder())
 	})
 }
@@ -88,8 +84,7 @@ func TestPodThatCannotStopIsAnError(t *testing.T) {
 		b.addPod("stuck", 0, "StopContainer fails")
 		b.addPod("web", 1000, "")
 		b.run()
-		b.signals <- syscall.SIGTERM
-		err := b.waitEnd()
+		err := b.terminate()
 		require.ErrorContains(t, err, "pod ns/stuck was not stopped: ")
 		require.Contains(t, b.output(), "1 of 2 pods stopped in time.")
 		require.Contains(t, b.output(), "stopped waiting: containers that have not ended: ns/stuck/app", "it is asked for again as long as the host waits")
@@ -118,8 +113,7 @@ func TestKillThatFailedIsTriedAgain(t *testing.T) {
 		b.opts.Runtime = &failingStopPod{b.runtime, 1}
 		b.addPod("web", 0, "exits 2s after TERM")
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Equal(t, "web/app", b.stopOrder(), "no container is stopped twice")
 		require.Regexp(t, `ns/web +0 +0\+ +5 s +3\.0 s  stopped in time`, b.output())
 	})
@@ -131,8 +125,7 @@ func TestPodThatEndedByItself(t *testing.T) {
 		b.run()
 		b.advance(4 * time.Second)
 		require.Contains(t, b.output(), "has ended by itself")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.output(), "had ended by itself before")
 	})
 }
@@ -146,8 +139,7 @@ func TestStartIsAbandonedInAShutdown(t *testing.T) {
 		b.run()
 		b.advance(time.Second)
 		require.Contains(t, b.output(), "is being started")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Len(t, b.runtime.Exits(), 2, "the sidecar and the init container")
 	})
 }
@@ -158,8 +150,7 @@ func TestPodsHaveTheirOwnGracePeriodWithoutAConfiguration(t *testing.T) {
 		b.opts.Config = plan.Config{}
 		b.run()
 		began := time.Now()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.InDelta(t, 5, time.Since(began).Seconds(), 0.2)
 		require.Contains(t, b.output(), "it may take up to 30.0 s")
 	})
@@ -182,8 +173,7 @@ func TestNotifyErrorIsNoFailure(t *testing.T) {
 		b.addPod("web", 0, "")
 		b.opts.Notify = func(string) error { return errors.New("connection refused") }
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 

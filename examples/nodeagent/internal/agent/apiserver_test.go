@@ -59,8 +59,7 @@ func TestSidecarIsAnInitContainer(t *testing.T) {
 		require.True(t, status.InitContainerStatuses[0].Ready)
 
 		b.advance(time.Minute)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		status = b.mirrorOf(server, "web").Status
 		require.Equal(t, v1.PodFailed, status.Phase)
 		require.Len(t, status.ContainerStatuses, 1)
@@ -88,8 +87,7 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 						require.Equal(t, restarted, condition.Status == v1.ConditionTrue)
 					}
 				}
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.waitEnd())
+				require.NoError(t, b.terminate())
 				if want == v1.PodRunning {
 					want = v1.PodFailed
 				}
@@ -123,8 +121,7 @@ func TestPodThatWasStoppedHasNotSucceeded(t *testing.T) {
 		b.addPod("job", 0, "").Spec.RestartPolicy = v1.RestartPolicyNever
 		server := b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Equal(t, v1.PodFailed, b.mirrorOf(server, "job").Status.Phase)
 	})
 }
@@ -143,8 +140,7 @@ func TestSuccessThatWasNotReportedIsKept(t *testing.T) {
 		away.Store(true)
 		b.advance(4 * time.Second)
 		require.Equal(t, v1.PodRunning, b.mirrorOf(server, "job").Status.Phase)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Equal(t, v1.PodSucceeded, b.mirrorOf(server, "job").Status.Phase)
 	})
 }
@@ -156,8 +152,7 @@ func TestMirrorOfAPodThatCannotStartIsPending(t *testing.T) {
 		b.run()
 		b.advance(time.Minute)
 		require.Empty(t, b.mirrorOf(server, "broken").Status.Conditions)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -167,8 +162,7 @@ func TestServiceManagerIsAskedToWaitForTheReports(t *testing.T) {
 		b.addPod("web", 0, "")
 		b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.notified, "STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=41000000",
 			"30 s for the pods, 2 s for the node, 2 s for readiness and statuses in each bucket, 5 s to end")
 		require.Contains(t, b.output(), "it may take up to 36.0 s")
@@ -181,8 +175,7 @@ func TestPodThatCannotStopHasNoFinalStatus(t *testing.T) {
 		b.addPod("stuck", 0, "StopContainer fails")
 		server := b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.Error(t, b.waitEnd())
+		require.Error(t, b.terminate())
 		status := b.mirrorOf(server, "stuck").Status
 		require.Equal(t, v1.PodRunning, status.Phase)
 		require.NotNil(t, status.ContainerStatuses[0].State.Running)
@@ -201,8 +194,7 @@ func TestRefusedReportsAreErrors(t *testing.T) {
 		b.run()
 		b.advance(time.Minute)
 		began := time.Now()
-		b.signals <- syscall.SIGTERM
-		err := b.waitEnd()
+		err := b.terminate()
 		require.ErrorContains(t, err, "failed to publish the node state")
 		require.ErrorContains(t, err, "and 1 more errors like that (-v=1 logs all)")
 		require.LessOrEqual(t, time.Since(began), 6700*time.Millisecond, "2 s for the node, 1 s for the pod, 2.5 s for its status and 1 s for a last attempt")

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"bytes"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,8 +44,7 @@ func TestOutputDescribesHooks(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *testbed) {
 				setPreStopHook(b.addPod("web", 0, test.script), test.hook)
 				b.run()
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.waitEnd())
+				require.NoError(t, b.terminate())
 				for _, want := range test.want {
 					require.Contains(t, b.output(), want)
 				}
@@ -64,8 +62,7 @@ func TestEventsAreLogged(t *testing.T) {
 			b.opts.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log), textlogger.Verbosity(verbosity)))
 			setPreStopHook(b.addPod("web", 0, "exec fails"), v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}})
 			b.run()
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.waitEnd())
+			require.NoError(t, b.terminate())
 			require.Contains(t, log.String(), `object="ns/web spec.containers{app}" type="Warning" reason="FailedPreStopHook" message="PreStopHook failed"`)
 			require.Equal(t, killing, bytes.Contains(log.Bytes(), []byte(`reason="Killing" message="Stopping container app"`)))
 		})
@@ -79,8 +76,7 @@ func TestHTTPHookGoesToTheHost(t *testing.T) {
 		setPreStopHook(b.addPod("web", 0, ""), v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt32(1)}})
 		b.opts.Pods[0].Spec.TerminationGracePeriodSeconds = ptr.To(int64(3))
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.output(), "had a preStop hook (request to 1/drain) that failed: ")
 		require.Contains(t, b.output(), "127.0.0.1:1")
 		require.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), time.Minute)
@@ -99,8 +95,7 @@ func TestSecretsOfHooksAreNotShown(t *testing.T) {
 				b.opts.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
 				setPreStopHook(b.addPod("web", 0, "exec fails"), hook)
 				b.run()
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.waitEnd())
+				require.NoError(t, b.terminate())
 				require.Contains(t, b.output(), "its preStop hook failed")
 				require.NotContains(t, b.output()+log.String(), "s3cret")
 			})

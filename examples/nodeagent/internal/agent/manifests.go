@@ -19,9 +19,9 @@ type Manifests struct {
 	Load func() ([]*v1.Pod, error)
 }
 
-// followManifests applies changes of the manifests, as a kubelet does for its static pods: it
-// terminates a pod without a manifest, starts a new pod, and terminates and restarts a
-// pod whose manifest has changed. It does nothing while the node shuts down.
+// followManifests applies changes of the manifests as a kubelet does: it terminates a pod
+// without a manifest, starts a new pod, and terminates and replaces a pod whose manifest
+// has changed. It does nothing while the node shuts down.
 func (a *Agent) followManifests(ctx context.Context) {
 	select {
 	case <-a.manager.Ready(): // from now on it is known whether the node shuts down

@@ -73,8 +73,7 @@ func TestPodsFollowTheirManifests(t *testing.T) {
 		require.Equal(t, "web/app db/app", b.stopOrder(), "a folder that cannot be read changes nothing")
 		f.err = nil
 
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.output(), "2 of 2 pods stopped in time.")
 		require.Contains(t, b.output(), " ns/web           0      0+      7 s")
 	})
@@ -129,8 +128,7 @@ func TestMirrorPodsFollowTheManifests(t *testing.T) {
 		require.Equal(t, v1.PodRunning, mirror.Status.Phase)
 		_, err := server.CoreV1().Pods("ns").Get(t.Context(), "db-node", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -146,8 +144,7 @@ func TestManifestsAreFollowedWhilePodsAreStarting(t *testing.T) {
 		b.advance(time.Second)
 		require.Contains(t, b.output(), "ns/slow: its manifest is gone, it is stopped.")
 		require.Contains(t, b.output(), "ns/web                   runs")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -177,8 +174,7 @@ func TestOutdatedPodsAreReplaced(t *testing.T) {
 		require.Contains(t, b.output(), "ns/web: its manifest has changed, it is stopped and then started again.")
 		f.change(b, web)
 		require.Equal(t, "web/app", b.stopOrder(), "it is replaced once")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 	})
 }

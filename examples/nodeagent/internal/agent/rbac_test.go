@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,8 +33,7 @@ func TestRBACAllowsExactlyTheRequestsOfTheAgent(t *testing.T) {
 			b.run()
 			b.advance(time.Minute)
 			f.change(b, f.pods[0])
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.waitEnd())
+			require.NoError(t, b.terminate())
 			for _, action := range server.Actions() {
 				resource := action.GetResource().Resource
 				if sub := action.GetSubresource(); sub != "" {

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,8 +38,7 @@ func TestContainersAreRestartedAfterPauses(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 300 * time.Second}, pauses[:7])
 		require.Equal(t, 300*time.Second, slices.Max(pauses))
 		require.Contains(t, b.output(), "waits to start a container again that has ended")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.NotContains(t, b.output(), "by itself")
 	})
 }
@@ -52,8 +50,7 @@ func TestContainersThatRanForLongAreRestartedAtOnce(t *testing.T) {
 		b.run()
 		b.advance(time.Hour)
 		require.Equal(t, []time.Duration{11 * time.Minute, 22 * time.Minute, 33 * time.Minute, 44 * time.Minute, 55 * time.Minute}, b.exitTimes("slow/app"))
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -79,8 +76,7 @@ func TestRestartPolicies(t *testing.T) {
 				b.run()
 				b.advance(time.Minute)
 				require.Equal(t, test.restart, len(b.exitTimes("job/app")) > 1)
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.waitEnd())
+				require.NoError(t, b.terminate())
 			})
 		})
 	}
@@ -94,8 +90,7 @@ func TestContainersAreNotRestartedInAShutdown(t *testing.T) {
 		b.run()
 		b.advance(11 * time.Second) // its second pause ends at 12 s
 		exits := len(b.exitTimes("crash/app"))
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		require.Len(t, b.exitTimes("crash/app"), exits)
 	})
 }

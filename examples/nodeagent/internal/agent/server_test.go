@@ -3,7 +3,6 @@ package agent_test
 import (
 	"errors"
 	"net"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +38,7 @@ func TestServerEndsWithTheAgent(t *testing.T) {
 		b.addPod("web", 0, "")
 		b.opts.Listener = listener
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 		<-listener.closed
 	})
 }

@@ -68,8 +68,7 @@ func TestHostShutsDown(t *testing.T) {
 		require.Equal(t, 1, strings.Count(b.output(), "1 of 1 pod stopped in time."))
 		require.Contains(t, b.notified, "STATUS=The pods have been stopped")
 
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -125,8 +124,7 @@ func TestCancelledShutdown(t *testing.T) {
 		host.Announce(shutdown.Event{})
 		b.advance(time.Second)
 		require.Zero(t, host.Held(), "nothing was left to stop")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -145,8 +143,7 @@ func TestHostWithoutASchedule(t *testing.T) {
 				host.Announce(shutdown.Event{})
 				b.advance(time.Second)
 				require.Empty(t, b.runtime.Stops())
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.waitEnd())
+				require.NoError(t, b.terminate())
 			})
 		})
 	}
@@ -160,8 +157,7 @@ func TestLimitedDelayIsAWarning(t *testing.T) {
 		b.advance(time.Second)
 		require.Contains(t, b.output(), "Warning: the host delays its shutdown by 5s at most, 32.5s was asked for; the limit is set by /etc/systemd/logind.conf.d/zzz.conf")
 		require.Contains(t, b.output(), "This machine's shutdown is held back for up to 5s (asked for: 32.5s).")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }
 
@@ -178,7 +174,6 @@ func TestNoPodStartsWhileTheHostShutsDown(t *testing.T) {
 		b.advance(time.Second)
 		require.Equal(t, "adopted/app", b.stopOrder(), "a pod that ran already is stopped")
 		require.Contains(t, b.output(), "does not run: Pod was rejected as the node is shutting down.")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.waitEnd())
+		require.NoError(t, b.terminate())
 	})
 }

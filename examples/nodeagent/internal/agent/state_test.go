@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,8 +19,7 @@ func TestStoredReportIsNotShownAgain(t *testing.T) {
 			b.run()
 			b.advance(time.Second)
 			require.NotContains(t, b.output(), "The shutdown took")
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.waitEnd())
+			require.NoError(t, b.terminate())
 			require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 		})
 	}

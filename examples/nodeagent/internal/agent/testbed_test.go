@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,13 @@ func (b *testbed) advance(d time.Duration) {
 func (b *testbed) running() bool {
 	synctest.Wait()
 	return len(b.result) == 0
+}
+
+// terminate sends SIGTERM, waits for the end of the agent and returns its error.
+func (b *testbed) terminate() error {
+	b.t.Helper()
+	b.signals <- syscall.SIGTERM
+	return b.waitEnd()
 }
 
 // waitEnd waits for the end of the agent and returns its error.

@@ -21,8 +21,7 @@ func TestServerThatIsAwayFromTheStart(t *testing.T) {
 	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
 	p.waitFor("1 of 1 pods run.")
 	require.Contains(t, p.out.String(), "the pods run without it until it can: ")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.waitExit())
+	require.Equal(t, 1, p.terminate())
 	require.Less(t, time.Since(began), 8*time.Second, "2 s for the node, 1 s each for readiness and the status, and a start on a busy machine")
 	require.Contains(t, p.out.String(), "Warning: the API server does not know that this node shut down: ")
 	require.Contains(t, p.out.String(), "Warning: the API server has not accepted the final status of 1 pod: default/web-"+nodeName)
@@ -47,8 +46,7 @@ func TestServerThatDiesInTheShutdown(t *testing.T) {
 	p := c.run(map[string]string{"web.yaml": c.scriptedWithHook("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
 	c.waitReady("web", "db")
 	began := time.Now()
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.waitExit())
+	require.Equal(t, 1, p.terminate())
 	require.Less(t, time.Since(began), 5*time.Second, "the pods' 4 s, and 1 s for their statuses")
 	require.NotContains(t, p.out.String(), "does not know that this node shut down")
 	require.Contains(t, p.out.String(), "default/web-"+nodeName)
@@ -69,8 +67,7 @@ func TestNoMirrorPodIsCreatedInAShutdown(t *testing.T) {
 		return slices.ContainsFunc(c.Requests(), func(r apiserverproxy.Request) bool { return r.String() == "create pods default" })
 	})
 	p.waitFor("1 of 1 pods run.")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit(), p.stderr.String())
+	require.Zero(t, p.terminate(), p.stderr.String())
 	require.Nil(t, c.pod("web"))
 }
 
@@ -83,7 +80,6 @@ func TestSecondSignalNamesThePodsThatWereNotReported(t *testing.T) {
 	p.waitFor("got SIGTERM, is ending")
 	p.signal(syscall.SIGTERM)
 	p.waitFor("A second signal ends the waiting.")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.waitExit())
+	require.Equal(t, 1, p.terminate())
 	require.Contains(t, p.out.String(), "has not accepted the final status of 1 pod: default/web-"+nodeName)
 }

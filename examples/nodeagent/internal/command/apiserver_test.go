@@ -3,7 +3,6 @@ package command_test
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -72,8 +71,7 @@ func TestPodThatIsNoMirrorPodIsLeftAlone(t *testing.T) {
 	p := c.run(map[string]string{"web.yaml": scripted("web", ""), "db.yaml": scripted("db", "")})
 	c.waitReady("db")
 	c.eventually("an error is logged", func() bool { return strings.Contains(p.stderr.String(), "is no mirror pod, and is left alone") })
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 	require.Equal(t, other, c.pod("web"))
 }
 
@@ -105,8 +103,7 @@ func TestShutdownIsReportedInOrder(t *testing.T) {
 	})
 	require.Equal(t, v1.ConditionFalse, conditionOf(c.pod("job"), v1.PodReady).Status)
 
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit(), p.stderr.String())
+	require.Zero(t, p.terminate(), p.stderr.String())
 	require.Len(t, checks, 2)
 	(<-checks)()
 	(<-checks)()
@@ -177,8 +174,7 @@ func TestNextAgentReportsTheNodeAsReady(t *testing.T) {
 			pods := map[string]string{"web.yaml": scripted("web", "")}
 			p := c.run(pods, args...)
 			c.waitReady("web")
-			p.signal(syscall.SIGTERM)
-			require.Zero(t, p.waitExit(), p.stderr.String())
+			require.Zero(t, p.terminate(), p.stderr.String())
 			ended := c.pod("web")
 			requireTerminated(t, ended, 0)
 			require.Equal(t, v1.ConditionTrue, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status)
@@ -204,8 +200,7 @@ func TestPoliciesThatLeaveMirrorPods(t *testing.T) {
 			p := c.run(map[string]string{"web.yaml": c.scriptedWithHook("web", "")}, "--pod-policy=poweroff="+policy+",default=SetTerminal")
 			c.waitReady("web")
 			before := c.pod("web")
-			p.signal(syscall.SIGTERM)
-			require.Zero(t, p.waitExit(), p.stderr.String())
+			require.Zero(t, p.terminate(), p.stderr.String())
 			require.Equal(t, []string{"/web"}, c.calledHooks())
 			after := c.pod("web")
 			require.Equal(t, before.UID, after.UID)

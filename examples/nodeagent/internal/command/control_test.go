@@ -52,8 +52,7 @@ func TestDrainFailsIfTheAgentLeaves(t *testing.T) {
 	require.Len(t, report.Pods, 1)
 	p.signal(syscall.SIGTERM)
 	p.waitFor("the pods are being stopped, and that goes on")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.waitExit())
+	require.Equal(t, 1, p.terminate())
 	require.Equal(t, "nodeagent: the agent has left before the pods were stopped\n", <-ended)
 }
 
@@ -71,8 +70,7 @@ func TestStopOfOnePod(t *testing.T) {
 	_, stderr, status = runTool(t, "stop", socketFlag, "cache")
 	require.Equal(t, 1, status)
 	require.Equal(t, "nodeagent: there is no pod \"cache\"\n", stderr)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit(), "a shutdown has nothing more to do")
+	require.Zero(t, p.terminate(), "a shutdown has nothing more to do")
 	require.Contains(t, p.out.String(), "0 of 2 pods stopped in time.")
 }
 

@@ -86,8 +86,7 @@ func requireDrained(t *testing.T, p *process, host *login1, stateDir string) {
 	t.Helper()
 	host.waitReleased(t)
 	requireAllStopped(t, stateDir)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 }
 
 // readUntil reads the output of an agent until it has a text.
@@ -219,8 +218,7 @@ func TestDrainSurvivesAFullDisk(t *testing.T) {
 	readUntil(t, read, "2 of 2 pods stopped in time.")
 	host.waitReleased(t)
 	readUntil(t, read, "no space left on device")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit(), "leaving after the shutdown of a host is no failure")
+	require.Zero(t, p.terminate(), "leaving after the shutdown of a host is no failure")
 }
 
 // fillDisk writes a file until the disk is full.
@@ -249,8 +247,7 @@ func TestDrainWithLogind(t *testing.T) {
 		require.Contains(t, out, "announced by nodeagent drain")
 		require.Equal(t, 2, strings.Count(out, "stopped in time"))
 	}
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 	requireAllStopped(t, stateDir)
 	out, stderr, status := runTool(t, "report", "--socket=/nonexistent", "--state-dir="+stateDir)
 	require.Zero(t, status, stderr)

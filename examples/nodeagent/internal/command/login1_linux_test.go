@@ -140,8 +140,7 @@ func TestLogindShutsDown(t *testing.T) {
 	host.announce(t)
 	host.waitReleased(t)
 	p.waitFor("1 of 1 pod stopped in time.")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 }
 
 func TestWithoutLogind(t *testing.T) {
@@ -165,8 +164,7 @@ func TestEmbeddedRuntimeDoesNotUseLogind(t *testing.T) {
 	root := t.TempDir()
 	p := startOnBus(t, host.address, "--source=auto", "--host-root="+root)
 	p.waitFor("1 of 1 pods run. They are stopped in order on SIGTERM")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 	require.Empty(t, host.locks, "no lock was taken")
 	left, err := os.ReadDir(root)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +27,6 @@ func TestManifestsAreWatched(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(p.stderr.String(), "Failed to read the manifests again, the pods stay as they are")
 	}, 20*time.Second, 5*time.Millisecond)
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 }

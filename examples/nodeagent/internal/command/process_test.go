@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,6 +96,13 @@ func (p *process) waitFor(text string) {
 func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.command.Process.Signal(sig))
+}
+
+// terminate sends SIGTERM, waits for the end of the process and returns its status.
+func (p *process) terminate() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	return p.waitExit()
 }
 
 // waitExit waits for the end of the process and returns its status.

@@ -15,8 +15,7 @@ func TestSignalsWithoutAHost(t *testing.T) {
 		t.Parallel()
 		p := start(t, "--manifests="+quick)
 		p.waitFor("1 of 1 pods run.")
-		p.signal(syscall.SIGTERM)
-		require.Zero(t, p.waitExit())
+		require.Zero(t, p.terminate())
 		require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 	})
 	t.Run("SIGINT leaves", func(t *testing.T) {
@@ -35,8 +34,7 @@ func TestSignalsWithoutAHost(t *testing.T) {
 		p.waitFor("got SIGTERM, is ending")
 		p.signal(syscall.SIGTERM)
 		p.waitFor("SIGTERM: the pods are being stopped, and that goes on.")
-		p.signal(syscall.SIGTERM)
-		require.Equal(t, 1, p.waitExit())
+		require.Equal(t, 1, p.terminate())
 		require.Equal(t, "nodeagent: a second SIGTERM ended the waiting for default/web\n", p.stderr.String())
 	})
 }

@@ -81,8 +81,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	require.Contains(t, output, "nodeagent: an agent uses "+stateDir+", stop it first")
 	requireAllStopped(t, stateDir)
 
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.waitExit())
+	require.Zero(t, p.terminate())
 	output, err = runUninstall(t, host.address, remove[:2]...)
 	require.NoError(t, err, output)
 	require.Contains(t, output, stateDir+" is kept, with the state of shutdowns; --remove-state removes it.\n")
