@@ -47,8 +47,8 @@ func main() {
 }
 
 func run() error {
-	// If the reader of the output ends (| tee), or the terminal or the ssh session is
-	// closed, the agent must still finish a shutdown.
+	// The agent must finish a shutdown even if the reader of its output ends, as in
+	// nodeagent | tee, or its terminal or ssh session is closed.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 	signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)

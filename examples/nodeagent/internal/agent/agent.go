@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -22,7 +21,7 @@ import (
 // ends.
 const closeTimeout = 5 * time.Second
 
-// errLeaving is the cause of the end of all goroutines when the agent has nothing more to
+// errLeaving is the cause that cancels all goroutines when the agent has nothing more to
 // do.
 var errLeaving = errors.New("the agent leaves")
 
@@ -32,21 +31,21 @@ type Agent struct {
 	registry   *prometheus.Registry
 	pods       *pods
 	terminator *lifecycle.Terminator
+	restarter  *restarter
 	manager    *shutdown.Manager
 	killer     killer
-	backOff    *flowcontrol.Backoff
-	keepers    sync.WaitGroup         // the goroutines that keep containers and mirrors
-	ran        atomic.Bool            // Run was called
-	started    chan struct{}          // closed when the start of all pods has succeeded or failed
-	requests   chan func(*loop) error // functions that clients want the loop to call
-	left       chan struct{}          // closed when the loop has ended
+	background sync.WaitGroup         // goroutines that keep mirror pods and start new pods
+	runCalled  atomic.Bool            // Run was called
+	startsDone chan struct{}          // closed when the start of all pods has succeeded or failed
+	loopCalls  chan func(*loop) error // functions that the loop calls for clients
+	loopEnded  chan struct{}          // closed when the loop has ended
 }
 
 // New makes an agent. It starts nothing.
 func New(opts Options) (*Agent, error) {
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), started: make(chan struct{}),
-		backOff: flowcontrol.NewBackOff(firstBackOff, mostBackOff), requests: make(chan func(*loop) error), left: make(chan struct{}),
+		opts: opts, registry: prometheus.NewRegistry(),
+		startsDone: make(chan struct{}), loopCalls: make(chan func(*loop) error), loopEnded: make(chan struct{}),
 	}
 	a.pods = newPods(opts.Pods, a.schedule())
 	err := errors.Join(
@@ -55,6 +54,7 @@ func New(opts Options) (*Agent, error) {
 		a.newTerminator(),
 	)
 	if err == nil {
+		a.restarter = newRestarter(opts.Runtime, a.terminator)
 		err = a.newManager()
 	}
 	if err != nil {
@@ -70,31 +70,32 @@ func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
 // host is done, or when ctx ends. Pods that were not drained keep running. The error
 // names the pods that could not be stopped.
 func (a *Agent) Run(ctx context.Context) error {
-	outside := context.WithoutCancel(ctx)
-	a.ran.Store(true)
+	closeCtx := context.WithoutCancel(ctx)
+	a.runCalled.Store(true)
 	ctx, leave := context.WithCancelCause(ctx)
-	a.adopt(ctx) // before the manager can find a shutdown to go on with
+	a.adoptPods(ctx) // before the manager continues a shutdown that an earlier agent began
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.manager.Run(ctx) })
 	work.Go(func() error { return a.serve(ctx) })
 	work.Go(func() error { return a.serveControl(ctx) })
 	work.Go(func() error { a.startPods(ctx); return nil })
-	work.Go(func() error { a.follow(ctx); return nil })
+	work.Go(func() error { a.followManifests(ctx); return nil })
 	l := newLoop(a)
 	work.Go(func() error {
 		defer leave(errLeaving)
-		defer close(a.left)
+		defer close(a.loopEnded)
 		return l.run(ctx)
 	})
-	failed := work.Wait()
+	err := work.Wait()
 	leave(errLeaving)
-	a.keepers.Wait()
-	err := errors.Join(failed, a.close(outside))
-	l.abandoned()
+	a.background.Wait()
+	a.restarter.wait() // after the goroutines that start pods, which add to it
+	err = errors.Join(err, a.close(closeCtx))
+	l.showAbandoned()
 	return err
 }
 
-// close closes everything and leaves the pods as they are.
+// close closes what the agent has opened or was given, and leaves the pods as they are.
 func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -106,7 +107,7 @@ func (a *Agent) close(ctx context.Context) error {
 	return err
 }
 
-// notify notifies the service manager. A failure is only logged.
+// notify sends a state of sd_notify(3) to the service manager. A failure is only logged.
 func (a *Agent) notify(state string) {
 	if a.opts.Notify == nil {
 		return

@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 )
 
-// withAPIServer gives the agent an API server with its node. It is called after the
-// pods were added, and makes static pods of them.
-func (b *bench) withAPIServer() *fake.Clientset {
+// withAPIServer gives the agent an API server with its node, and makes its pods static pods.
+// All pods must have been added.
+func (b *testbed) withAPIServer() *fake.Clientset {
 	b.t.Helper()
 	for _, pod := range b.opts.Pods {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "kubernetes.io/config.source", "file")
@@ -35,8 +35,8 @@ func (b *bench) withAPIServer() *fake.Clientset {
 	return server
 }
 
-// mirrorOf is the mirror of a pod.
-func (b *bench) mirrorOf(server *fake.Clientset, name string) *v1.Pod {
+// mirrorOf returns the mirror pod of a pod.
+func (b *testbed) mirrorOf(server *fake.Clientset, name string) *v1.Pod {
 	b.t.Helper()
 	pod, err := server.CoreV1().Pods("ns").Get(b.t.Context(), name+"-node", metav1.GetOptions{})
 	require.NoError(b.t, err)
@@ -44,13 +44,13 @@ func (b *bench) mirrorOf(server *fake.Clientset, name string) *v1.Pod {
 }
 
 func TestSidecarIsAnInitContainer(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		pod := b.pod("web", 0, "exits 1s after TERM")
+	inBubble(t, func(t *testing.T, b *testbed) {
+		pod := b.addPod("web", 0, "exits 1s after TERM")
 		pod.Spec.InitContainers = []v1.Container{{Name: "proxy", Image: "envoy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
 		server := b.withAPIServer()
 		began := metav1.Now()
 		b.run()
-		b.pass(time.Second)
+		b.advance(time.Second)
 		status := b.mirrorOf(server, "web").Status
 		require.Equal(t, v1.PodRunning, status.Phase)
 		require.True(t, status.StartTime.Equal(&began))
@@ -58,9 +58,8 @@ func TestSidecarIsAnInitContainer(t *testing.T) {
 		require.Equal(t, "envoy", status.InitContainerStatuses[0].Image)
 		require.True(t, status.InitContainerStatuses[0].Ready)
 
-		b.pass(time.Minute)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		b.advance(time.Minute)
+		require.NoError(t, b.terminate())
 		status = b.mirrorOf(server, "web").Status
 		require.Equal(t, v1.PodFailed, status.Phase)
 		require.Len(t, status.ContainerStatuses, 1)
@@ -76,20 +75,19 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 		v1.RestartPolicyAlways: v1.PodRunning, v1.RestartPolicyOnFailure: v1.PodSucceeded, v1.RestartPolicyNever: v1.PodSucceeded,
 	} {
 		t.Run(string(policy), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bench) {
-				b.pod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = policy
+			inBubble(t, func(t *testing.T, b *testbed) {
+				b.addPod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = policy
 				server := b.withAPIServer()
 				b.run()
-				b.pass(4 * time.Second)
+				b.advance(4 * time.Second)
 				require.Equal(t, want, b.mirrorOf(server, "job").Status.Phase)
 				for _, condition := range b.mirrorOf(server, "job").Status.Conditions {
 					if condition.Type == v1.PodReady {
-						again := policy == v1.RestartPolicyAlways
-						require.Equal(t, again, condition.Status == v1.ConditionTrue)
+						restarted := policy == v1.RestartPolicyAlways
+						require.Equal(t, restarted, condition.Status == v1.ConditionTrue)
 					}
 				}
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.end())
+				require.NoError(t, b.terminate())
 				if want == v1.PodRunning {
 					want = v1.PodFailed
 				}
@@ -99,110 +97,104 @@ func TestPhaseFollowsTheRestartPolicy(t *testing.T) {
 	}
 }
 
-// While the node shuts down, also the mirrors of pods whose turn has not come are the
-// shutdown's: what is missing is not made again.
-func TestMirrorsAreTheShutdownsFromItsBeginning(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("low", 0, "exits 15s after TERM").Spec.TerminationGracePeriodSeconds = ptr.To(int64(18))
-		b.pod("high", 1000, "")
+// In a shutdown a missing mirror pod is not created again, even if the stop of its pod has
+// not begun.
+func TestMirrorPodsAreNotCreatedInAShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("low", 0, "exits 15s after TERM").Spec.TerminationGracePeriodSeconds = ptr.To(int64(18))
+		b.addPod("high", 1000, "")
 		server := b.withAPIServer()
 		b.run()
-		b.pass(time.Second)
+		b.advance(time.Second)
 		b.signals <- syscall.SIGTERM
-		b.pass(time.Second)
+		b.advance(time.Second)
 		require.NoError(t, server.CoreV1().Pods("ns").Delete(t.Context(), "high-node", metav1.DeleteOptions{}))
-		require.NoError(t, b.end())
+		require.NoError(t, b.waitEnd())
 		_, err := server.CoreV1().Pods("ns").Get(t.Context(), "high-node", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	})
 }
 
-// What a pod is in the end is decided by how it was when it was told to stop: that its
-// containers then ended well does not make it a success.
+// A pod that was told to stop has failed, even if its containers have exited with 0.
 func TestPodThatWasStoppedHasNotSucceeded(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("job", 0, "").Spec.RestartPolicy = v1.RestartPolicyNever
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("job", 0, "").Spec.RestartPolicy = v1.RestartPolicyNever
 		server := b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		require.NoError(t, b.terminate())
 		require.Equal(t, v1.PodFailed, b.mirrorOf(server, "job").Status.Phase)
 	})
 }
 
-// A pod that succeeds when the API server does not hear of it is a success all the
-// same.
-func TestSuccessOfLateIsKept(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
+// A pod that has succeeded while the API server was away has the phase Succeeded after the
+// shutdown.
+func TestSuccessThatWasNotReportedIsKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("job", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
 		server := b.withAPIServer()
-		var deaf atomic.Bool
+		var away atomic.Bool
 		server.PrependReactor("update", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return deaf.Load(), nil, errors.New("no route to host")
+			return away.Load(), nil, errors.New("no route to host")
 		})
 		b.run()
-		deaf.Store(true)
-		b.pass(4 * time.Second)
+		away.Store(true)
+		b.advance(4 * time.Second)
 		require.Equal(t, v1.PodRunning, b.mirrorOf(server, "job").Status.Phase)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		require.NoError(t, b.terminate())
 		require.Equal(t, v1.PodSucceeded, b.mirrorOf(server, "job").Status.Phase)
 	})
 }
 
 func TestMirrorOfAPodThatCannotStartIsPending(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("broken", 0, "dances")
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("broken", 0, "dances")
 		server := b.withAPIServer()
 		b.run()
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		require.Empty(t, b.mirrorOf(server, "broken").Status.Conditions)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		require.NoError(t, b.terminate())
 	})
 }
 
-// A service manager waits for what is told to the API server, too.
-func TestServiceManagerIsToldOfAllThatTakesTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("web", 0, "")
+// The service manager is asked to wait for the reports to the API server, too.
+func TestServiceManagerIsAskedToWaitForTheReports(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("web", 0, "")
 		b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
-		require.Contains(t, b.told, "STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=41000000",
+		require.NoError(t, b.terminate())
+		require.Contains(t, b.notified, "STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=41000000",
 			"30 s for the pods, 2 s for the node, 2 s for readiness and statuses in each bucket, 5 s to end")
 		require.Contains(t, b.output(), "it may take up to 36.0 s")
 	})
 }
 
-// A pod that could not be stopped may run: nobody is told that it has ended.
+// A pod that could not be stopped may still run, so its mirror pod stays Running.
 func TestPodThatCannotStopHasNoFinalStatus(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("stuck", 0, "StopContainer fails")
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("stuck", 0, "StopContainer fails")
 		server := b.withAPIServer()
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.Error(t, b.end())
+		require.Error(t, b.terminate())
 		status := b.mirrorOf(server, "stuck").Status
 		require.Equal(t, v1.PodRunning, status.Phase)
 		require.NotNil(t, status.ContainerStatuses[0].State.Running)
 	})
 }
 
-// A server that refuses everything costs its reserves, and the pods nothing.
-func TestRefusedReportIsAnError(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("web", 0, "exits 1s after TERM")
+// An API server that refuses everything takes the time that is reserved for it, and none of
+// the pods' time.
+func TestRefusedReportsAreErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("web", 0, "exits 1s after TERM")
 		server := b.withAPIServer()
 		server.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("no route to host")
 		})
 		b.run()
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		began := time.Now()
-		b.signals <- syscall.SIGTERM
-		err := b.end()
+		err := b.terminate()
 		require.ErrorContains(t, err, "failed to publish the node state")
 		require.ErrorContains(t, err, "and 1 more errors like that (-v=1 logs all)")
 		require.LessOrEqual(t, time.Since(began), 6700*time.Millisecond, "2 s for the node, 1 s for the pod, 2.5 s for its status and 1 s for a last attempt")

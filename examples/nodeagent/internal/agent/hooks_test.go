@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"bytes"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,12 +12,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// withHook gives a pod's container a preStop hook.
-func withHook(pod *v1.Pod, hook v1.LifecycleHandler) {
+// setPreStopHook sets the preStop hook of a pod's only container.
+func setPreStopHook(pod *v1.Pod, hook v1.LifecycleHandler) {
 	pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &hook}
 }
 
-func TestHooksAreTold(t *testing.T) {
+func TestOutputDescribesHooks(t *testing.T) {
 	command := &v1.ExecAction{Command: []string{"drain", "--all"}}
 	for name, test := range map[string]struct {
 		hook   v1.LifecycleHandler
@@ -42,11 +41,10 @@ func TestHooksAreTold(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bench) {
-				withHook(b.pod("web", 0, test.script), test.hook)
+			inBubble(t, func(t *testing.T, b *testbed) {
+				setPreStopHook(b.addPod("web", 0, test.script), test.hook)
 				b.run()
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.end())
+				require.NoError(t, b.terminate())
 				for _, want := range test.want {
 					require.Contains(t, b.output(), want)
 				}
@@ -55,52 +53,49 @@ func TestHooksAreTold(t *testing.T) {
 	}
 }
 
-// What a kubelet records in the API server is in the log: a warning always, the
-// rest at verbosity 1.
+// The log has the events that a kubelet sends to the API server: warnings always, others
+// from verbosity 1 on.
 func TestEventsAreLogged(t *testing.T) {
 	for verbosity, killing := range map[int]bool{0: false, 1: true} {
-		inBubble(t, func(t *testing.T, b *bench) {
+		inBubble(t, func(t *testing.T, b *testbed) {
 			var log bytes.Buffer
 			b.opts.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log), textlogger.Verbosity(verbosity)))
-			withHook(b.pod("web", 0, "exec fails"), v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}})
+			setPreStopHook(b.addPod("web", 0, "exec fails"), v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}})
 			b.run()
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.end())
+			require.NoError(t, b.terminate())
 			require.Contains(t, log.String(), `object="ns/web spec.containers{app}" type="Warning" reason="FailedPreStopHook" message="PreStopHook failed"`)
 			require.Equal(t, killing, bytes.Contains(log.Bytes(), []byte(`reason="Killing" message="Stopping container app"`)))
 		})
 	}
 }
 
-// An httpGet hook goes to the host, in whose network every pod is.
+// An httpGet hook goes to the host, because every pod uses the network of the host.
 func TestHTTPHookGoesToTheHost(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		// Nobody listens on port 0: what is asked for is in the error.
-		withHook(b.pod("web", 0, ""), v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt32(1)}})
+	inBubble(t, func(t *testing.T, b *testbed) {
+		// Nobody listens on port 1; the error has the address that was tried.
+		setPreStopHook(b.addPod("web", 0, ""), v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt32(1)}})
 		b.opts.Pods[0].Spec.TerminationGracePeriodSeconds = ptr.To(int64(3))
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		require.NoError(t, b.terminate())
 		require.Contains(t, b.output(), "had a preStop hook (request to 1/drain) that failed: ")
 		require.Contains(t, b.output(), "127.0.0.1:1")
 		require.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), time.Minute)
 	})
 }
 
-// Whoever may read the log of an agent may not know what its pods know.
-func TestSecretsOfHooksAreNotTold(t *testing.T) {
+// Neither the output nor the log has the secrets of a hook's command or request.
+func TestSecretsOfHooksAreNotShown(t *testing.T) {
 	for name, hook := range map[string]v1.LifecycleHandler{
 		"command": {Exec: &v1.ExecAction{Command: []string{"curl", "-H", "Authorization: Bearer s3cret", "http://localhost/?key=s3cret"}}},
 		"request": {HTTPGet: &v1.HTTPGetAction{Path: "/drain?key=s3cret", Port: intstr.FromInt32(1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bench) {
+			inBubble(t, func(t *testing.T, b *testbed) {
 				var log bytes.Buffer
 				b.opts.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
-				withHook(b.pod("web", 0, "exec fails"), hook)
+				setPreStopHook(b.addPod("web", 0, "exec fails"), hook)
 				b.run()
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, b.end())
+				require.NoError(t, b.terminate())
 				require.Contains(t, b.output(), "its preStop hook failed")
 				require.NotContains(t, b.output()+log.String(), "s3cret")
 			})

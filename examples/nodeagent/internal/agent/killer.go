@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// statusTimeout bounds the reading of the final states of a pod's containers.
+// statusTimeout bounds the reading of a pod's status from the runtime, and requests to the
+// API server about a pod that is stopped outside of a shutdown.
 const statusTimeout = 2 * time.Second
 
 // killer implements [shutdown.PodKiller]. Package podkiller stops the containers; the
@@ -23,18 +24,19 @@ const statusTimeout = 2 * time.Second
 type killer struct {
 	pods    *pods
 	runtime podruntime.Runtime
-	stop    shutdown.PodKiller
+	// containerKiller stops the containers of a pod.
+	containerKiller shutdown.PodKiller
 }
 
-// newKiller returns a killer that stops containers with the terminator. It returns final
-// statuses only if reports is true, that is, if there is an API server.
-func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Terminator, reports bool) killer {
+// newKiller returns a killer that stops containers with the terminator. Its results have a
+// final status only if withStatus is true, that is, if there is an API server.
+func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Terminator, withStatus bool) killer {
 	k := killer{pods: pods, runtime: runtime}
 	opts := podkiller.Options{Containers: k.containers}
-	if reports {
+	if withStatus {
 		opts.Status = k.status
 	}
-	k.stop = podkiller.New(terminator, opts)
+	k.containerKiller = podkiller.New(terminator, opts)
 	return k
 }
 
@@ -45,27 +47,28 @@ func (k killer) KillPod(ctx context.Context, spec *v1.Pod, req shutdown.KillRequ
 	if p == nil {
 		return shutdown.KillResult{}, fmt.Errorf("pod %s/%s is not one of this node", spec.Namespace, spec.Name)
 	}
-	p.tell(req.GracePeriodSeconds)
+	p.beginStop(req.GracePeriodSeconds)
 	result, err := k.kill(ctx, p, req)
-	p.end(err)
+	p.endStop(err)
 	return result, err
 }
 
-// hasten shortens the stop of a pod. The record of when the pod was told to stop, and of
-// the grace period it was granted, stays as it is.
-func (k killer) hasten(ctx context.Context, p *pod, req shutdown.KillRequest) error {
+// shorten shortens the stop of a pod by a shutdown. The pod's record of when that stop
+// began and with which grace period stays as it is.
+func (k killer) shorten(ctx context.Context, p *pod, req shutdown.KillRequest) error {
 	_, err := k.kill(ctx, p, req)
-	p.end(err)
+	p.endStop(err)
 	return err
 }
 
+// kill waits for the end of a start, stops the containers and removes the sandbox.
 func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	select {
-	case <-p.settled:
+	case <-p.startEnded:
 	case <-ctx.Done():
 		return shutdown.KillResult{}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
 	}
-	result, err := k.stop.KillPod(ctx, p.spec, req)
+	result, err := k.containerKiller.KillPod(ctx, p.spec, req)
 	if ctx.Err() != nil {
 		return result, err // podkiller may still be stopping the containers
 	}
@@ -75,14 +78,14 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	return result, err
 }
 
-// containers returns the containers that the start of the pod has left running.
+// containers returns the containers of a pod, for podkiller.
 func (k killer) containers(_ context.Context, spec *v1.Pod) []lifecycle.Container {
-	return k.pods.find(spec.UID).running()
+	return k.pods.find(spec.UID).startedContainers()
 }
 
-// status returns the final status of a pod: that of a pod that ended by itself, or that
-// of a running pod, which the request then makes a terminated one. It is read before the
-// runtime forgets the containers.
+// status returns the status of a pod after its containers have stopped, while the runtime
+// still knows them. The phase of a pod that was finished before is final. The phase of any
+// other pod is Running, until the SetStatus of the request changes it.
 func (k killer) status(ctx context.Context, spec *v1.Pod) *v1.PodStatus {
 	p := k.pods.find(spec.UID)
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -91,7 +94,7 @@ func (k killer) status(ctx context.Context, spec *v1.Pod) *v1.PodStatus {
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to learn how a pod has ended, its final status says less", "pod", klog.KObj(spec))
 	}
-	if !p.endedByItself() {
+	if !p.wasFinishedBeforeStop() {
 		status.Phase = v1.PodRunning
 	}
 	return status

@@ -10,18 +10,18 @@ import (
 
 var _ apiserver.Observed = observed{}
 
-// keepMirror keeps the mirror pod of a pod up to date until ctx ends or the pod is
-// dropped.
+// keepMirror keeps the mirror pod of a pod up to date until ctx ends or removePod is
+// called. It does not wait for that.
 func (a *Agent) keepMirror(ctx context.Context, p *pod) {
 	if a.opts.APIServer == nil {
 		return
 	}
-	ctx, forget := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	p.mu.Lock()
-	p.forget = forget
+	p.stopMirror = stop
 	p.mu.Unlock()
-	a.keepers.Go(func() {
-		defer forget()
+	a.background.Go(func() {
+		defer stop()
 		select {
 		case <-p.admitted:
 			a.opts.APIServer.KeepMirror(ctx, p.spec, observed{a, p})
@@ -30,19 +30,19 @@ func (a *Agent) keepMirror(ctx context.Context, p *pod) {
 	})
 }
 
-// observed implements [apiserver.Observed] for one pod.
+// observed is what a mirror pod shows: one pod of the agent.
 type observed struct {
 	agent *Agent
 	pod   *pod
 }
 
-// Ending is true while the node shuts down, and stays true for a pod that was told to
-// stop in a shutdown that was then cancelled.
+// Ending reports whether the pod was told to stop or the node shuts down. A pod that was
+// told to stop stays so when the shutdown is cancelled.
 func (o observed) Ending() bool {
-	return o.pod.isTold() || o.agent.manager.ShutdownStatus() != nil
+	return o.pod.wasToldToStop() || o.agent.manager.ShutdownStatus() != nil
 }
 
-// Status returns nil before the pod has started.
+// Status returns the status of the pod, or nil before the pod has started.
 func (o observed) Status(ctx context.Context) (*v1.PodStatus, error) {
 	if !o.pod.hasStarted() {
 		return nil, nil
@@ -50,11 +50,11 @@ func (o observed) Status(ctx context.Context) (*v1.PodStatus, error) {
 	return statusOf(ctx, o.agent.opts.Runtime, o.pod)
 }
 
-// Changed is closed when the pod has started, and when one of its containers has exited
-// or was restarted.
+// Changed returns a channel that is closed when the start of the pod has ended, or after
+// that at the next exit or restart of a container.
 func (o observed) Changed() <-chan struct{} {
-	if !isClosed(o.pod.settled) {
-		return o.pod.settled
+	if !isClosed(o.pod.startEnded) {
+		return o.pod.startEnded
 	}
-	return o.pod.nextNews()
+	return o.pod.containersChanged()
 }

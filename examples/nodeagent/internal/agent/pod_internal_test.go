@@ -7,24 +7,35 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestAContainerThatAFailedKillHasEndedDidNotEndByItself(t *testing.T) {
-	for byItself, when := range map[bool]string{true: "before", false: "after"} {
-		t.Run(when, func(t *testing.T) {
+// A container that exits after a kill has failed does not make its pod one that was
+// finished before the stop.
+func TestFinishedBeforeStopIsDecidedByTheFirstStop(t *testing.T) {
+	for finishedBefore, when := range map[bool]string{true: "before", false: "after"} {
+		t.Run("finished "+when, func(t *testing.T) {
 			p := newPods([]*v1.Pod{{}}, nil).all[0]
-			exited := make(chan struct{})
-			p.settle(nil, []<-chan struct{}{exited}, nil)
-			if byItself {
-				close(exited)
-				p.conclude()
+			p.endStart(nil, make([]<-chan struct{}, 1), nil)
+			if finishedBefore {
+				p.containerFinished()
 			}
-			p.tell(30)
-			p.end(errLeaving)
-			if !byItself {
-				close(exited)
-				p.conclude()
+			p.beginStop(30)
+			p.endStop(errLeaving)
+			if !finishedBefore {
+				p.containerFinished()
 			}
-			p.tell(0)
-			require.Equal(t, byItself, p.endedByItself())
+			p.beginStop(0)
+			require.Equal(t, finishedBefore, p.wasFinishedBeforeStop())
 		})
 	}
+}
+
+// A kill of a pod whose start is refused meanwhile can fail, and is then tried again.
+func TestRefusedPodCanBeToldToStopAgain(t *testing.T) {
+	p := newPods([]*v1.Pod{{}}, nil).all[0]
+	p.beginStart(func(error) {})
+	p.beginStop(30)
+	p.refuseStart(errStoppedBeforeStart)
+	p.endStop(errLeaving)
+	require.False(t, p.wasToldToStop())
+	p.beginStop(30)
+	require.True(t, p.wasToldToStop())
 }

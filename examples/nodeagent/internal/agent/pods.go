@@ -2,7 +2,10 @@ package agent
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// pods are the pods of the node in the order in which they stop. Each pod has its own
-// mutex.
+// pods are the pods of the node in the order in which they stop. The mutex guards the
+// list; each pod has a mutex of its own.
 type pods struct {
 	schedule plan.Schedule
 
@@ -35,7 +38,7 @@ func (l *pods) new(spec *v1.Pod) *pod {
 	var order plan.Options
 	p := &pod{
 		spec: spec, priority: order.Priority(spec),
-		admitted: make(chan struct{}), settled: make(chan struct{}), leaving: make(chan struct{}), news: make(chan struct{}),
+		admitted: make(chan struct{}), startEnded: make(chan struct{}), stopRequested: make(chan struct{}), changed: make(chan struct{}),
 	}
 	if len(l.schedule) > 0 {
 		p.bucket = l.schedule[l.schedule.Index(p.priority)].Priority
@@ -98,34 +101,51 @@ func (l *pods) find(uid types.UID) *pod {
 	return nil
 }
 
-// told returns how many pods shutdowns have told to stop.
-func (l *pods) told() int {
+// named returns the pod with a name: NAMESPACE/NAME, or NAME if only one pod has it.
+func (l *pods) named(name string) (*pod, error) {
+	var found []*pod
+	for _, p := range l.list() {
+		if p.name() == name || !strings.Contains(name, "/") && p.spec.Name == name {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("there is no pod %q", name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, errors.New("several pods have the name " + name + ", say NAMESPACE/NAME")
+}
+
+// shutdownStops returns how many pods shutdowns have told to stop.
+func (l *pods) shutdownStops() int {
 	n := 0
 	for _, p := range l.list() {
-		if told, _ := p.toldAt(); !told.IsZero() {
+		if began, _ := p.shutdownStop(); !began.IsZero() {
 			n++
 		}
 	}
 	return n
 }
 
-// ending returns how many pods a shutdown is stopping.
-func (l *pods) ending() int {
+// shutdownStopsUnderWay returns how many pods a shutdown is stopping.
+func (l *pods) shutdownStopsUnderWay() int {
 	n := 0
 	for _, p := range l.list() {
-		if _, ending := p.toldAt(); ending {
+		if _, underWay := p.shutdownStop(); underWay {
 			n++
 		}
 	}
 	return n
 }
 
-// firstTold returns when a shutdown told the first of the pods to stop that are still
-// stopping, or now if there is none.
-func (l *pods) firstTold(now time.Time) time.Time {
+// shutdownBegan returns when a shutdown told the first of the pods to stop that it is
+// still stopping, or now if there is none.
+func (l *pods) shutdownBegan(now time.Time) time.Time {
 	for _, p := range l.list() {
-		if told, ending := p.toldAt(); ending && told.Before(now) {
-			now = told
+		if began, underWay := p.shutdownStop(); underWay && began.Before(now) {
+			now = began
 		}
 	}
 	return now

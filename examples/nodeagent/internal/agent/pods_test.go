@@ -31,27 +31,26 @@ func TestPodsAreInTheOrderOfTheirStop(t *testing.T) {
 	require.EqualValues(t, 0, newPods([]*v1.Pod{specOf("a", 5)}, nil).all[0].bucket, "no schedule is one bucket")
 }
 
-// A shutdown asks for the pods that run: one whose start has not begun is refused
-// when its turn comes, and must not be killed before.
+// A shutdown stops the active pods. A pod whose start has not begun is not one of them: the
+// shutdown refuses its start.
 func TestActivePods(t *testing.T) {
 	list := newPods([]*v1.Pod{specOf("waits", 0), specOf("starts", 0), specOf("runs", 0), specOf("failed", 0), specOf("gone", 0)}, nil)
-	abandon := func(error) {}
 	for _, p := range list.all[1:] {
-		p.begin(abandon)
+		p.beginStart(func(error) {})
 	}
-	list.find("runs").settle([]lifecycle.Container{{Name: "app"}}, nil, nil)
-	list.find("failed").settle(nil, nil, shutdown.ErrNodeShuttingDown)
-	list.find("gone").settle(nil, nil, nil)
-	list.find("gone").tell(5)
-	list.find("gone").end(nil)
+	list.find("runs").endStart([]lifecycle.Container{{Name: "app"}}, nil, nil)
+	list.find("failed").endStart(nil, nil, shutdown.ErrNodeShuttingDown)
+	list.find("gone").endStart(nil, nil, nil)
+	list.find("gone").beginStop(5)
+	list.find("gone").endStop(nil)
 
 	var active []string
 	for _, pod := range list.active() {
 		active = append(active, pod.Name)
 	}
 	require.Equal(t, []string{"starts", "runs"}, active)
-	require.Zero(t, list.ending())
-	list.find("runs").tell(5)
-	require.Equal(t, 1, list.ending())
+	require.Zero(t, list.shutdownStopsUnderWay())
+	list.find("runs").beginStop(5)
+	require.Equal(t, 1, list.shutdownStopsUnderWay())
 	require.Len(t, list.active(), 2, "a pod that is being stopped still counts")
 }

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// All that the agent asks of the API server, with each policy, is allowed by the rules that
-// it comes with, and these allow nothing else.
-func TestRulesAreThoseThatAreNeeded(t *testing.T) {
+// rbac.yaml allows all requests that the agent sends to the API server, with each policy,
+// and no others.
+func TestRBACAllowsExactlyTheRequestsOfTheAgent(t *testing.T) {
 	docs, err := document.Read("../../rbac.yaml")
 	require.NoError(t, err)
 	role, err := document.Decode[rbacv1.ClusterRole](docs[0])
@@ -25,17 +24,16 @@ func TestRulesAreThoseThatAreNeeded(t *testing.T) {
 	require.NoError(t, err)
 	needed := map[string]bool{}
 	for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
-		inBubble(t, func(t *testing.T, b *bench) {
-			b.pod("web", 0, "exits 1s after TERM")
-			b.pod("db", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
+		inBubble(t, func(t *testing.T, b *testbed) {
+			b.addPod("web", 0, "exits 1s after TERM")
+			b.addPod("db", 0, "exits by itself after 3s").Spec.RestartPolicy = v1.RestartPolicyNever
 			server := b.withAPIServer()
-			f := b.follows()
+			f := b.followManifests()
 			b.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
 			b.run()
-			b.pass(time.Minute)
+			b.advance(time.Minute)
 			f.change(b, f.pods[0])
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.end())
+			require.NoError(t, b.terminate())
 			for _, action := range server.Actions() {
 				resource := action.GetResource().Resource
 				if sub := action.GetSubresource(); sub != "" {
@@ -51,12 +49,12 @@ func TestRulesAreThoseThatAreNeeded(t *testing.T) {
 			allowed = append(allowed, verb+" "+rule.Resources[0])
 		}
 	}
-	for call := range needed {
-		require.Contains(t, allowed, call)
+	for request := range needed {
+		require.Contains(t, allowed, request)
 	}
-	// Events that are the same are counted with a patch, or an update, of the first.
-	allowed = slices.DeleteFunc(allowed, func(call string) bool { return call == "update events" || call == "patch events" })
-	for _, call := range allowed {
-		require.True(t, needed[call], call)
+	// Repeated events would be counted by a patch or an update; this test has none.
+	allowed = slices.DeleteFunc(allowed, func(request string) bool { return request == "update events" || request == "patch events" })
+	for _, request := range allowed {
+		require.True(t, needed[request], request)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// failures returns an error that names the pods that a shutdown has not stopped, and the
-// first other error of the shutdown.
-func failures(report shutdown.Report) error {
+// reportError returns an error that names the pods that a shutdown has not stopped, and
+// the first other error of the shutdown.
+func reportError(report shutdown.Report) error {
 	var errs []error
 	for _, p := range report.Pods {
 		if p.Error != "" {
@@ -34,13 +34,13 @@ func (l *loop) logErrors(report shutdown.Report) {
 	}
 }
 
-// addReported adds to a snapshot what could not be reported to the API server.
-func (l *loop) addReported(s *view.Snapshot, report shutdown.Report) {
+// addNotReported adds to a snapshot what could not be reported to the API server.
+func (l *loop) addNotReported(s *view.Snapshot, report shutdown.Report) {
 	if l.opts.APIServer == nil {
 		return
 	}
 	if err := l.opts.APIServer.PublishError(); err != nil {
-		s.Unheard = strings.ReplaceAll(err.Error(), "\n", "; ")
+		s.NodeStateError = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	for _, p := range report.Pods {
 		if p.Unflushed {

@@ -3,44 +3,42 @@ package agent_test
 import (
 	"errors"
 	"net"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// deafListener fails at the first client.
-type deafListener struct{ net.Listener }
+// failingListener is a listener whose Accept fails.
+type failingListener struct{ net.Listener }
 
-func (deafListener) Accept() (net.Conn, error) { return nil, errors.New("the network is gone") }
-func (deafListener) Close() error              { return nil }
+func (failingListener) Accept() (net.Conn, error) { return nil, errors.New("the network is gone") }
+func (failingListener) Close() error              { return nil }
 
 func TestServerThatFailsEndsTheAgent(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.pod("web", 0, "")
-		b.opts.Listener = deafListener{}
+	inBubble(t, func(t *testing.T, b *testbed) {
+		b.addPod("web", 0, "")
+		b.opts.Listener = failingListener{}
 		b.run()
-		err := b.end()
+		err := b.waitEnd()
 		require.ErrorContains(t, err, "failed to serve metrics: the network is gone")
-		require.Empty(t, b.runtime.Stops(), "the pods are left as they are")
+		require.Empty(t, b.runtime.Stops(), "the pods run on")
 	})
 }
 
-// quietListener has no clients.
-type quietListener struct{ closed chan struct{} }
+// idleListener is a listener without clients.
+type idleListener struct{ closed chan struct{} }
 
-func (l quietListener) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
-func (l quietListener) Close() error              { close(l.closed); return nil }
-func (quietListener) Addr() net.Addr              { return &net.TCPAddr{} }
+func (l idleListener) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
+func (l idleListener) Close() error              { close(l.closed); return nil }
+func (idleListener) Addr() net.Addr              { return &net.TCPAddr{} }
 
 func TestServerEndsWithTheAgent(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		listener := quietListener{closed: make(chan struct{})}
-		b.pod("web", 0, "")
+	inBubble(t, func(t *testing.T, b *testbed) {
+		listener := idleListener{closed: make(chan struct{})}
+		b.addPod("web", 0, "")
 		b.opts.Listener = listener
 		b.run()
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, b.end())
+		require.NoError(t, b.terminate())
 		<-listener.closed
 	})
 }

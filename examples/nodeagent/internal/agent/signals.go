@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// signal handles SIGTERM and SIGINT.
-func (l *loop) signal(sig os.Signal) (done bool, err error) {
+// handleSignal handles SIGTERM and SIGINT. It returns done if the agent then leaves.
+func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	name := SignalName(sig)
 	switch {
-	case l.draining() && l.asked:
+	case l.draining() && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		return true, l.giveUp(name)
+		return true, l.abandonedError(name)
 	case l.draining():
-		l.asked = true
+		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
 		return false, nil
 	case l.manual() && sig == syscall.SIGTERM:
@@ -25,11 +25,11 @@ func (l *loop) signal(sig os.Signal) (done bool, err error) {
 	return true, nil
 }
 
-// giveUp returns the error of an agent that leaves while pods are being stopped.
-func (l *loop) giveUp(signal string) error {
+// abandonedError returns an error that names the pods that are still being stopped.
+func (l *loop) abandonedError(signal string) error {
 	var names []string
 	for _, p := range l.pods.list() {
-		if _, ending := p.toldAt(); ending {
+		if _, underWay := p.shutdownStop(); underWay {
 			names = append(names, p.name())
 		}
 	}

@@ -14,49 +14,51 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// startsAtOnce bounds the pods that are being started at the same time.
-const startsAtOnce = 8
+// maxParallelStarts is how many pods are started at the same time.
+const maxParallelStarts = 8
 
-// cleanupTimeout bounds the removal of what a failed start has left.
+// cleanupTimeout bounds the removal of what a failed start has made.
 const cleanupTimeout = 30 * time.Second
 
-// errNotWanted is why a pod is not started that was told to stop before its turn came.
-var errNotWanted = errors.New("it was told to stop before it was started")
+// errStoppedBeforeStart is the problem of a pod that was told to stop before it was
+// started.
+var errStoppedBeforeStart = errors.New("it was told to stop before it was started")
 
-// adopt finds the pods that an earlier life of the agent has left running, where the
-// runtime can tell. They are stopped in a shutdown that is under way already.
-func (a *Agent) adopt(ctx context.Context) {
-	runtime, ok := a.opts.Runtime.(podruntime.Adopter)
+// adoptPods finds the pods that an earlier agent of this node has left running, if the
+// runtime is an [podruntime.Adopter]. A shutdown that is under way stops them.
+func (a *Agent) adoptPods(ctx context.Context) {
+	adopter, ok := a.opts.Runtime.(podruntime.Adopter)
 	for _, p := range a.pods.list() {
 		a.keepMirror(ctx, p)
 		if !ok {
 			continue
 		}
-		containers, found, err := runtime.Adopt(ctx, p.spec)
-		p.outdated = errors.Is(err, podruntime.ErrChanged) // nobody else knows the pod yet
+		containers, found, err := adopter.Adopt(ctx, p.spec)
+		p.outdated = errors.Is(err, podruntime.ErrChanged) // no other goroutine knows the pod yet
 		if err != nil && !p.outdated {
 			klog.FromContext(ctx).Error(err, "Failed to look for a running pod", "pod", klog.KObj(p.spec))
 		}
 		if found {
 			close(p.admitted)
-			p.settle(containers, a.exits(containers), nil)
-			a.keepContainers(ctx, p)
+			p.endStart(containers, a.exitedChannels(containers), nil)
+			a.restarter.watch(ctx, p)
 		}
 	}
 }
 
-// startPods starts all pods, once it is known whether the host is shutting down:
-// a restarted agent must not start what a shutdown has stopped (k/k#122674).
+// startPods starts all pods, and returns when each start has ended. It first waits until
+// it is known whether the host is shutting down: a restarted agent must not start what a
+// shutdown has stopped (k/k#122674).
 func (a *Agent) startPods(ctx context.Context) {
-	defer close(a.started)
+	defer close(a.startsDone)
 	select {
 	case <-a.manager.Ready():
 	case <-ctx.Done():
 	}
 	var starts sync.WaitGroup
-	slots := make(chan struct{}, startsAtOnce)
+	slots := make(chan struct{}, maxParallelStarts)
 	for _, p := range a.pods.list() {
-		if isClosed(p.settled) {
+		if isClosed(p.startEnded) {
 			continue // adopted
 		}
 		slots <- struct{}{}
@@ -68,23 +70,23 @@ func (a *Agent) startPods(ctx context.Context) {
 	starts.Wait()
 }
 
-// start starts one pod, unless the node shuts down or the agent leaves. The pod
-// counts as one that runs before it is admitted: a shutdown that begins after that
-// finds it.
-func (a *Agent) start(outer context.Context, p *pod) {
-	ctx, abandon := context.WithCancelCause(outer)
-	defer abandon(nil)
-	p.begin(abandon)
+// start starts one pod, unless the node shuts down or the agent leaves. The pod is active
+// before it asks for admission, so that a shutdown that begins after the admission stops
+// it.
+func (a *Agent) start(agentCtx context.Context, p *pod) {
+	ctx, cancel := context.WithCancelCause(agentCtx)
+	defer cancel(nil)
+	p.beginStart(cancel)
 	if admission := a.manager.Admit(p.spec); !admission.Admit {
-		p.refuse(errors.New(admission.Message))
+		p.refuseStart(errors.New(admission.Message))
 		return
 	}
-	if isClosed(p.leaving) {
-		p.refuse(errNotWanted)
+	if isClosed(p.stopRequested) {
+		p.refuseStart(errStoppedBeforeStart)
 		return
 	}
 	if ctx.Err() != nil {
-		p.refuse(context.Cause(ctx))
+		p.refuseStart(context.Cause(ctx))
 		return
 	}
 	close(p.admitted)
@@ -93,22 +95,22 @@ func (a *Agent) start(outer context.Context, p *pod) {
 		klog.FromContext(ctx).Error(err, "Failed to start pod", "pod", klog.KObj(p.spec))
 		err = errors.Join(err, a.cleanUp(ctx, p.spec))
 	}
-	p.settle(containers, a.exits(containers), err)
+	p.endStart(containers, a.exitedChannels(containers), err)
 	if err == nil {
-		a.keepContainers(outer, p)
+		a.restarter.watch(agentCtx, p)
 	}
 }
 
-// exits are closed once the containers have exited.
-func (a *Agent) exits(containers []lifecycle.Container) []<-chan struct{} {
-	exits := make([]<-chan struct{}, len(containers))
+// exitedChannels returns for each container a channel that is closed when it has exited.
+func (a *Agent) exitedChannels(containers []lifecycle.Container) []<-chan struct{} {
+	exited := make([]<-chan struct{}, len(containers))
 	for i, c := range containers {
-		exits[i] = a.opts.Runtime.Exited(c.ID)
+		exited[i] = a.opts.Runtime.Exited(c.ID)
 	}
-	return exits
+	return exited
 }
 
-// cleanUp removes what a failed start has left.
+// cleanUp removes what a failed start has made.
 func (a *Agent) cleanUp(ctx context.Context, pod *v1.Pod) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()

@@ -1,26 +1,25 @@
 package agent_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A report that an earlier agent has stored is no shutdown of this one, although the
-// clock of a bubble begins anew: as if it had been set back.
+// An agent does not show the stored report of an earlier agent. Both bubbles begin at the
+// same time, so that the report is newer than the second agent, as if the clock had been
+// set back.
 func TestStoredReportIsNotShownAgain(t *testing.T) {
 	dir := t.TempDir()
 	for _, script := range []string{"exits 1s after TERM", "exits 2s after TERM"} {
-		inBubble(t, func(t *testing.T, b *bench) {
+		inBubble(t, func(t *testing.T, b *testbed) {
 			b.opts.StateDir = dir
-			b.pod("web", 0, script)
+			b.addPod("web", 0, script)
 			b.run()
-			b.pass(time.Second)
+			b.advance(time.Second)
 			require.NotContains(t, b.output(), "The shutdown took")
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, b.end())
+			require.NoError(t, b.terminate())
 			require.Contains(t, b.output(), "1 of 1 pod stopped in time.")
 		})
 	}

@@ -14,22 +14,23 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// statusOf is the phase of a pod that was started, and what its runtime knows of its
-// containers. What it knows comes with an error, too.
+// statusOf returns the status of a pod that was started: its phase and what the runtime
+// knows of its containers. With an error, the status lacks the containers that could not
+// be asked for.
 func statusOf(ctx context.Context, runtime podruntime.Runtime, p *pod) (*v1.PodStatus, error) {
 	status := &v1.PodStatus{}
 	reader, ok := runtime.(podruntime.StatusReader)
 	var errs []error
-	for _, c := range p.running() {
+	for _, c := range p.startedContainers() {
 		if !ok {
 			break
 		}
 		known, err := reader.ContainerStatus(ctx, c.ID)
 		switch {
 		case err == nil:
-			again := p.restartsOf(c.Name)
-			known.RestartCount = int32(again.count)
-			if again.waiting {
+			restart := p.restartStateOf(c.Name)
+			known.RestartCount = int32(restart.count)
+			if restart.waiting {
 				known.LastTerminationState, known.State = known.State, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 			}
 			addContainer(status, p.spec, c.Name, known)
@@ -41,31 +42,31 @@ func statusOf(ctx context.Context, runtime podruntime.Runtime, p *pod) (*v1.PodS
 	return status, errors.Join(errs...)
 }
 
-// addContainer adds a container's status to the list that it belongs to: a sidecar is
-// an init container.
+// addContainer adds the status of a container to that of its pod. The status of a sidecar
+// belongs to the init containers.
 func addContainer(status *v1.PodStatus, spec *v1.Pod, name string, known v1.ContainerStatus) {
 	list := &status.ContainerStatuses
-	of := slices.IndexFunc(spec.Spec.Containers, func(c v1.Container) bool { return c.Name == name })
+	i := slices.IndexFunc(spec.Spec.Containers, func(c v1.Container) bool { return c.Name == name })
 	containers := spec.Spec.Containers
-	if of < 0 {
+	if i < 0 {
 		list, containers = &status.InitContainerStatuses, spec.Spec.InitContainers
-		of = slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == name })
+		i = slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == name })
 	}
-	if of < 0 {
-		return // adopted, and no longer in the manifest
+	if i < 0 {
+		return // it was adopted, and is not in the manifest any more
 	}
-	known.Name, known.Image = name, containers[of].Image
+	known.Name, known.Image = name, containers[i].Image
 	known.Ready = known.State.Running != nil
 	known.Started = ptr.To(known.Ready)
-	inSeconds(&known)
-	if started := startOf(&known); !started.IsZero() && (status.StartTime == nil || started.Before(status.StartTime)) {
+	truncateTimes(&known)
+	if started := startTimeOf(&known); !started.IsZero() && (status.StartTime == nil || started.Before(status.StartTime)) {
 		status.StartTime = &started
 	}
 	*list = append(*list, known)
 }
 
-// inSeconds leaves of times what the API server keeps.
-func inSeconds(status *v1.ContainerStatus) {
+// truncateTimes truncates times to seconds, as the API server does.
+func truncateTimes(status *v1.ContainerStatus) {
 	if running := status.State.Running; running != nil {
 		running.StartedAt = running.StartedAt.Rfc3339Copy()
 	}
@@ -74,8 +75,8 @@ func inSeconds(status *v1.ContainerStatus) {
 	}
 }
 
-// startOf is when a container was started; zero: that is not known.
-func startOf(status *v1.ContainerStatus) metav1.Time {
+// startTimeOf returns when a container was started, or zero if that is not known.
+func startTimeOf(status *v1.ContainerStatus) metav1.Time {
 	switch {
 	case status.State.Running != nil:
 		return status.State.Running.StartedAt
@@ -85,8 +86,8 @@ func startOf(status *v1.ContainerStatus) metav1.Time {
 	return metav1.Time{}
 }
 
-// phaseOf is the kubelet's getPhase for a pod that was started: it is over once all
-// containers have ended and none is to be started again.
+// phaseOf returns the phase of a pod that was started, as the kubelet's getPhase does. It
+// is Succeeded or Failed when all containers have exited and none is to be restarted.
 func phaseOf(spec *v1.Pod, status *v1.PodStatus) v1.PodPhase {
 	failed := false
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {

@@ -13,9 +13,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// newTerminator wires what stops one pod.
+// hostNetwork returns the IP of every pod: all pods use the network of the host.
+func hostNetwork(context.Context, *v1.Pod) (string, error) { return "127.0.0.1", nil }
+
+// newTerminator makes the terminator, which stops single pods.
 func (a *Agent) newTerminator() error {
-	counters, err := metrics.NewLifecycle(a.registry, metrics.Options{})
+	lifecycleMetrics, err := metrics.NewLifecycle(a.registry, metrics.Options{})
 	if err != nil {
 		return fmt.Errorf("failed to make the metrics of pods: %w", err)
 	}
@@ -24,27 +27,27 @@ func (a *Agent) newTerminator() error {
 		Commands: a.opts.Runtime,
 		PodIP:    hostNetwork,
 		Exits:    a.opts.Runtime,
-		Events:   a.events(),
-		Metrics:  counters,
+		Events:   a.eventRecorder(),
+		Metrics:  lifecycleMetrics,
 		Gates:    a.opts.Gates,
 	})
 	return err
 }
 
-// newManager wires what drains the node.
+// newManager makes the shutdown manager, which drains the node.
 func (a *Agent) newManager() error {
-	gauges, err := a.newShutdownMetrics()
+	shutdownMetrics, err := a.newShutdownMetrics()
 	if err != nil {
 		return err
 	}
-	reports := a.opts.APIServer != nil
-	a.killer = newKiller(a.pods, a.opts.Runtime, a.terminator, reports)
+	hasAPIServer := a.opts.APIServer != nil
+	a.killer = newKiller(a.pods, a.opts.Runtime, a.terminator, hasAPIServer)
 	opts := shutdown.Options{
 		Config:   a.opts.Config,
 		Pods:     a.podsToStop,
 		Killer:   a.killer,
 		Source:   a.opts.Source,
-		Metrics:  gauges,
+		Metrics:  shutdownMetrics,
 		Gates:    a.opts.Gates,
 		StateDir: a.opts.StateDir,
 		Plan:     plan.Options{Limit: a.opts.Limit},
@@ -52,51 +55,52 @@ func (a *Agent) newManager() error {
 	if a.opts.StateDir != "" {
 		opts.OnPlan = a.storePlan
 	}
-	if reports {
+	if hasAPIServer {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
-		opts.Events, opts.Node = a.events(), a.opts.APIServer.Node()
+		opts.Events, opts.Node = a.eventRecorder(), a.opts.APIServer.Node()
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err
 }
 
-// storePlan keeps the plan of a shutdown, to be shown beside its report.
+// storePlan stores the plan of a shutdown, which nodeagent report shows with its report.
 func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
 	if err := api.StorePlan(a.opts.StateDir, api.PlanOf(p)); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
 }
 
-// podsToStop are those that a shutdown stops.
+// podsToStop returns the pods that a shutdown stops: the active ones, or all before Run is
+// called.
 func (a *Agent) podsToStop() []*v1.Pod {
-	if a.ran.Load() {
+	if a.runCalled.Load() {
 		return a.pods.active()
 	}
 	return a.pods.specs()
 }
 
-// events records what happens to pods and to the node.
-func (a *Agent) events() events {
+func (a *Agent) eventRecorder() eventRecorder {
 	if a.opts.APIServer == nil {
-		return events{logger: a.opts.Logger}
+		return eventRecorder{logger: a.opts.Logger}
 	}
-	return events{logger: a.opts.Logger, apiServer: a.opts.APIServer}
+	return eventRecorder{logger: a.opts.Logger, apiServer: a.opts.APIServer}
 }
 
-// newShutdownMetrics makes the gauges of the shutdown, which a kubelet has only
-// while both of its gates are on.
+// newShutdownMetrics makes the metrics of the shutdown. It returns nil unless both feature
+// gates are on: a kubelet has these metrics only then.
 func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
 	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) || !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority) {
 		return nil, nil
 	}
-	gauges, err := metrics.NewShutdown(a.registry, metrics.Options{})
+	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
 	}
-	return gauges, nil
+	return shutdownMetrics, nil
 }
 
-// schedule is what the configuration comes to; nil: it switches the feature off.
+// schedule returns the buckets of the configuration, or nil if node shutdowns are not
+// configured or their feature gate is off.
 func (a *Agent) schedule() plan.Schedule {
 	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/apiserver"
 )
 
-// apiServer makes what speaks to the API server, and the static pods that are shown
-// to it; nil and the pods as they are without one.
+// apiServer connects to the API server of --kubeconfig, and returns the pods as static
+// pods. Without --kubeconfig it returns nil and the pods as they are.
 func (s *setup) apiServer(ctx context.Context, pods []*v1.Pod) (*apiserver.Client, []*v1.Pod, error) {
 	if s.kubeconfig == "" {
 		return nil, pods, nil
@@ -25,7 +25,7 @@ func (s *setup) apiServer(ctx context.Context, pods []*v1.Pod) (*apiserver.Clien
 	if err != nil {
 		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if pods, err = apiserver.StaticPods(pods, node, s.seen); err != nil {
+	if pods, err = apiserver.StaticPods(pods, node, s.firstRead); err != nil {
 		return nil, nil, err
 	}
 	client, err := apiserver.Connect(klog.NewContext(ctx, s.logger), config, node, pods)
@@ -39,8 +39,8 @@ func (s *setup) apiServer(ctx context.Context, pods []*v1.Pod) (*apiserver.Clien
 	return client, pods, nil
 }
 
-// checkNode refuses a node that the API server does not know. An API server that
-// does not answer hinders nobody: static pods do not need one.
+// checkNode returns an error if the API server has no such node. An API server that does
+// not answer is only a warning: static pods run without one.
 func (s *setup) checkNode(ctx context.Context, client *apiserver.Client) error {
 	known, err := client.NodeExists(ctx)
 	switch {

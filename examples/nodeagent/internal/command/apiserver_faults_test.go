@@ -13,42 +13,40 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-func TestServerThatIsDeadFromTheStart(t *testing.T) {
+func TestServerThatIsAwayFromTheStart(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
 	c.Die()
 	began := time.Now()
 	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
-	p.says("1 of 1 pods run.")
+	p.waitFor("1 of 1 pods run.")
 	require.Contains(t, p.out.String(), "the pods run without it until it can: ")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.exit())
+	require.Equal(t, 1, p.terminate())
 	require.Less(t, time.Since(began), 8*time.Second, "2 s for the node, 1 s each for readiness and the status, and a start on a busy machine")
 	require.Contains(t, p.out.String(), "Warning: the API server does not know that this node shut down: ")
 	require.Contains(t, p.out.String(), "Warning: the API server has not accepted the final status of 1 pod: default/web-"+nodeName)
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 }
 
-// A server that comes up later is told what it has missed.
+// The mirror pods are created when the API server comes up.
 func TestServerThatComesUpLater(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
 	c.Die()
 	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
-	p.says("1 of 1 pods run.")
+	p.waitFor("1 of 1 pods run.")
 	require.NoError(t, c.Revive())
-	c.ready("web")
+	c.waitReady("web")
 }
 
-func TestServerThatDiesInTheMiddle(t *testing.T) {
+func TestServerThatDiesInTheShutdown(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 4)
 	c.onHook("web", c.Die)
-	p := c.run(map[string]string{"web.yaml": c.hooked("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
-	c.ready("web", "db")
+	p := c.run(map[string]string{"web.yaml": c.scriptedWithHook("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
+	c.waitReady("web", "db")
 	began := time.Now()
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.exit())
+	require.Equal(t, 1, p.terminate())
 	require.Less(t, time.Since(began), 5*time.Second, "the pods' 4 s, and 1 s for their statuses")
 	require.NotContains(t, p.out.String(), "does not know that this node shut down")
 	require.Contains(t, p.out.String(), "default/web-"+nodeName)
@@ -56,34 +54,32 @@ func TestServerThatDiesInTheMiddle(t *testing.T) {
 	require.Contains(t, p.out.String(), "2 of 2 pods stopped in time.")
 }
 
-// A mirror that could not be created in time is not created when its pod is stopped.
-func TestNoMirrorIsCreatedInAShutdown(t *testing.T) {
+// A mirror pod that could not be created before the shutdown is not created in it.
+func TestNoMirrorPodIsCreatedInAShutdown(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
 	c.Script(apiserverproxy.Rules(apiserverproxy.Rule{
 		Verb: "create", Resource: "pods", Fault: apiserverproxy.Fault{Status: http.StatusInternalServerError},
 	}))
 	c.onHook("web", func() { c.Script(nil) })
-	p := c.run(map[string]string{"web.yaml": strings.Replace(c.hooked("web", "exits 2s after TERM"), "60", "3", 1)})
+	p := c.run(map[string]string{"web.yaml": strings.Replace(c.scriptedWithHook("web", "exits 2s after TERM"), "60", "3", 1)})
 	c.eventually("a mirror is tried", func() bool {
 		return slices.ContainsFunc(c.Requests(), func(r apiserverproxy.Request) bool { return r.String() == "create pods default" })
 	})
-	p.says("1 of 1 pods run.")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit(), p.stderr.String())
+	p.waitFor("1 of 1 pods run.")
+	require.Zero(t, p.terminate(), p.stderr.String())
 	require.Nil(t, c.pod("web"))
 }
 
-func TestSecondSignalNamesWhatIsNotTold(t *testing.T) {
+func TestSecondSignalNamesThePodsThatWereNotReported(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 60)
 	p := c.run(map[string]string{"web.yaml": scripted("web", "ignores TERM")})
-	c.ready("web")
+	c.waitReady("web")
 	p.signal(syscall.SIGTERM)
-	p.says("got SIGTERM, is ending")
+	p.waitFor("got SIGTERM, is ending")
 	p.signal(syscall.SIGTERM)
-	p.says("A second signal ends the waiting.")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.exit())
+	p.waitFor("A second signal ends the waiting.")
+	require.Equal(t, 1, p.terminate())
 	require.Contains(t, p.out.String(), "has not accepted the final status of 1 pod: default/web-"+nodeName)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// otherKinds is the key of --pod-policy for the kinds that are not named.
+// otherKinds is the key of --pod-policy for all kinds of shutdown without an own entry.
 const otherKinds = "default"
 
-// kinds are the keys of --pod-policy.
+// kinds returns the keys of --pod-policy.
 func kinds() []string {
 	return []string{
 		string(shutdown.KindPoweroff), string(shutdown.KindReboot), string(shutdown.KindHalt),
@@ -24,21 +24,21 @@ func kinds() []string {
 	}
 }
 
-// policies are the values of --pod-policy.
+// policies returns the values of --pod-policy.
 func policies() []string {
 	return []string{string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete)}
 }
 
 func podPolicyUsage() string {
-	return fmt.Sprintf("with --kubeconfig, what becomes of the status of pods, as `KIND=POLICY,...`: kinds of a shutdown are %s (all others); policies are %s. "+
-		"A shutdown whose kind nobody tells is a poweroff; a kind without a policy has %s",
+	return fmt.Sprintf("with --kubeconfig, what happens to the status of pods, as `KIND=POLICY,...`: kinds of a shutdown are %s (all others); policies are %s. "+
+		"A shutdown of unknown kind counts as poweroff; a kind without a policy has %s",
 		strings.Join(kinds(), ", "), strings.Join(policies(), ", "), shutdown.PolicySetTerminal)
 }
 
-// validateAPIServer finds what is wrong with the flags that concern an API server.
+// validateAPIServer returns the errors of the flags that concern an API server.
 func (f *flags) validateAPIServer() field.ErrorList {
 	if f.kubeconfig == "" {
-		return f.withoutAPIServer()
+		return f.needKubeconfig()
 	}
 	var errs field.ErrorList
 	if problems := validation.IsDNS1123Subdomain(f.nodeName); f.nodeName != "" && len(problems) > 0 {
@@ -55,20 +55,20 @@ func (f *flags) validateAPIServer() field.ErrorList {
 	return errs
 }
 
-// withoutAPIServer refuses what would have no effect.
-func (f *flags) withoutAPIServer() field.ErrorList {
-	const needs = "is only for --kubeconfig"
+// needKubeconfig returns an error for each flag that has no effect without --kubeconfig.
+func (f *flags) needKubeconfig() field.ErrorList {
+	const reason = "is only for --kubeconfig"
 	var errs field.ErrorList
 	if f.nodeName != "" {
-		errs = append(errs, field.Invalid(field.NewPath("--node-name"), f.nodeName, needs))
+		errs = append(errs, field.Invalid(field.NewPath("--node-name"), f.nodeName, reason))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(f.podPolicy)) {
-		errs = append(errs, field.Invalid(field.NewPath("--pod-policy"), kind+"="+f.podPolicy[kind], needs))
+		errs = append(errs, field.Invalid(field.NewPath("--pod-policy"), kind+"="+f.podPolicy[kind], reason))
 	}
 	return errs
 }
 
-// policy is what becomes of pods in a shutdown of a kind.
+// policy returns what happens to the statuses of the pods in a shutdown of a kind.
 func (f *flags) policy(kind shutdown.Kind) shutdown.PodPolicy {
 	if kind == shutdown.KindUnknown {
 		kind = shutdown.KindPoweroff
@@ -81,7 +81,7 @@ func (f *flags) policy(kind shutdown.Kind) shutdown.PodPolicy {
 	return shutdown.PolicySetTerminal
 }
 
-// node is the name of the node's object.
+// node returns the name of the Node object: --node-name, or the host name in lower case.
 func (f *flags) node() (string, error) {
 	if f.nodeName != "" {
 		return f.nodeName, nil

@@ -3,7 +3,6 @@ package command_test
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,8 +17,8 @@ func TestPodsAreShownAsMirrorPods(t *testing.T) {
 	c := startCluster(t, 5)
 	pods := map[string]string{"web.yaml": scripted("web", "")}
 	p := c.run(pods)
-	c.ready("web")
-	p.says("1 of 1 pods run.")
+	c.waitReady("web")
+	p.waitFor("1 of 1 pods run.")
 
 	pod, node := c.pod("web"), c.Node()
 	require.Equal(t, nodeName, pod.Spec.NodeName)
@@ -31,97 +30,97 @@ func TestPodsAreShownAsMirrorPods(t *testing.T) {
 	require.Len(t, pod.OwnerReferences, 1)
 	require.Equal(t, node.UID, pod.OwnerReferences[0].UID)
 	require.Equal(t, v1.PodRunning, pod.Status.Phase)
-	for _, of := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled} {
-		require.Equal(t, v1.ConditionTrue, conditionOf(pod, of).Status, of)
+	for _, conditionType := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled} {
+		require.Equal(t, v1.ConditionTrue, conditionOf(pod, conditionType).Status, conditionType)
 	}
 	require.Len(t, pod.Status.ContainerStatuses, 1)
 	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 	require.Equal(t, pod.Status.ContainerStatuses[0].State.Running.StartedAt, *pod.Status.StartTime)
 
 	p.signal(os.Interrupt)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 	require.Contains(t, p.out.String(), "default/web-"+nodeName)
-	require.Equal(t, v1.PodRunning, c.pod("web").Status.Phase, "an agent that leaves says nothing of its pods")
+	require.Equal(t, v1.PodRunning, c.pod("web").Status.Phase, "an agent that leaves does not change the statuses of its pods")
 	require.Equal(t, v1.ConditionTrue, c.nodeCondition(v1.NodeReady).Status)
 }
 
-// A mirror of another manifest is replaced; the kubelet knows it by the hash.
-func TestMirrorOfAnEditedManifestIsReplaced(t *testing.T) {
+// The mirror pod of an older manifest is replaced. As in a kubelet, an annotation has the
+// hash of the manifest.
+func TestMirrorPodOfAChangedManifestIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
 	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
-	c.ready("web")
+	c.waitReady("web")
 	p.signal(os.Interrupt)
-	require.Zero(t, p.exit())
+	require.Zero(t, p.waitExit())
 	before := c.pod("web")
 
 	c.run(map[string]string{"web.yaml": strings.Replace(scripted("web", ""), "60", "61", 1)})
-	c.replaced(before)
-	c.ready("web")
+	c.waitReplaced(before)
+	c.waitReady("web")
 	require.EqualValues(t, 61, *c.pod("web").Spec.TerminationGracePeriodSeconds)
 }
 
-// Somebody's own pod has the name of a mirror: it is not the agent's to delete.
-func TestPodThatIsNoMirrorIsLeftAlone(t *testing.T) {
+// A pod that somebody else has created with the name of a mirror pod is not deleted.
+func TestPodThatIsNoMirrorPodIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 5)
-	own := &v1.Pod{Spec: v1.PodSpec{NodeName: nodeName}}
-	own.Namespace, own.Name = "default", "web-"+nodeName
-	own = c.CreatePod(own)
+	other := &v1.Pod{Spec: v1.PodSpec{NodeName: nodeName}}
+	other.Namespace, other.Name = "default", "web-"+nodeName
+	other = c.CreatePod(other)
 	p := c.run(map[string]string{"web.yaml": scripted("web", ""), "db.yaml": scripted("db", "")})
-	c.ready("db")
-	c.eventually("it is complained of", func() bool { return strings.Contains(p.stderr.String(), "is no mirror pod, and is left alone") })
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
-	require.Equal(t, own, c.pod("web"))
+	c.waitReady("db")
+	c.eventually("an error is logged", func() bool { return strings.Contains(p.stderr.String(), "is no mirror pod, and is left alone") })
+	require.Zero(t, p.terminate())
+	require.Equal(t, other, c.pod("web"))
 }
 
-func TestShutdownIsToldInOrder(t *testing.T) {
+func TestShutdownIsReportedInOrder(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 8)
-	seen := make(chan func(), 2) // checks, for the test's own goroutine
+	checks := make(chan func(), 2) // of what the hooks see; require needs the goroutine of the test
 	for _, name := range []string{"web", "stubborn"} {
 		c.onHook(name, func() {
 			ready, progress := c.nodeCondition(v1.NodeReady), c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress)
 			web, stubborn := conditionOf(c.pod("web"), v1.PodReady), conditionOf(c.pod("stubborn"), v1.PodReady)
-			seen <- func() {
+			checks <- func() {
 				require.Equal(t, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "node is shutting down"}, ready)
 				require.Equal(t, v1.ConditionTrue, progress.Status)
-				require.Equal(t, v1.ConditionFalse, web.Status, "taken out before any hook of its bucket runs")
+				require.Equal(t, v1.ConditionFalse, web.Status, "a pod is not ready before any hook of its bucket runs")
 				require.Equal(t, v1.ConditionFalse, stubborn.Status)
 			}
 		})
 	}
 	p := c.run(map[string]string{
-		"web.yaml":      c.hooked("web", "exits 10ms after TERM"),
-		"stubborn.yaml": strings.Replace(c.hooked("stubborn", "ignores TERM"), "60", "1", 1),
+		"web.yaml":      c.scriptedWithHook("web", "exits 10ms after TERM"),
+		"stubborn.yaml": strings.Replace(c.scriptedWithHook("stubborn", "ignores TERM"), "60", "1", 1),
 		"job.yaml":      scripted("job", "exits by itself after 10ms") + "  restartPolicy: Never\n",
 	})
-	c.ready("web", "stubborn")
+	c.waitReady("web", "stubborn")
 	c.eventually("the job is complete", func() bool {
 		job := c.pod("job")
 		return job != nil && job.Status.Phase == v1.PodSucceeded
 	})
 	require.Equal(t, v1.ConditionFalse, conditionOf(c.pod("job"), v1.PodReady).Status)
 
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit(), p.stderr.String())
-	require.Len(t, seen, 2)
-	(<-seen)()
-	(<-seen)()
+	require.Zero(t, p.terminate(), p.stderr.String())
+	require.Len(t, checks, 2)
+	(<-checks)()
+	(<-checks)()
 	require.NotContains(t, p.out.String(), "API server")
-	require.Equal(t, []string{"/stubborn", "/web"}, c.called())
+	require.Equal(t, []string{"/stubborn", "/web"}, c.calledHooks())
 
 	requireTerminated(t, c.pod("web"), 0)
 	requireTerminated(t, c.pod("stubborn"), 137)
 	job := c.pod("job")
-	require.Equal(t, v1.PodSucceeded, job.Status.Phase, "what has succeeded stays so")
+	require.Equal(t, v1.PodSucceeded, job.Status.Phase, "a pod that has succeeded stays so")
 	require.EqualValues(t, 0, job.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 	require.Equal(t, v1.ConditionFalse, c.nodeCondition(v1.NodeReady).Status)
 	requireEvents(t, c)
 }
 
-// requireTerminated wants the kubelet's final status.
+// requireTerminated checks that a pod has the final status that a kubelet sets in a
+// shutdown.
 func requireTerminated(t *testing.T, pod *v1.Pod, code int32) {
 	t.Helper()
 	const message = "Pod was terminated in response to imminent node shutdown."
@@ -141,8 +140,8 @@ func requireTerminated(t *testing.T, pod *v1.Pod, code int32) {
 	require.Nil(t, pod.DeletionTimestamp)
 }
 
-// requireEvents wants the node's event, and the pods', which kubectl looks for by the
-// hash of a mirror.
+// requireEvents checks the events of the node and of the pods. kubectl finds the events of a
+// mirror pod by its hash, which is their UID.
 func requireEvents(t *testing.T, c *cluster) {
 	t.Helper()
 	var node, killing []v1.Event
@@ -166,7 +165,7 @@ func requireEvents(t *testing.T, c *cluster) {
 	}
 }
 
-func TestNextStartMakesAllGoodAgain(t *testing.T) {
+func TestNextAgentReportsTheNodeAsReady(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"with a state": {"--state-dir=" + t.TempDir()}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -174,43 +173,41 @@ func TestNextStartMakesAllGoodAgain(t *testing.T) {
 			c := startCluster(t, 5)
 			pods := map[string]string{"web.yaml": scripted("web", "")}
 			p := c.run(pods, args...)
-			c.ready("web")
-			p.signal(syscall.SIGTERM)
-			require.Zero(t, p.exit(), p.stderr.String())
+			c.waitReady("web")
+			require.Zero(t, p.terminate(), p.stderr.String())
 			ended := c.pod("web")
 			requireTerminated(t, ended, 0)
 			require.Equal(t, v1.ConditionTrue, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status)
 
 			c.run(pods, args...)
-			c.replaced(ended)
-			c.ready("web")
+			c.waitReplaced(ended)
+			c.waitReady("web")
 			c.eventually("the node is ready", func() bool { return c.nodeCondition(v1.NodeReady).Status == v1.ConditionTrue })
-			c.eventually("and does not shut down", func() bool {
+			c.eventually("the node does not shut down", func() bool {
 				return c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Status == v1.ConditionFalse
 			})
 		})
 	}
 }
 
-// Neither policy touches a mirror pod: a drain does not delete one.
+// With these policies a shutdown neither changes the phase of a mirror pod nor deletes it.
 func TestPoliciesThatLeaveMirrorPods(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"LeaveAsIs", "Delete"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			c := startCluster(t, 5)
-			p := c.run(map[string]string{"web.yaml": c.hooked("web", "")}, "--pod-policy=poweroff="+policy+",default=SetTerminal")
-			c.ready("web")
+			p := c.run(map[string]string{"web.yaml": c.scriptedWithHook("web", "")}, "--pod-policy=poweroff="+policy+",default=SetTerminal")
+			c.waitReady("web")
 			before := c.pod("web")
-			p.signal(syscall.SIGTERM)
-			require.Zero(t, p.exit(), p.stderr.String())
-			require.Equal(t, []string{"/web"}, c.called())
+			require.Zero(t, p.terminate(), p.stderr.String())
+			require.Equal(t, []string{"/web"}, c.calledHooks())
 			after := c.pod("web")
 			require.Equal(t, before.UID, after.UID)
 			require.Nil(t, after.DeletionTimestamp)
 			require.Equal(t, v1.PodRunning, after.Status.Phase)
 			require.Empty(t, after.Status.Reason)
-			require.Equal(t, v1.ConditionFalse, conditionOf(after, v1.PodReady).Status, "but it is not ready")
+			require.Equal(t, v1.ConditionFalse, conditionOf(after, v1.PodReady).Status, "the pod is not ready")
 			for _, request := range c.Requests() {
 				require.NotEqual(t, "delete", request.Verb)
 			}

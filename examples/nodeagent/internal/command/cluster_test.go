@@ -19,35 +19,35 @@ import (
 
 const nodeName = "node-1"
 
-// cluster is an API server that knows one node, and the place where preStop hooks of its
-// pods call.
+// cluster is an API server with one node, and an HTTP server for the preStop hooks of its
+// pods.
 type cluster struct {
 	*clustertest.Cluster
 
 	t          *testing.T
 	kubeconfig string
 	hookPort   int
-	dir        string // of manifests and configuration
+	dir        string // of kubeconfig and kubelet.yaml
 
-	mu    sync.Mutex
-	hooks map[string]func() // by the path that a hook asks for
-	heard []string          // paths, in order
+	mu        sync.Mutex        // guards the fields below
+	onRequest map[string]func() // what a hook's request calls, by path
+	hookPaths []string          // of all requests, in order
 }
 
-// startCluster starts both, with a configuration of so many seconds for all pods.
-func startCluster(t *testing.T, seconds int) *cluster {
+// startCluster starts both servers, and writes a configuration with one bucket.
+func startCluster(t *testing.T, bucketSeconds int) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: clustertest.Start(t, nodeName), t: t, hooks: map[string]func(){}}
+	c := &cluster{Cluster: clustertest.Start(t, nodeName), t: t, onRequest: map[string]func(){}}
 	c.dir = folder(t, map[string]string{
 		"kubeconfig":   c.Kubeconfig(),
-		"kubelet.yaml": kubelet + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: " + strconv.Itoa(seconds) + "}]\n",
+		"kubelet.yaml": kubelet + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: " + strconv.Itoa(bucketSeconds) + "}]\n",
 	})
 	c.kubeconfig = c.dir + "/kubeconfig"
 	c.serveHooks()
 	return c
 }
 
-// serveHooks answers the preStop hooks.
+// serveHooks answers the requests of preStop hooks until the end of the test.
 func (c *cluster) serveHooks() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(c.t, err)
@@ -61,39 +61,39 @@ func (c *cluster) serveHooks() {
 	})
 }
 
-// ServeHTTP lets the test look around while a hook runs.
+// ServeHTTP records the request of a hook and calls the function of onHook.
 func (c *cluster) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	c.mu.Lock()
-	c.heard = append(c.heard, r.URL.Path)
-	do := c.hooks[r.URL.Path]
+	c.hookPaths = append(c.hookPaths, r.URL.Path)
+	call := c.onRequest[r.URL.Path]
 	c.mu.Unlock()
-	if do != nil {
-		do()
+	if call != nil {
+		call()
 	}
 }
 
-// called are the hooks that have run, sorted.
-func (c *cluster) called() []string {
+// calledHooks returns the paths of all hooks that have run, sorted.
+func (c *cluster) calledHooks() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Sorted(slices.Values(c.heard))
+	return slices.Sorted(slices.Values(c.hookPaths))
 }
 
-// onHook has something done while the preStop hook of a pod runs.
-func (c *cluster) onHook(pod string, do func()) {
+// onHook makes the preStop hook of a pod call a function before the hook ends.
+func (c *cluster) onHook(pod string, call func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hooks["/"+pod] = do
+	c.onRequest["/"+pod] = call
 }
 
-// hooked is a pod like scripted's with a preStop hook that calls here.
-func (c *cluster) hooked(name, script string) string {
+// scriptedWithHook is scripted with a preStop hook that sends a request to this cluster.
+func (c *cluster) scriptedWithHook(name, script string) string {
 	hook := "lifecycle: {preStop: {httpGet: {port: " + strconv.Itoa(c.hookPort) + ", path: /" + name + "}}}"
 	return strings.Replace(scripted(name, script), "image: local/busybox", "image: local/busybox, "+hook, 1)
 }
 
-// run starts an agent with pods.
+// run starts an agent of this cluster with pods, by file name.
 func (c *cluster) run(pods map[string]string, args ...string) *process {
 	c.t.Helper()
 	return start(c.t, append([]string{
@@ -102,25 +102,25 @@ func (c *cluster) run(pods map[string]string, args ...string) *process {
 	}, args...)...)
 }
 
-// pod is the mirror of a pod, nil if there is none.
+// pod returns the mirror pod of a pod, or nil if there is none.
 func (c *cluster) pod(name string) *v1.Pod { return c.Pod("default", name+"-"+nodeName) }
 
-// eventually waits for something on the server.
-func (c *cluster) eventually(what string, holds func() bool) {
+// eventually waits until a condition holds.
+func (c *cluster) eventually(what string, condition func() bool) {
 	c.t.Helper()
-	require.Eventually(c.t, holds, 20*time.Second, 5*time.Millisecond, what)
+	require.Eventually(c.t, condition, 20*time.Second, 5*time.Millisecond, what)
 }
 
-// ready waits until pods are shown as ready.
-func (c *cluster) ready(names ...string) {
+// waitReady waits until the mirror pods of pods are ready.
+func (c *cluster) waitReady(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
 		c.eventually(name+" is ready", func() bool { return conditionOf(c.pod(name), v1.PodReady).Status == v1.ConditionTrue })
 	}
 }
 
-// replaced waits until there is another pod of the name of one.
-func (c *cluster) replaced(old *v1.Pod) {
+// waitReplaced waits until there is another pod with the name of an old one.
+func (c *cluster) waitReplaced(old *v1.Pod) {
 	c.t.Helper()
 	c.eventually("another pod "+old.Name, func() bool {
 		now := c.Pod(old.Namespace, old.Name)
@@ -128,11 +128,11 @@ func (c *cluster) replaced(old *v1.Pod) {
 	})
 }
 
-// conditionOf is a condition of a pod; the zero one if it has none.
-func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
+// conditionOf returns a condition of a pod, or the zero value if the pod does not have it.
+func conditionOf(pod *v1.Pod, conditionType v1.PodConditionType) v1.PodCondition {
 	if pod != nil {
 		for _, condition := range pod.Status.Conditions {
-			if condition.Type == of {
+			if condition.Type == conditionType {
 				return condition
 			}
 		}
@@ -140,11 +140,12 @@ func conditionOf(pod *v1.Pod, of v1.PodConditionType) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// nodeCondition is a condition of the node, without its times.
-func (c *cluster) nodeCondition(of v1.NodeConditionType) v1.NodeCondition {
+// nodeCondition returns a condition of the node without its times, or the zero value if the
+// node does not have it.
+func (c *cluster) nodeCondition(conditionType v1.NodeConditionType) v1.NodeCondition {
 	for _, condition := range c.Node().Status.Conditions {
-		if condition.Type == of {
-			return v1.NodeCondition{Type: of, Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
+		if condition.Type == conditionType {
+			return v1.NodeCondition{Type: conditionType, Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
 		}
 	}
 	return v1.NodeCondition{}

@@ -16,18 +16,19 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/socket"
 )
 
-// connect opens what has to be closed again, and puts everything together.
+// connect opens the listeners, the API server and the runtime, and makes the agent. If
+// one fails, it closes the others.
 func (s *setup) connect(ctx context.Context, opts agent.Options) (*agent.Agent, error) {
-	klog.SetLogger(s.logger) // for whoever has no logger of its own
+	klog.SetLogger(s.logger) // for libraries that log with klog
 	a, err := s.open(ctx, &opts)
 	if err != nil {
 		return nil, errors.Join(err, closeAll(&opts))
 	}
-	s.introduce(opts.Listener)
+	s.announceStart(opts.Listener)
 	return a, nil
 }
 
-// open stops at what cannot be opened.
+// open puts what it opens into opts. After an error, connect closes it.
 func (s *setup) open(ctx context.Context, opts *agent.Options) (_ *agent.Agent, err error) {
 	if opts.Listener, err = s.listenHTTP(); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (s *setup) open(ctx context.Context, opts *agent.Options) (_ *agent.Agent, 
 	return agent.New(*opts)
 }
 
-// closeAll closes what open has opened.
+// closeAll closes what open has put into opts.
 func closeAll(opts *agent.Options) error {
 	var errs []error
 	if opts.Runtime != nil {
@@ -61,7 +62,7 @@ func closeAll(opts *agent.Options) error {
 	return errors.Join(errs...)
 }
 
-// listenHTTP takes the port of /metrics and /healthz; nil: none is wanted.
+// listenHTTP returns the listener of --listen, or nil if the flag is empty.
 func (s *setup) listenHTTP() (net.Listener, error) {
 	if s.listen == "" {
 		return nil, nil
@@ -73,7 +74,7 @@ func (s *setup) listenHTTP() (net.Listener, error) {
 	return listener, nil
 }
 
-// listenControl makes the agent's own socket; nil: none is wanted.
+// listenControl returns the listener of --socket, or nil if the flag is empty.
 func (s *setup) listenControl() (net.Listener, error) {
 	if s.socket == "" {
 		return nil, nil
@@ -85,6 +86,7 @@ func (s *setup) listenControl() (net.Listener, error) {
 	return listener, nil
 }
 
+// podRuntime returns the runtime of --runtime.
 func (s *setup) podRuntime(ctx context.Context) (podruntime.Runtime, error) {
 	if s.runtime == runtimeEmbedded {
 		return embedded.New(), nil

@@ -10,20 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demonstration is what people see first: it must end in time, in order, and
-// show each of the things that it promises.
+// The demo of the README ends in time, stops the pods in order, and shows a hook, a sidecar
+// and a pod that ignores SIGTERM.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	p := start(t, "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods", "--shutdown-after=10ms")
-	require.Zero(t, p.exit())
-	require.Less(t, time.Since(began), 18*time.Second, "and 2 s of idling are left out here")
+	require.Zero(t, p.waitExit())
+	require.Less(t, time.Since(began), 18*time.Second, "the README waits another 2 s before the shutdown")
 	require.Empty(t, p.stderr.String())
 
 	out := p.out.String()
 	require.NotContains(t, out, "Warning")
 	require.Contains(t, out, "Shutting down 9 pods in 4 buckets, the lowest priority first")
-	ended := goneIn(out)
+	ended := stopOrder(out)
 	require.Len(t, ended, 9)
 	buckets := []string{"batch/", "shop/", "data/", "kube-system/"}
 	require.True(t, slices.IsSortedFunc(ended, func(a, b string) int {
@@ -40,8 +40,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// goneIn gives the pods in the order in which they were gone.
-func goneIn(out string) []string {
+// stopOrder returns the pods in the order in which they have stopped.
+func stopOrder(out string) []string {
 	var pods []string
 	for _, match := range regexp.MustCompile(`(?m) s  (\S+) +gone after`).FindAllStringSubmatch(out, -1) {
 		pods = append(pods, match[1])
@@ -49,6 +49,7 @@ func goneIn(out string) []string {
 	return pods
 }
 
+// bucketOf returns the index of a pod's bucket. Each bucket of the demo is a namespace.
 func bucketOf(buckets []string, pod string) int {
 	return slices.IndexFunc(buckets, func(namespace string) bool { return strings.HasPrefix(pod, namespace) })
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// shutdownConfig reads and checks the configuration file, and sets its feature
-// gates.
+// shutdownConfig reads and checks the file of --config, and sets the feature gates that it
+// has.
 func (s *setup) shutdownConfig() (plan.Config, error) {
 	if s.config == "" {
 		s.warn("no --config is given: without shutdownGracePeriod a kubelet stops no pods in order, and nor does this agent unless it is told to by hand")
@@ -42,7 +42,7 @@ func (s *setup) shutdownConfig() (plan.Config, error) {
 	return cfg.Shutdown, nil
 }
 
-// pods reads the manifests, and checks them for the runtime that is to run them.
+// pods reads the manifests, and checks whether the runtime of --runtime can run them.
 func (s *setup) pods() ([]*v1.Pod, error) {
 	check := cri.ValidatePod
 	if s.runtime == runtimeEmbedded {
@@ -53,13 +53,13 @@ func (s *setup) pods() ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// again reads the manifests as they are now, and gives the pods that the agent is to have.
-func (s *setup) again() ([]*v1.Pod, error) {
-	said := s.warnings
+// reloadPods reads the manifests again, and shows the warnings that are new.
+func (s *setup) reloadPods() ([]*v1.Pod, error) {
+	oldWarnings := s.warnings
 	s.warnings = nil
 	pods, err := s.pods()
 	for _, warning := range s.warnings {
-		if !slices.Contains(said, warning) {
+		if !slices.Contains(oldWarnings, warning) {
 			s.view.Say("Warning: " + warning)
 		}
 	}
@@ -70,10 +70,10 @@ func (s *setup) again() ([]*v1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apiserver.StaticPods(pods, node, s.seen)
+	return apiserver.StaticPods(pods, node, s.firstRead)
 }
 
-// makeStateDir makes the folder of the state, where there is none yet.
+// makeStateDir makes the folder of --state-dir if it does not exist.
 func (s *setup) makeStateDir() error {
 	if s.stateDir == "" {
 		return nil

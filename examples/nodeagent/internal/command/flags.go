@@ -22,10 +22,10 @@ const (
 	logJSON = "json"
 )
 
-// mostVerbose is the most detailed level of -v.
-const mostVerbose = 5
+// maxVerbosity is the maximum of -v.
+const maxVerbosity = 5
 
-// flags are the settings of the command line.
+// flags are the flags of the agent. nodeagent plan has those of addPlanFlags.
 type flags struct {
 	config, manifests string
 	runtime, endpoint string
@@ -41,25 +41,25 @@ type flags struct {
 	podPolicy            map[string]string
 }
 
-// addPlanned adds the flags that decide on a plan.
-func (f *flags) addPlanned(fs *pflag.FlagSet) {
+// addPlanFlags adds the flags that the plan of a shutdown depends on.
+func (f *flags) addPlanFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "kubelet configuration `file` (KubeletConfiguration, YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and featureGates are obeyed")
 	fs.StringVar(&f.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json) to run; required")
 	fs.StringVar(&f.runtime, "runtime", runtimeEmbedded, "what runs the containers: `embedded` (none are run: they are played in this process, as annotations of the pods say) or cri (a container runtime)")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that is told of the node's shutdown and shown its pods, as mirror pods; empty means that there is none")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server to which the node's shutdown and its pods, as mirror pods, are reported; empty means no API server")
 	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object, which must exist; empty means this machine's host name in lower case")
-	fs.DurationVar(&f.limit, "limit", 0, "how long this platform leaves a shutdown at most, a spot machine's 30s for instance, as a `time`; 0 means for as long as is asked for")
+	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
 }
 
-// add adds all flags of the agent itself.
-func (f *flags) add(fs *pflag.FlagSet) {
-	f.addPlanned(fs)
+// addAll adds all flags of the agent.
+func (f *flags) addAll(fs *pflag.FlagSet) {
+	f.addPlanFlags(fs)
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", "", "`address` of the container runtime, with --runtime=cri; for example unix:///run/containerd/containerd.sock")
 	fs.StringVar(&f.source, "source", sourceAuto, "who announces the shutdown: `auto` (logind if this machine has it and containers are run; else manual), logind, or manual (SIGTERM to this process, or --shutdown-after)")
-	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` under which the host's own /etc and /run are to be seen, for an agent in a container that raises logind's limit; empty means /")
+	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host, for an agent in a container; the agent raises logind's limit there; empty means /")
 	fs.DurationVar(&f.shutdownAfter, "shutdown-after", 0, "with --source=manual, shut down by itself this `time` after the pods have started; 0 means never")
 	fs.StringVar(&f.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics, /healthz, /pods, /plan and /report; port 0 means any free one, which is told, and empty means none")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` that serves /metrics, /healthz, /pods, /plan and /report; port 0 means any free port, which the agent prints, and empty means none")
 	fs.StringVar(&f.socket, "socket", "", "`path` of the socket on which drain, stop and report speak to the agent, for root and its own user; the unit has /run/nodeagent/control.sock; empty means none")
 	fs.StringToStringVar(&f.podPolicy, "pod-policy", nil, podPolicyUsage())
 	fs.Lookup("pod-policy").DefValue = "" // for --help, which would say []
@@ -67,7 +67,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
-// validate finds what is wrong with the flags themselves.
+// validate returns the errors of all flags, without reading files.
 func (f *flags) validate() error {
 	var errs field.ErrorList
 	flag := field.NewPath
@@ -92,25 +92,26 @@ func (f *flags) validate() error {
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
-	if f.verbosity < 0 || f.verbosity > mostVerbose {
-		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", mostVerbose)))
+	if f.verbosity < 0 || f.verbosity > maxVerbosity {
+		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", maxVerbosity)))
 	}
 	if f.shutdownAfter < 0 {
 		errs = append(errs, field.Invalid(flag("--shutdown-after"), f.shutdownAfter.String(), "must not be negative"))
 	}
 	if f.shutdownAfter > 0 && f.source == sourceLogind {
-		errs = append(errs, notWithLogind(f.shutdownAfter))
+		errs = append(errs, shutdownAfterWithLogind(f.shutdownAfter))
 	}
-	return joined(append(errs, f.validateAPIServer()...))
+	return joinErrors(append(errs, f.validateAPIServer()...))
 }
 
-// notWithLogind refuses a shutdown that would not shut the machine down.
-func notWithLogind(after time.Duration) *field.Error {
+// shutdownAfterWithLogind returns the error of --shutdown-after on a machine with logind:
+// that shutdown would stop the pods, but not the machine.
+func shutdownAfterWithLogind(after time.Duration) *field.Error {
 	return field.Invalid(field.NewPath("--shutdown-after"), after.String(), "is only for --source=manual; here logind announces the shutdown")
 }
 
-// joined is a list of errors as one error.
-func joined(list field.ErrorList) error {
+// joinErrors returns a list of errors as one error, or nil if the list is empty.
+func joinErrors(list field.ErrorList) error {
 	errs := make([]error, len(list))
 	for i, err := range list {
 		errs[i] = err

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// lockState cannot lock a folder on this system; nor can an agent.
+// lockState only opens the lock file: on this system neither it nor an agent can lock a
+// folder. If there is no lock file, the error wraps fs.ErrNotExist.
 func lockState(dir string) (io.Closer, error) {
 	lock, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {

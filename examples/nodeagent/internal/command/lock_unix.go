@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// lockState locks a state folder as an agent does that uses it. Without one the error wraps
-// fs.ErrNotExist.
+// lockState locks a state folder as package shutdown does. It fails if an agent uses the
+// folder. If there is no lock file, the error wraps fs.ErrNotExist.
 func lockState(dir string) (io.Closer, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {

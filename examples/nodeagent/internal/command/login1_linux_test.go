@@ -24,20 +24,19 @@ const (
 <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>`
 )
 
-// login1 is a logind on a bus of its own that waits for a minute.
+// login1 plays logind on a bus of its own. It delays a shutdown for a minute.
 type login1 struct {
-	address string
+	address string // of the bus
 	conn    *dbus.Conn
 	props   *prop.Properties
-
-	locks chan lock // as they are given out
+	locks   chan inhibitorLock // that Inhibit has returned
 }
 
-// lock is a pipe: who reads it sees its end when the last copy of the other end has
-// been closed.
-type lock struct{ read, write *os.File }
+// inhibitorLock is a pipe. Reading from it ends when the agent has closed its copy of the
+// other end, and the test its own.
+type inhibitorLock struct{ read, write *os.File }
 
-// startLogin1 starts a real bus and owns logind's name on it.
+// startLogin1 starts a D-Bus daemon and owns logind's name on its bus.
 func startLogin1(t *testing.T) *login1 {
 	t.Helper()
 	daemon := need.Program(t, "dbus-daemon", "dbus")
@@ -47,7 +46,7 @@ func startLogin1(t *testing.T) *login1 {
 	bus := exec.CommandContext(t.Context(), daemon, "--config-file="+config, "--nofork")
 	require.NoError(t, bus.Start())
 	t.Cleanup(func() { _ = bus.Wait() }) // it was killed with the test
-	l := &login1{address: "unix:path=" + socket, locks: make(chan lock, 8)}
+	l := &login1{address: "unix:path=" + socket, locks: make(chan inhibitorLock, 8)}
 	require.Eventually(t, func() (up bool) {
 		var err error
 		l.conn, err = dbus.Connect(l.address)
@@ -67,36 +66,36 @@ func startLogin1(t *testing.T) *login1 {
 	return l
 }
 
-// Inhibit gives out a lock.
+// Inhibit is the method of logind that returns a lock.
 func (l *login1) Inhibit(_, _, _, _ string) (dbus.UnixFD, *dbus.Error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return 0, dbus.MakeFailedError(err)
 	}
-	l.locks <- lock{read, write}
+	l.locks <- inhibitorLock{read, write}
 	return dbus.UnixFD(write.Fd()), nil
 }
 
-// released waits until the lock that the agent holds has been closed. The agent
-// must have said that it holds it: our copy is closed here.
-func (l *login1) released(t *testing.T) {
+// waitReleased waits until the agent has released its lock. The agent must have received
+// the lock, because waitReleased closes the copy of the test.
+func (l *login1) waitReleased(t *testing.T) {
 	t.Helper()
-	given := <-l.locks
-	require.NoError(t, given.write.Close())
-	require.NoError(t, given.read.SetReadDeadline(time.Now().Add(20*time.Second)))
-	_, err := io.ReadAll(given.read)
+	lock := <-l.locks
+	require.NoError(t, lock.write.Close())
+	require.NoError(t, lock.read.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, err := io.ReadAll(lock.read)
 	require.NoError(t, err, "the lock is still held")
-	require.NoError(t, given.read.Close())
+	require.NoError(t, lock.read.Close())
 }
 
-// announce says that the machine shuts down.
+// announce announces a shutdown of the machine.
 func (l *login1) announce(t *testing.T) {
 	t.Helper()
 	l.props.SetMust(login1Manager, "PreparingForShutdown", true)
 	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
 }
 
-// announceKind says so as a logind does that names the kind.
+// announceKind announces a shutdown as a newer logind does, which names its kind.
 func (l *login1) announceKind(t *testing.T, kind string) {
 	t.Helper()
 	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant(kind)}
@@ -105,8 +104,8 @@ func (l *login1) announceKind(t *testing.T, kind string) {
 	require.NoError(t, l.conn.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
 }
 
-// onBus runs the agent on the bus of an address.
-func onBus(t *testing.T, address string, args ...string) *process {
+// startOnBus starts an agent that uses the bus of an address.
+func startOnBus(t *testing.T, address string, args ...string) *process {
 	t.Helper()
 	dir := folder(t, map[string]string{
 		"pods/pod.yaml": scripted("web", "exits 10ms after TERM"),
@@ -118,55 +117,54 @@ func onBus(t *testing.T, address string, args ...string) *process {
 	return p
 }
 
-func TestLogindIsFoundAndLeft(t *testing.T) {
+func TestAgentLeavesWithoutAShutdownOfLogind(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		host := startLogin1(t)
-		p := onBus(t, host.address, "--source=logind")
-		p.says("1 of 1 pods run. They are stopped in order when this machine shuts down")
-		p.says("This machine's shutdown is held back for up to 1m0s (asked for: 32.5s).")
+		p := startOnBus(t, host.address, "--source=logind")
+		p.waitFor("1 of 1 pods run. They are stopped in order when this machine shuts down")
+		p.waitFor("This machine's shutdown is held back for up to 1m0s (asked for: 32.5s).")
 		p.signal(signal)
-		require.Zero(t, p.exit())
+		require.Zero(t, p.waitExit())
 		require.NotContains(t, p.out.String(), "stopped in time")
-		host.released(t)
+		host.waitReleased(t)
 	}
 }
 
 func TestLogindShutsDown(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	p := onBus(t, host.address, "--source=logind")
-	p.says("This machine's shutdown is held back")
-	p.says("1 of 1 pods run.")
+	p := startOnBus(t, host.address, "--source=logind")
+	p.waitFor("This machine's shutdown is held back")
+	p.waitFor("1 of 1 pods run.")
 	host.announce(t)
-	host.released(t)
-	p.says("1 of 1 pod stopped in time.")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	host.waitReleased(t)
+	p.waitFor("1 of 1 pod stopped in time.")
+	require.Zero(t, p.terminate())
 }
 
 func TestWithoutLogind(t *testing.T) {
 	t.Parallel()
 	const nowhere = "unix:path=/nonexistent/bus"
-	p := onBus(t, nowhere, "--source=logind")
-	require.Equal(t, 1, p.exit())
+	p := startOnBus(t, nowhere, "--source=logind")
+	require.Equal(t, 1, p.waitExit())
 	require.Empty(t, p.out.String())
 	require.Contains(t, p.stderr.String(), "nodeagent: --source=logind: logind is not to be reached: ")
 
-	p = onBus(t, nowhere, "--source=auto", "--shutdown-after=1ms")
-	require.Zero(t, p.exit())
+	p = startOnBus(t, nowhere, "--source=auto", "--shutdown-after=1ms")
+	require.Zero(t, p.waitExit())
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 }
 
-// Nobody wants the power off of a real machine to wait for containers that are none.
-func TestPlayedContainersDoNotTouchLogind(t *testing.T) {
+// With --source=auto an agent without real containers does not delay the shutdown of the
+// machine.
+func TestEmbeddedRuntimeDoesNotUseLogind(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	root := t.TempDir()
-	p := onBus(t, host.address, "--source=auto", "--host-root="+root)
-	p.says("1 of 1 pods run. They are stopped in order on SIGTERM")
-	p.signal(syscall.SIGTERM)
-	require.Zero(t, p.exit())
+	p := startOnBus(t, host.address, "--source=auto", "--host-root="+root)
+	p.waitFor("1 of 1 pods run. They are stopped in order on SIGTERM")
+	require.Zero(t, p.terminate())
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
 	require.Empty(t, host.locks, "no lock was taken")
 	left, err := os.ReadDir(root)
@@ -174,17 +172,17 @@ func TestPlayedContainersDoNotTouchLogind(t *testing.T) {
 	require.Empty(t, left, "no file was written")
 }
 
-// systemd1 is a systemd that sends signals, and does nothing else.
+// systemd1 plays systemd. It records the signals that it is asked to send.
 type systemd1 struct{ sent chan int32 }
 
-// KillUnit takes note of a signal.
+// KillUnit is the method of systemd that sends a signal to a unit.
 func (s systemd1) KillUnit(_, _ string, signal int32) *dbus.Error {
 	s.sent <- signal
 	return nil
 }
 
-// reloadable puts a systemd beside logind, and gives the signals that are sent.
-func (l *login1) reloadable(t *testing.T) <-chan int32 {
+// startSystemd plays systemd on the bus, and returns the signals that it is asked to send.
+func (l *login1) startSystemd(t *testing.T) <-chan int32 {
 	t.Helper()
 	s := systemd1{sent: make(chan int32, 8)}
 	require.NoError(t, l.conn.Export(s, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"))

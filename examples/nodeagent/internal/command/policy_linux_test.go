@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// The kind of the shutdown, as logind names it, has a policy of its own.
-func TestPolicyIsThatOfTheKind(t *testing.T) {
+// The policy is that of the kind of shutdown that logind announces.
+func TestPodPolicyOfEachKind(t *testing.T) {
 	t.Parallel()
 	const policies = "--pod-policy=reboot=LeaveAsIs,kexec=SetTerminal,default=LeaveAsIs"
 	for _, test := range []struct {
@@ -26,11 +26,11 @@ func TestPolicyIsThatOfTheKind(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			t.Parallel()
 			host, c := startLogin1(t), startCluster(t, 10)
-			p := onBus(t, host.address, "--source=logind", "--kubeconfig="+c.kubeconfig, "--node-name="+nodeName, test.policy)
-			p.says("This machine's shutdown is held back")
-			c.ready("web")
+			p := startOnBus(t, host.address, "--source=logind", "--kubeconfig="+c.kubeconfig, "--node-name="+nodeName, test.policy)
+			p.waitFor("This machine's shutdown is held back")
+			c.waitReady("web")
 			host.announceKind(t, test.kind)
-			host.released(t)
+			host.waitReleased(t)
 			require.Equal(t, test.want, c.pod("web").Status.Phase, "before the machine goes down")
 			require.Equal(t, "node is shutting down: "+test.kind, c.nodeCondition(apistatus.NodeGracefulNodeShutdownInProgress).Message)
 		})

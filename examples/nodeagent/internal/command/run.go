@@ -9,7 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 )
 
-// run checks everything, and then runs the agent. A signal ends the checking at once.
+// run makes the agent and runs it. A signal that arrives before the agent is made ends run
+// at once.
 func run(ctx context.Context, s *setup) error {
 	a, interrupted, err := s.agentOrSignal(ctx)
 	if err != nil {
@@ -22,21 +23,21 @@ func run(ctx context.Context, s *setup) error {
 	return a.Run(klog.NewContext(ctx, s.logger))
 }
 
-// agentOrSignal gives the agent, or the signal that came before it was ready. What is
-// being read or asked then is left alone: a file system that does not answer cannot be
-// hurried, and the program is about to end.
+// agentOrSignal returns the agent, or the signal that arrived before the agent was made. It
+// does not wait for the goroutine then: reading from a file system that hangs cannot be
+// cancelled, and the program is about to end.
 func (s *setup) agentOrSignal(ctx context.Context) (*agent.Agent, os.Signal, error) {
 	type result struct {
 		agent *agent.Agent
 		err   error
 	}
-	made := make(chan result, 1)
+	results := make(chan result, 1)
 	go func() {
 		a, err := s.agent(ctx)
-		made <- result{a, err}
+		results <- result{a, err}
 	}()
 	select {
-	case r := <-made:
+	case r := <-results:
 		return r.agent, nil, r.err
 	case sig := <-s.signals:
 		return nil, sig, nil

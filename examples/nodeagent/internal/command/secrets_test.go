@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,23 +15,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// secret stands wherever a pod may have one.
+// secret is in each part of a pod that may have a secret.
 const secret = "s3cret-4711"
 
-// secretive are pods whose hooks, environment and answers have the secret in them. The
-// hooks fail, each in its own way: one of a command, one that nobody answers, one whose
-// redirect leads nowhere, one of a header that cannot be sent.
-func secretive(t *testing.T) map[string]string {
+// manifestsWithSecrets returns pods with the secret in their commands, environment and
+// hooks. The hooks fail in different ways: a command that fails, one that is too slow, a
+// request that is refused, a redirect to an unknown scheme, a header and a path that are
+// invalid. Answers to requests have the secret, too.
+func manifestsWithSecrets(t *testing.T) map[string]string {
 	t.Helper()
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, deaf.Close()) // nobody listens there now
-	talkative := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	require.NoError(t, refusing.Close()) // nobody listens there now
+	redirecting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "gopher://127.0.0.1/"+secret)
 		w.WriteHeader(http.StatusFound)
-		_, _ = io.WriteString(w, secret) // a client that has gone needs no answer
+		_, _ = io.WriteString(w, secret) // a client that has disconnected needs no answer
 	}))
-	t.Cleanup(talkative.Close)
+	t.Cleanup(redirecting.Close)
 	portOf := func(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 	pod := func(name, script, hook string) string {
 		return strings.Replace(scripted(name, script), "containers: [{name: app, image: local/busybox}]", `containers:
@@ -51,94 +51,81 @@ func secretive(t *testing.T) map[string]string {
 	return map[string]string{
 		"exec.yaml":     pod("exec", "exits 10ms after TERM, exec fails", exec),
 		"slow.yaml":     strings.Replace(pod("slow", "exits 10ms after TERM, exec takes 1h", exec), "terminationGracePeriodSeconds: 60", "terminationGracePeriodSeconds: 3", 1),
-		"refused.yaml":  pod("refused", "exits 10ms after TERM", request(portOf(deaf.Addr().String()), "/drain", "{name: X-Key, value: "+secret+"}")),
-		"redirect.yaml": pod("redirect", "exits 10ms after TERM", request(portOf(talkative.URL), "/drain", "{name: X-Key, value: "+secret+"}")),
+		"refused.yaml":  pod("refused", "exits 10ms after TERM", request(portOf(refusing.Addr().String()), "/drain", "{name: X-Key, value: "+secret+"}")),
+		"redirect.yaml": pod("redirect", "exits 10ms after TERM", request(portOf(redirecting.URL), "/drain", "{name: X-Key, value: "+secret+"}")),
 		"header.yaml":   pod("header", "exits 10ms after TERM", request("80", "/drain", `{name: X-Key, value: "`+secret+`\r\nX-A: 1"}`)),
 		"path.yaml":     pod("path", "exits 10ms after TERM", request("80", `:`, "{name: X-Key, value: "+secret+"}")),
 	}
 }
 
-// metricsAt is where the program says that it serves.
-var metricsAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
-
-// Whoever may read the log, the reports and the metrics of an agent, or its state files,
-// may not know what its pods know. The log is that of the default verbosity.
-func TestNoOutletTellsASecret(t *testing.T) {
+// No output of the agent and its tools has the secrets of pods: the log at the default
+// verbosity, answers to requests, reports, metrics and state files.
+func TestNoOutputHasASecret(t *testing.T) {
 	t.Parallel()
-	stateDir, outlets := t.TempDir(), map[string]string{}
-	p, dir, at := controlled(t, secretive(t), "--state-dir="+stateDir, "--log-format=json")
-	p.says("Metrics are on")
-	listens := metricsAt.FindString(p.out.String())
-	require.NotEmpty(t, listens)
-	socket := strings.TrimPrefix(at, "--socket=")
+	stateDir, outputs := t.TempDir(), map[string]string{}
+	p, dir, socketFlag := startWithSocket(t, manifestsWithSecrets(t), "--state-dir="+stateDir, "--log-format=json")
+	address := p.address()
+	socket := strings.TrimPrefix(socketFlag, "--socket=")
+	body := func(client *http.Client, url string) string {
+		_, text := fetch(t, client, url)
+		return text
+	}
 	ask := func(when string) {
 		for _, path := range []string{"/pods", "/plan", "/report", "/metrics", "/healthz", "/debug/pprof/cmdline"} {
-			outlets[when+" GET "+path] = fetched(t, http.DefaultClient, listens+path)
+			outputs[when+" GET "+path] = body(http.DefaultClient, address+path)
 		}
 		overSocket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}}}
 		for _, path := range []string{"/pods", "/plan", "/report"} {
-			outlets[when+" socket "+path] = fetched(t, overSocket, "http://agent"+path)
+			outputs[when+" socket "+path] = body(overSocket, "http://agent"+path)
 		}
 	}
 	ask("before")
 	for _, args := range [][]string{{"plan", "--manifests=" + dir}, {"plan", "--manifests=" + dir, "-o=json"}} {
-		out, stderr, _ := tell(t, args...)
-		outlets[strings.Join(args, " ")] = out + stderr
+		out, stderr, _ := runTool(t, args...)
+		outputs[strings.Join(args, " ")] = out + stderr
 	}
-	out, stderr, status := tell(t, "stop", at, "default/exec")
+	out, stderr, status := runTool(t, "stop", socketFlag, "default/exec")
 	require.Zero(t, status, stderr)
-	outlets["stop"] = out + stderr
+	outputs["stop"] = out + stderr
 	drained := make(chan string, 1)
 	go func() {
-		out, stderr, _ := tell(t, "drain", at, "-o=json")
+		out, stderr, _ := runTool(t, "drain", socketFlag, "-o=json")
 		drained <- out + stderr
 	}()
 	require.Eventually(t, func() bool { // its columns have some width
 		return strings.Contains(strings.Join(strings.Fields(p.out.String()), " "), "default/refused gone after")
 	}, 20*time.Second, 5*time.Millisecond, "the pod is gone")
 	ask("during")
-	for _, args := range [][]string{{"report", at}, {"report", at, "-o=json"}} {
-		out, stderr, status := tell(t, args...)
+	for _, args := range [][]string{{"report", socketFlag}, {"report", socketFlag, "-o=json"}} {
+		out, stderr, status := runTool(t, args...)
 		require.Zero(t, status, stderr)
-		outlets[strings.Join(args, " ")] = out + stderr
+		outputs[strings.Join(args, " ")] = out + stderr
 	}
-	outlets["drain"] = <-drained
-	require.Zero(t, p.exit())
+	outputs["drain"] = <-drained
+	require.Zero(t, p.waitExit())
 	for _, args := range [][]string{{"report", "--socket=/nonexistent", "--state-dir=" + stateDir}, {"report", "--socket=/nonexistent", "--state-dir=" + stateDir, "-o=json"}, {"report", "--socket=/nonexistent", "--state-dir=" + stateDir, "-o=html"}} {
-		out, stderr, status := tell(t, args...)
+		out, stderr, status := runTool(t, args...)
 		require.Zero(t, status, stderr)
-		outlets[strings.Join(args, " ")] = out + stderr
+		outputs[strings.Join(args, " ")] = out + stderr
 	}
-	outlets["output"], outlets["log"] = p.out.String(), p.stderr.String()
+	outputs["output"], outputs["log"] = p.out.String(), p.stderr.String()
 	files, err := filepath.Glob(filepath.Join(stateDir, "*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		outlets[file] = string(text)
+		outputs[file] = string(text)
 	}
 
-	require.Contains(t, outlets["log"], "FailedPreStopHook", "the hooks have failed, and events are in the log")
-	require.Contains(t, outlets["output"], "preStop hook failed")
-	for name, text := range outlets {
+	require.Contains(t, outputs["log"], "FailedPreStopHook", "the hooks have failed, and events are in the log")
+	require.Contains(t, outputs["output"], "preStop hook failed")
+	for name, text := range outputs {
 		if !strings.HasSuffix(name, "_lock") {
 			require.NotEmpty(t, text, name)
 		}
 		require.NotContains(t, text, secret, name)
 	}
-}
-
-func fetched(t *testing.T, client *http.Client, address string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	require.NoError(t, err)
-	answer, err := client.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	return string(text)
 }

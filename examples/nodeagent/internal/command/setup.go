@@ -18,21 +18,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// setup makes an agent of the command line.
+// setup makes an agent from the flags.
 type setup struct {
 	flags
-	gate     featuregate.MutableVersionedFeatureGate
-	view     *view.View
-	logger   klog.Logger
-	signals  <-chan os.Signal
-	seen     time.Time // when the manifests were first read
-	warnings []string  // shown once everything has been checked
+	gate      featuregate.MutableVersionedFeatureGate
+	view      *view.View
+	logger    klog.Logger
+	signals   <-chan os.Signal
+	firstRead time.Time // when the manifests were first read, for kubernetes.io/config.seen
+	warnings  []string  // shown when the agent is made
 }
 
-// agent checks all that was given, the cheap things first, and puts the agent
-// together. Nothing has been started when it fails.
+// agent makes the agent. It first checks what takes no time, and connects to other programs
+// last.
 func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
-	opts, err := s.planned()
+	opts, err := s.planOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +45,14 @@ func (s *setup) agent(ctx context.Context) (*agent.Agent, error) {
 	if opts.Manifests.Changed, err = manifest.Watch(klog.NewContext(ctx, s.logger), s.manifests); err != nil {
 		return nil, err
 	}
-	opts.Manifests.Load = s.again
+	opts.Manifests.Load = s.reloadPods
 	opts.ShutdownAfter, opts.Policy, opts.StateDir = s.shutdownAfter, s.policy, s.stateDir
 	opts.Signals, opts.Notify = s.signals, notify
 	return s.connect(ctx, opts)
 }
 
-// planned reads all that decides on what a shutdown does.
-func (s *setup) planned() (agent.Options, error) {
+// planOptions returns the options that the plan of a shutdown depends on.
+func (s *setup) planOptions() (agent.Options, error) {
 	if err := s.validate(); err != nil {
 		return agent.Options{}, err
 	}
@@ -60,13 +60,14 @@ func (s *setup) planned() (agent.Options, error) {
 	if err != nil {
 		return agent.Options{}, err
 	}
-	s.seen = time.Now()
+	s.firstRead = time.Now()
 	pods, err := s.pods()
 	return agent.Options{Config: cfg, Pods: pods, Limit: s.limit, Gates: s.gate, View: s.view, Logger: s.logger}, err
 }
 
-// hostSource is what announces the shutdown of the machine, nil if nothing does. Played
-// containers are no reason to hold back a machine, unless that is asked for.
+// hostSource returns the source of --source, or nil if signals start the shutdown. With
+// --source=auto that is so for the embedded runtime: a machine must not wait for
+// containers that do not exist.
 func (s *setup) hostSource(ctx context.Context) (shutdown.Source, error) {
 	if s.source == sourceManual || s.source == sourceAuto && s.runtime == runtimeEmbedded {
 		return nil, nil
@@ -82,13 +83,14 @@ func (s *setup) hostSource(ctx context.Context) (shutdown.Source, error) {
 		s.logger.V(1).Info("There is no logind, signals start the shutdown", "reason", err)
 		return nil, nil
 	case s.shutdownAfter > 0:
-		return nil, notWithLogind(s.shutdownAfter)
+		return nil, shutdownAfterWithLogind(s.shutdownAfter)
 	}
 	return source, nil
 }
 
-// introduce says what has been found, before anything happens.
-func (s *setup) introduce(listener net.Listener) {
+// announceStart shows the runtime, the address of --listen and all warnings, before pods
+// are started.
+func (s *setup) announceStart(listener net.Listener) {
 	if s.runtime == runtimeEmbedded {
 		s.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
 	}
@@ -100,10 +102,10 @@ func (s *setup) introduce(listener net.Listener) {
 	}
 }
 
-// warn keeps what does not hinder the agent.
+// warn records a warning, which announceStart shows.
 func (s *setup) warn(text string) { s.warnings = append(s.warnings, text) }
 
-// notify tells systemd, if it has started the agent.
+// notify sends a state to systemd, if systemd has started the agent (sd_notify(3)).
 func notify(state string) error {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		return fmt.Errorf("failed to tell systemd %q: %w", state, err)

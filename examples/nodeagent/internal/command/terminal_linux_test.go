@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onTerminal runs the agent on a terminal of a width until its shutdown is over, and gives
-// what was written there.
-func onTerminal(t *testing.T, columns uint16, env []string, while func(resize func(columns uint16))) string {
+// runOnTerminal runs an agent on a terminal until its shutdown has ended, and returns its
+// output. If during is not nil, it is called while the agent runs.
+func runOnTerminal(t *testing.T, columns uint16, env []string, during func(resize func(columns uint16))) string {
 	t.Helper()
 	master, terminal := pseudoterminal(t)
 	resize := func(columns uint16) {
@@ -30,24 +30,24 @@ func onTerminal(t *testing.T, columns uint16, env []string, while func(resize fu
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, p.command.Start())
 	closeFile(t, terminal)
-	if while != nil {
-		while(resize)
+	if during != nil {
+		during(resize)
 	}
-	var said strings.Builder
+	var output strings.Builder
 	text := make([]byte, 4096)
 	require.NoError(t, master.SetReadDeadline(time.Now().Add(20*time.Second)))
 	for {
 		n, err := master.Read(text)
-		said.Write(text[:n])
+		output.Write(text[:n])
 		if err != nil {
-			require.ErrorIs(t, err, syscall.EIO, "the agent has gone")
+			require.ErrorIs(t, err, syscall.EIO, "a terminal without processes returns EIO")
 			break
 		}
 	}
 	closeFile(t, master)
-	require.Zero(t, p.exit())
-	require.Contains(t, said.String(), "stopped in")
-	return strings.ReplaceAll(said.String(), "\r\n", "\n")
+	require.Zero(t, p.waitExit())
+	require.Contains(t, output.String(), "stopped in")
+	return strings.ReplaceAll(output.String(), "\r\n", "\n")
 }
 
 const escape = "\x1b["
@@ -55,33 +55,33 @@ const escape = "\x1b["
 func TestTerminalIsRedrawnInColour(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []uint16{40, 80} {
-		said := onTerminal(t, columns, []string{"TERM=xterm", "NO_COLOR="}, nil)
-		require.Contains(t, said, "\r"+escape+"J", "what was drawn is taken away")
-		require.Regexp(t, `\x1b\[\d+m`, said)
-		require.Contains(t, said, "DOING NOW")
+		output := runOnTerminal(t, columns, []string{"TERM=xterm", "NO_COLOR="}, nil)
+		require.Contains(t, output, "\r"+escape+"J", "the table is erased before it is drawn again")
+		require.Regexp(t, `\x1b\[\d+m`, output)
+		require.Contains(t, output, "DOING NOW")
 	}
 }
 
 func TestNoColour(t *testing.T) {
 	t.Parallel()
-	said := onTerminal(t, 80, []string{"TERM=xterm", "NO_COLOR=1"}, nil)
-	require.Contains(t, said, "\r"+escape+"J")
-	require.NotRegexp(t, `\x1b\[\d+m`, said)
+	output := runOnTerminal(t, 80, []string{"TERM=xterm", "NO_COLOR=1"}, nil)
+	require.Contains(t, output, "\r"+escape+"J")
+	require.NotRegexp(t, `\x1b\[\d+m`, output)
 }
 
-// A terminal that can do nothing gets lines, as a pipe does.
+// A terminal that does not understand escape sequences gets lines, as a pipe does.
 func TestDumbTerminal(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"TERM=dumb", "TERM="} {
-		said := onTerminal(t, 80, []string{kind}, nil)
-		require.NotContains(t, said, "\x1b")
-		require.Contains(t, said, "got SIGTERM, is ending")
+		output := runOnTerminal(t, 80, []string{kind}, nil)
+		require.NotContains(t, output, "\x1b")
+		require.Contains(t, output, "got SIGTERM, is ending")
 	}
 }
 
 func TestTerminalThatIsResized(t *testing.T) {
 	t.Parallel()
-	said := onTerminal(t, 120, []string{"TERM=xterm", "NO_COLOR="}, func(resize func(uint16)) {
+	output := runOnTerminal(t, 120, []string{"TERM=xterm", "NO_COLOR="}, func(resize func(uint16)) {
 		for range 10 {
 			resize(40)
 			<-time.After(30 * time.Millisecond)
@@ -90,7 +90,7 @@ func TestTerminalThatIsResized(t *testing.T) {
 		}
 		resize(60)
 	})
-	_, end, found := strings.Cut(said, "OUTCOME")
+	_, end, found := strings.Cut(output, "OUTCOME")
 	require.True(t, found)
 	for line := range strings.Lines(end) {
 		require.Less(t, len([]rune(strings.TrimSuffix(line, "\n"))), 60)

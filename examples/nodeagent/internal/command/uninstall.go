@@ -19,11 +19,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// The files that package shutdown keeps in a state folder.
+// The names of the files that package shutdown writes into a state folder.
 const (
-	stateFiles = "graceful_node_shutdown_"
-	lockFile   = ".graceful_node_shutdown_lock"
-	tornFiles  = ".tmp-" + stateFiles // of writes that were cut off
+	stateFilePrefix = "graceful_node_shutdown_"
+	tempFilePrefix  = ".tmp-" + stateFilePrefix // remains if the agent was killed while it wrote
+	lockFile        = ".graceful_node_shutdown_lock"
 )
 
 // uninstaller removes from a host what the agent has written to it.
@@ -47,68 +47,69 @@ the file again. What is gone already is no error.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return u.run(c.Context()) },
 	}
-	c.Flags().StringVar(&u.hostRoot, "host-root", "", "`folder` under which the host's own /etc and /run are to be seen; empty means /")
+	c.Flags().StringVar(&u.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host; empty means /")
 	c.Flags().StringVar(&u.stateDir, "state-dir", "", "`folder` that keeps the state of a shutdown, as the agent was given it")
 	c.Flags().BoolVar(&u.removeState, "remove-state", false, "remove the state from --state-dir, with the report of the last shutdown")
 	return c
 }
 
-// run removes the state first: that fails while an agent runs.
+// run removes the state files first, because that fails while an agent runs.
 func (u *uninstaller) run(ctx context.Context) error {
 	if u.removeState && u.stateDir == "" {
 		return field.Required(field.NewPath("--state-dir"), "with --remove-state")
 	}
-	if err := u.state(); err != nil {
+	if err := u.removeStateFiles(); err != nil {
 		return err
 	}
-	return u.dropIn(ctx)
+	return u.removeDropIn(ctx)
 }
 
-// dropIn removes the drop-in, and says which file that was.
-func (u *uninstaller) dropIn(ctx context.Context) error {
+// removeDropIn removes the drop-in file of logind, and prints its path.
+func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	source, err := logind.New(logind.Options{HostRoot: u.hostRoot})
 	if err != nil {
 		return err
 	}
-	before := u.dropIns()
+	before := u.existingDropIns()
 	err = source.RemoveDropIn(ctx)
-	left := u.dropIns()
+	after := u.existingDropIns()
 	for _, file := range before {
-		if !slices.Contains(left, file) {
-			u.say("Removed %s.", file)
+		if !slices.Contains(after, file) {
+			u.print("Removed %s.", file)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if len(before) == 0 {
-		u.say("systemd-logind has no settings of this agent.")
+		u.print("systemd-logind has no settings of this agent.")
 		return nil
 	}
-	u.say("systemd-logind goes by its other settings again.")
+	u.print("systemd-logind goes by its other settings again.")
 	return nil
 }
 
-// dropIns are those of the drop-in's paths that are there.
-func (u *uninstaller) dropIns() []string {
-	var there []string
+// existingDropIns returns the paths at which there is a drop-in file of the agent.
+func (u *uninstaller) existingDropIns() []string {
+	var existing []string
 	for _, dir := range []string{"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d"} {
 		file := filepath.Join("/", u.hostRoot, dir, logind.DropInName)
 		if _, err := os.Lstat(file); err == nil {
-			there = append(there, file)
+			existing = append(existing, file)
 		}
 	}
-	return there
+	return existing
 }
 
-// state removes the state of shutdowns, or says that it is kept.
-func (u *uninstaller) state() (err error) {
+// removeStateFiles removes the files of shutdowns from the state folder, or prints that
+// they are kept. It removes the folder if it is empty then.
+func (u *uninstaller) removeStateFiles() (err error) {
 	if u.stateDir == "" {
 		return nil
 	}
 	lock, err := lockState(u.stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		u.say("%s has no state of shutdowns.", u.stateDir)
+		u.print("%s has no state of shutdowns.", u.stateDir)
 		return nil
 	}
 	if err != nil {
@@ -116,7 +117,7 @@ func (u *uninstaller) state() (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if !u.removeState {
-		u.say("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
+		u.print("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
 		return nil
 	}
 	entries, err := os.ReadDir(u.stateDir)
@@ -125,30 +126,30 @@ func (u *uninstaller) state() (err error) {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if name != lockFile && name != api.PlanFile && !strings.HasPrefix(name, stateFiles) && !strings.HasPrefix(name, tornFiles) {
+		if name != lockFile && name != api.PlanFile && !strings.HasPrefix(name, stateFilePrefix) && !strings.HasPrefix(name, tempFilePrefix) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(u.stateDir, name)); err != nil {
 			return fmt.Errorf("failed to remove the state: %w", err)
 		}
 	}
-	return u.stateFolder()
+	return u.removeStateDir()
 }
 
-// stateFolder removes the folder of the state where nothing else is in it.
-func (u *uninstaller) stateFolder() error {
+// removeStateDir removes the state folder, unless there are other files in it.
+func (u *uninstaller) removeStateDir() error {
 	err := os.Remove(u.stateDir)
 	switch {
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EBUSY):
-		u.say("Removed the state of shutdowns from %s. The folder is kept: it is in use, or has other files.", u.stateDir)
+		u.print("Removed the state of shutdowns from %s. The folder is kept: it is in use, or has other files.", u.stateDir)
 		return nil
 	case err != nil:
 		return fmt.Errorf("failed to remove the state: %w", err)
 	}
-	u.say("Removed %s, with the state of shutdowns.", u.stateDir)
+	u.print("Removed %s, with the state of shutdowns.", u.stateDir)
 	return nil
 }
 
-func (u *uninstaller) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(u.out, format+"\n", args...) // what is done is done, whoever reads of it
+func (u *uninstaller) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(u.out, format+"\n", args...) // an error of the output does not undo the removal
 }

@@ -1,23 +1,25 @@
-// Package output writes to where people look, a terminal, a pipe or a file, without ever
-// making the writer wait:
+// Package output writes to a terminal, a pipe or a file without blocking its caller.
 //
 //	out := output.New(os.Stdout)
 //	defer out.Close()
+//	fmt.Fprintln(out, "3 of 3 pods run.")
+//
+// A reader that is slow or has stopped reading must not delay a shutdown.
 //
 // # Concurrency properties
 //
-// All methods of a [Writer] may be called concurrently. One goroutine writes; it ends
-// with [Writer.Close], or with the write that does not return.
+// All methods of a [Writer] may be called concurrently. A goroutine writes what was
+// buffered. It ends after [Writer.Close], unless a write of it does not return.
 //
 // # Failure modes
 //
-// Nothing is reported: a reader that has gone, a closed terminal and a full disk cost what
-// was written to them. A reader that has stopped reading costs what does not fit into a
-// buffer of 1 MiB.
+// Errors are not reported. Output is lost if it cannot be written, for example to a closed
+// terminal or a full disk, and if it does not fit into the buffer of 1 MiB because the
+// reader is slow.
 //
 // # Testing
 //
-// New takes any io.Writer.
+// New takes any io.Writer. A writer works in a testing/synctest bubble.
 package output
 
 import (
@@ -27,63 +29,65 @@ import (
 )
 
 const (
-	// bufferSize is how many bytes wait for a reader that is slow.
+	// bufferSize is how many bytes are kept for a slow reader.
 	bufferSize = 1 << 20
-	// closeTimeout is how long such a reader is waited for at the end.
+	// closeTimeout bounds the wait of Close for a slow reader.
 	closeTimeout = 2 * time.Second
 )
 
-// Writer passes on what is written to it. Make one with [New].
+// Writer is a buffered [io.Writer] that does not block. Make one with [New].
 type Writer struct {
-	out   io.Writer
-	wake  chan struct{} // one token: something is to be written
-	ended chan struct{} // closed once all has been written
+	out     io.Writer
+	changed chan struct{} // has a value after buffer or closed has changed
+	flushed chan struct{} // closed when all was written after Close
 
-	mu     sync.Mutex // guards all below; never held while anything is written
+	mu     sync.Mutex // guards the fields below; never held while out is written to
 	buffer []byte
 	closed bool
 }
 
-// New makes a writer that passes on to out.
+// New makes a writer that writes to out.
 func New(out io.Writer) *Writer {
-	w := &Writer{out: out, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go w.pass()
+	w := &Writer{out: out, changed: make(chan struct{}, 1), flushed: make(chan struct{})}
+	go w.flush()
 	return w
 }
 
-// Write never fails, and never waits. What does not fit into the buffer is lost.
+// Write buffers a text. It does not block, and its error is always nil. A text that does
+// not fit into the buffer is lost as a whole.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	if len(w.buffer)+len(text) <= bufferSize {
 		w.buffer = append(w.buffer, text...)
 	}
 	w.mu.Unlock()
-	w.notify()
+	w.signalChange()
 	return len(text), nil
 }
 
-// Close waits until all has been written, for two seconds at most.
+// Close waits until the buffer is written, for at most two seconds. The Writer must not be
+// used after that.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.notify()
+	w.signalChange()
 	select {
-	case <-w.ended:
+	case <-w.flushed:
 	case <-time.After(closeTimeout):
 	}
 }
 
-func (w *Writer) notify() {
+func (w *Writer) signalChange() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// pass writes what has come in, until the writer is closed.
-func (w *Writer) pass() {
-	defer close(w.ended)
+// flush writes the buffer whenever it has changed, until the writer is closed.
+func (w *Writer) flush() {
+	defer close(w.flushed)
 	for {
 		w.mu.Lock()
 		text, closed := w.buffer, w.closed
@@ -91,11 +95,11 @@ func (w *Writer) pass() {
 		w.mu.Unlock()
 		switch {
 		case len(text) > 0:
-			_, _ = w.out.Write(text) // nobody is left who could be told
+			_, _ = w.out.Write(text) // there is no other place to report the error to
 		case closed:
 			return
 		default:
-			<-w.wake
+			<-w.changed
 		}
 	}
 }

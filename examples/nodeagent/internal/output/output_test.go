@@ -12,24 +12,24 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/output"
 )
 
-// reader takes what is written, once it is let.
+// reader receives the output. Its Write blocks until reading is closed.
 type reader struct {
-	let  chan struct{}
-	err  error
-	text strings.Builder
+	reading chan struct{}
+	err     error // what Write returns
+	text    strings.Builder
 }
 
 func (r *reader) Write(text []byte) (int, error) {
-	<-r.let
+	<-r.reading
 	if r.err != nil {
 		return 0, r.err
 	}
 	return r.text.Write(text)
 }
 
-func TestAllIsWrittenInOrder(t *testing.T) {
-	r := &reader{let: make(chan struct{})}
-	close(r.let)
+func TestWritesAreInOrder(t *testing.T) {
+	r := &reader{reading: make(chan struct{})}
+	close(r.reading)
 	w := output.New(r)
 	for _, text := range []string{"one\n", "two\n", "three\n"} {
 		n, err := w.Write([]byte(text))
@@ -40,9 +40,9 @@ func TestAllIsWrittenInOrder(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree\n", r.text.String())
 }
 
-func TestWritersDoNotWaitForAReaderThatHasStopped(t *testing.T) {
+func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reader{let: make(chan struct{})}
+		r := &reader{reading: make(chan struct{})}
 		w := output.New(r)
 		line := strings.Repeat("x", 1023) + "\n"
 		began := time.Now()
@@ -52,20 +52,20 @@ func TestWritersDoNotWaitForAReaderThatHasStopped(t *testing.T) {
 		}
 		require.Zero(t, time.Since(began))
 		w.Close()
-		require.Equal(t, 2*time.Second, time.Since(began), "the end is waited for")
-		close(r.let)
+		require.Equal(t, 2*time.Second, time.Since(began), "Close waits for the reader")
+		close(r.reading)
 		synctest.Wait()
-		require.Zero(t, r.text.Len()%len(line), "lines are whole")
+		require.Zero(t, r.text.Len()%len(line), "no line is lost in part")
 		require.LessOrEqual(t, r.text.Len(), 1<<20+len(line)*1024)
 		require.NotZero(t, r.text.Len())
 	})
 }
 
-func TestReadersThatHaveGoneAreNoFailure(t *testing.T) {
-	r := &reader{let: make(chan struct{}), err: errors.New("closed")}
-	close(r.let)
+func TestWriteErrorsAreIgnored(t *testing.T) {
+	r := &reader{reading: make(chan struct{}), err: errors.New("closed")}
+	close(r.reading)
 	w := output.New(r)
-	_, err := w.Write([]byte("nobody hears"))
+	_, err := w.Write([]byte("lost"))
 	require.NoError(t, err)
 	w.Close()
 }

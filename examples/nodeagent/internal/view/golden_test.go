@@ -18,11 +18,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// golden compares with a file, or writes it where KUBEGRACE_GOLDEN is set. What was
-// written for a width must fit into it.
-func golden(t *testing.T, name, said string, width int) {
+// requireGolden compares a text with a file of testdata. If KUBEGRACE_GOLDEN is set, it
+// writes the file. Lines must be narrower than width, unless it is 0.
+func requireGolden(t *testing.T, name, content string, width int) {
 	t.Helper()
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(content) {
 		if width > 0 {
 			require.Less(t, text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")), width, line)
 		}
@@ -30,43 +30,43 @@ func golden(t *testing.T, name, said string, width int) {
 	file := filepath.Join("testdata", name)
 	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(said), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(want), said)
+	require.Equal(t, string(want), content)
 }
 
-// daemonSet is the name of a pod as a DaemonSet makes it.
-const daemonSet = "kube-system/node-exporter-prometheus-4x7fq-worker-17.example.internal"
+// daemonSetPod is the long name of a DaemonSet's pod.
+const daemonSetPod = "kube-system/node-exporter-prometheus-4x7fq-worker-17.example.internal"
 
 func TestTablesFitEveryTerminal(t *testing.T) {
-	shown := at(2*time.Second, ending(daemonSet, in("app", lifecycle.PhaseHook)), gone("shop/web", with(lifecycle.Graceful)),
+	shown := snapshotAt(2*time.Second, endingPod(daemonSetPod, containerIn("app", lifecycle.PhaseHook)), gonePod("shop/web", endedContainer(lifecycle.Graceful)),
 		Pod{Name: "data/postgres", Priority: 100000, Bucket: 100000, State: Running})
 	report := api.ReportOf(sampleReport())
 	for _, width := range []int{0, 120, 80, 40} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
 			var summary bytes.Buffer
 			writeSummary(&summary, shown, width)
-			golden(t, fmt.Sprintf("summary-%d.txt", width), summary.String(), width)
-			golden(t, fmt.Sprintf("plan-%d.txt", width), Plan(samplePlan(), width), width)
-			golden(t, fmt.Sprintf("report-%d.txt", width), Report(report, width), width)
+			requireGolden(t, fmt.Sprintf("summary-%d.txt", width), summary.String(), width)
+			requireGolden(t, fmt.Sprintf("plan-%d.txt", width), Plan(samplePlan(), width), width)
+			requireGolden(t, fmt.Sprintf("report-%d.txt", width), Report(report, width), width)
 			if width > 0 {
 				drawn := text.StripEscape(frame(shown, width, 24))
-				golden(t, fmt.Sprintf("live-%d.txt", width), drawn, width)
+				requireGolden(t, fmt.Sprintf("live-%d.txt", width), drawn, width)
 				require.Contains(t, drawn, "DOING NOW")
 				require.Contains(t, drawn, "preStop")
 			}
 		})
 	}
 	for name, value := range map[string]any{"plan.json": samplePlan(), "report.json": report} {
-		said, err := json.MarshalIndent(value, "", "  ")
+		content, err := json.MarshalIndent(value, "", "  ")
 		require.NoError(t, err)
-		golden(t, name, string(said)+"\n", 0)
+		requireGolden(t, name, string(content)+"\n", 0)
 	}
 }
 
-func TestReportSaysHowItIsWithTheShutdown(t *testing.T) {
+func TestReportSaysWhetherTheShutdownHasEnded(t *testing.T) {
 	r := api.ReportOf(sampleReport())
 	require.Contains(t, Report(r, 0), "A shutdown (reboot), announced by logind, began at 2026-01-01T12:00:00Z and took 6.5 s.")
 	r.Cancelled = true
@@ -77,22 +77,22 @@ func TestReportSaysHowItIsWithTheShutdown(t *testing.T) {
 	require.Contains(t, Report(r, 0), " and is under way.")
 }
 
-// A terminal that was made narrower has broken the lines of the frame: all of them are
-// taken away.
-func TestFrameIsWipedAfterAResize(t *testing.T) {
+// If the terminal has become narrower, lines of the frame take several of its lines. All
+// of them must be erased.
+func TestFrameIsErasedAfterAResize(t *testing.T) {
 	width := 100
-	l := &live{size: func() (int, int, error) { return width, 24, nil }}
+	l := &liveTable{size: func() (int, int, error) { return width, 24, nil }}
 	l.drawn = strings.Repeat("x", 99) + "\n" + strings.Repeat("y", 20) + "\n\n"
 	var out bytes.Buffer
-	l.wipe(&out)
+	l.erase(&out)
 	require.Equal(t, "\x1b[3A\r\x1b[J", out.String())
 	width = 40
 	out.Reset()
-	l.wipe(&out)
+	l.erase(&out)
 	require.Equal(t, "\x1b[5A\r\x1b[J", out.String())
 }
 
-func TestNamesKeepTheirEnd(t *testing.T) {
+func TestSnipMiddleKeepsTheEndOfAName(t *testing.T) {
 	require.Equal(t, "kube-sy…y-4x7fq", snipMiddle("kube-system/proxy-4x7fq", 15))
 	require.Equal(t, "shop/web", snipMiddle("shop/web", 15))
 }

@@ -9,25 +9,26 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
-// Page writes a report as an HTML page, beside the plan of its shutdown; nil: that is not
-// known. A shutdown that is under way is drawn up to the last thing that has happened.
+// Page writes a report as an HTML page, with a timeline of what was planned and what has
+// happened. A nil plan means that the plan is not known. A shutdown that is under way is
+// drawn up to the last event of its report.
 func Page(out io.Writer, r api.Report, planned *api.Plan) error {
 	node := timeline.Node{}
 	if planned != nil {
-		node.Release = inSeconds(planned.ReleaseSeconds)
-		node.Buckets = bars(*planned)
+		node.Buckets = plannedBuckets(*planned)
 	}
 	node.Report(r.Library())
 	return timeline.Page{Title: "Shutdown of this node", Nodes: []timeline.Node{node}}.Write(out)
 }
 
-// bars are the planned ones.
-func bars(p api.Plan) []timeline.Bucket {
+// plannedBuckets returns the buckets of a plan as a timeline shows them. They have the
+// names that timeline.Node.Report gives to buckets.
+func plannedBuckets(p api.Plan) []timeline.Bucket {
 	var buckets []timeline.Bucket
 	for _, b := range p.Buckets {
-		bucket := timeline.Bucket{Name: fmt.Sprintf("Bucket %d", b.Priority)} // as the report names it
+		bucket := timeline.Bucket{Name: fmt.Sprintf("Bucket %d", b.Priority)}
 		for _, pod := range b.Pods {
-			bar := timeline.Bar{Start: inSeconds(pod.StartSeconds), End: inSeconds(pod.EndSeconds)}
+			bar := timeline.Bar{Start: fromSeconds(pod.StartSeconds), End: fromSeconds(pod.EndSeconds)}
 			if pod.CutShort {
 				bar.Wanted = bar.Start + time.Duration(pod.WantedSeconds)*time.Second
 			}
@@ -43,4 +44,4 @@ func bars(p api.Plan) []timeline.Bucket {
 	return buckets
 }
 
-func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+func fromSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

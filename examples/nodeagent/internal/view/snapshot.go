@@ -7,79 +7,82 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// State is what a pod is doing, as a whole.
+// State is what a pod is doing. Programs get it too, from GET /pods.
 type State string
 
 const (
-	// Starting means that its containers are being started.
+	// Starting means that the containers of the pod are being started.
 	Starting State = "Starting"
-	// Running means that its containers run, or some of them.
+	// Running means that at least one container runs and none waits to be restarted.
 	Running State = "Running"
-	// Waiting means that one of its containers has ended and is started again after a pause.
+	// Waiting means that a container has ended and is started again after a pause.
 	Waiting State = "Waiting"
-	// Finished means that all its containers have ended by themselves.
+	// Finished means that all containers have ended by themselves and none is restarted.
 	Finished State = "Finished"
-	// NotStarted means that it does not run: it could not be started, or the node
-	// was shutting down. [Pod.Problem] says which.
+	// NotStarted means that the pod could not be started, or that the node was shutting
+	// down. [Pod.Problem] says which.
 	NotStarted State = "NotStarted"
-	// Ending means that it was told to stop and something of it still runs.
+	// Ending means that the pod was told to stop, and its stop has not ended.
 	Ending State = "Ending"
-	// Gone means that it was told to stop, and nothing more is done about it.
+	// Gone means that a shutdown has stopped the pod. If [Pod.Problem] is not empty, the
+	// stop has failed.
 	Gone State = "Gone"
-	// Stopped means the same of a pod that no shutdown has told to stop.
+	// Stopped means that the pod was stopped outside of a shutdown, for a client or
+	// because its manifest has changed.
 	Stopped State = "Stopped"
 )
 
-// Snapshot is what is known of the node's pods at one moment.
+// Snapshot is the state of all pods of the node at one moment.
 type Snapshot struct {
 	Now time.Time
-	// Began is when the shutdown began; zero: none has.
+	// Began is when the current shutdown began. Zero means that there is none.
 	Began time.Time
-	// Allowed is how long it may take at most.
+	// Allowed is how long the shutdown may take at most.
 	Allowed time.Duration
-	// Cancelled says that the host called the shutdown off.
+	// Cancelled says that the host has cancelled the shutdown.
 	Cancelled bool
-	// Abandoned says that the agent left before the shutdown was done.
+	// Abandoned says that the agent has left before the end of the shutdown.
 	Abandoned bool
 	// Unacknowledged names the pods whose final status the API server has not
-	// accepted, as NAMESPACE/NAME; nil too where there is no API server.
+	// accepted, as NAMESPACE/NAME. It is nil if there is no API server.
 	Unacknowledged []string
-	// Unheard is why the API server does not know of the shutdown; "" if it does, and
-	// where there is none.
-	Unheard string
+	// NodeStateError says why the API server does not know that the node shuts down. It
+	// is "" if the API server knows, or if there is none.
+	NodeStateError string
 	// Pods are in the order in which they stop.
 	Pods []Pod
 }
 
-// Pod is what is known of one pod.
+// Pod is the state of one pod.
 type Pod struct {
 	Name     string // NAMESPACE/NAME
 	Priority int32
 	Bucket   int32 // the lowest priority of its bucket
 	State    State
-	// Finished says that it had ended by itself before it was told to stop.
-	Finished bool
-	// Containers is empty until the pod was told to stop.
+	// FinishedBeforeStop says that the pod was Finished when it was told to stop.
+	FinishedBeforeStop bool
+	// Containers is empty until the pod is told to stop.
 	Containers []Container
-	// Granted, in seconds, is what the pod was given to stop.
+	// Granted is the grace period of the stop in seconds.
 	Granted int64
-	// Deadline is when what still runs is killed; zero until it was told to stop.
+	// Deadline is when containers that still run are killed. It is zero until the pod is
+	// told to stop.
 	Deadline time.Time
-	// Took is how long the stop took until now.
+	// Took is how long the stop has taken, until its end or until now.
 	Took time.Duration
-	// Problem is why the pod did not start, or could not be stopped; else "".
+	// Problem says why the pod was not started, or not stopped. It is "" otherwise.
 	Problem string
 }
 
-// Container is what is known of one container of a pod that was told to stop.
+// Container is the state of one container of a pod that was told to stop.
 type Container struct {
 	lifecycle.ContainerResult
 	Sidecar  bool   // a restartable init container
-	HookText string // what its preStop hook does, "" if it has none
-	Signal   string // its stop signal
+	HookText string // describes its preStop hook; "" if it has none
+	Signal   string // the stop signal, for example SIGTERM
 }
 
-// outcome is the worst of the containers' outcomes, "" while one is pending.
+// outcome returns the worst outcome of the containers, or "" while one is still stopping.
 func (p Pod) outcome() lifecycle.Outcome {
 	var result lifecycle.Result
 	for _, c := range p.Containers {
@@ -88,8 +91,8 @@ func (p Pod) outcome() lifecycle.Outcome {
 	return result.Outcome()
 }
 
-// buckets is how many buckets have pods.
-func (s Snapshot) buckets() int {
+// bucketCount returns how many buckets have pods.
+func (s Snapshot) bucketCount() int {
 	var seen []int32
 	for _, p := range s.Pods {
 		if !slices.Contains(seen, p.Bucket) {
@@ -99,8 +102,8 @@ func (s Snapshot) buckets() int {
 	return len(seen)
 }
 
-// count is how many pods are in one of the states.
-func (s Snapshot) count(states ...State) int {
+// podsIn returns how many pods are in one of the states.
+func (s Snapshot) podsIn(states ...State) int {
 	n := 0
 	for _, p := range s.Pods {
 		if slices.Contains(states, p.State) {

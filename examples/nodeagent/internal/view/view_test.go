@@ -19,51 +19,51 @@ import (
 // began is when all shutdowns of these tests begin.
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// at is a snapshot so long after the beginning of a shutdown.
-func at(after time.Duration, pods ...Pod) Snapshot {
-	return Snapshot{Now: began.Add(after), Began: began, Allowed: 18 * time.Second, Pods: pods}
+// snapshotAt returns a snapshot of a shutdown that began some time ago.
+func snapshotAt(ago time.Duration, pods ...Pod) Snapshot {
+	return Snapshot{Now: began.Add(ago), Began: began, Allowed: 18 * time.Second, Pods: pods}
 }
 
-// ending is a pod that was told to stop, with 10 s for it.
-func ending(name string, containers ...Container) Pod {
+// endingPod returns a pod that was told to stop within 10 s.
+func endingPod(name string, containers ...Container) Pod {
 	return Pod{Name: name, Priority: 10, State: Ending, Granted: 10, Deadline: began.Add(10 * time.Second), Containers: containers}
 }
 
-// gone is a pod that has ended after 3 s.
-func gone(name string, containers ...Container) Pod {
+// gonePod returns a pod whose stop has taken 3 s.
+func gonePod(name string, containers ...Container) Pod {
 	return Pod{Name: name, Priority: 10, State: Gone, Granted: 10, Took: 3 * time.Second, Containers: containers}
 }
 
-func in(name string, phase lifecycle.Phase) Container {
+// containerIn returns a container whose stop is in a phase.
+func containerIn(name string, phase lifecycle.Phase) Container {
 	return Container{ContainerResult: lifecycle.ContainerResult{Name: name, Phase: phase}, Signal: "SIGTERM", HookText: "sleep of 2 s"}
 }
 
-func with(outcome lifecycle.Outcome) Container {
-	c := in("app", lifecycle.PhaseEnded)
+// endedContainer returns a container that has taken 2 s to end after its stop signal.
+func endedContainer(outcome lifecycle.Outcome) Container {
+	c := containerIn("app", lifecycle.PhaseEnded)
 	c.Outcome, c.Stopping = outcome, 2*time.Second
 	return c
 }
 
-func withHook(hook lifecycle.HookResult) Container {
-	c := with(lifecycle.Graceful)
+// endedContainerWithHook returns a container that has ended in time.
+func endedContainerWithHook(hook lifecycle.HookResult) Container {
+	c := endedContainer(lifecycle.Graceful)
 	c.Hook = hook
 	return c
 }
 
-func TestLinesOncePerChange(t *testing.T) {
+func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out, nil)
 	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
 	v.Show(idle)
 	v.Show(idle)
-	for range 2 {
-		v.Show(at(0, Pod{Name: "shop/web", State: Running}))
-		v.Show(at(time.Second, ending("shop/web", in("app", lifecycle.PhaseHook))))
-		v.Show(at(2*time.Second, ending("shop/web", in("app", lifecycle.PhaseHook))))
-		v.Show(at(3*time.Second, ending("shop/web", in("app", lifecycle.PhaseStopping))))
-		v.Show(at(4*time.Second, gone("shop/web", with(lifecycle.Graceful))))
-		break
-	}
+	v.Show(snapshotAt(0, Pod{Name: "shop/web", State: Running}))
+	v.Show(snapshotAt(time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
+	v.Show(snapshotAt(2*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
+	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.Graceful))))
 	require.Equal(t, `shop/web                 runs
 Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
    1.0 s  shop/web                 runs its preStop hook: sleep of 2 s (9.0 s left)
@@ -72,11 +72,11 @@ Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18
 `, out.String())
 }
 
-func TestLinesNameContainersOfASidecarPair(t *testing.T) {
+func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out, nil)
-	v.Show(at(time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping))))
-	v.Show(at(2*time.Second, ending("shop/cart", in("proxy", lifecycle.PhaseStopping), with(lifecycle.Graceful))))
+	v.Show(snapshotAt(time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseWaiting), containerIn("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(2*time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseStopping), endedContainer(lifecycle.Graceful))))
 	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
    1.0 s  shop/cart proxy          waits, a sidecar stops last (9.0 s left)
    1.0 s  shop/cart app            got SIGTERM, is ending (9.0 s left)
@@ -85,59 +85,61 @@ func TestLinesNameContainersOfASidecarPair(t *testing.T) {
 `, out.String())
 }
 
-func TestWordsForEveryEnd(t *testing.T) {
+func TestSummaryOfEveryOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod           Pod
 		row, sentence string
 	}{
-		"in time":       {gone("a", with(lifecycle.Graceful)), "stopped in time", ""},
-		"killed":        {gone("a", with(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
-		"forced":        {gone("a", failed(lifecycle.Forced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
-		"stuck":         {gone("a", failed(lifecycle.RuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
-		"gone before":   {gone("a", with(lifecycle.NotFound)), "had ended before", ""},
-		"left":          {gone("a", with(lifecycle.LeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
-		"hook":          {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2.0 s", ""},
-		"hook failed":   {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2 s) that failed: broken"},
-		"hook cut":      {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.GraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
-		"hook ended":    {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited})), "stopped in time", ""},
-		"hook deaf":     {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
-		"hook left out": {gone("a", withHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "no time for its preStop hook", ""},
-		"worst counts":  {gone("a", with(lifecycle.Graceful), with(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
-		"problem":       {broken(gone("a", with(lifecycle.Graceful))), "stopped in time, but with an error", "a: the sandbox is stuck"},
-		"told once":     {broken(gone("a", failed(lifecycle.RuntimeStuck))), "may still run: the container runtime failed\n\n", "could not stop it: broken\n\n"},
-		"never started": {Pod{Name: "a", State: NotStarted, Problem: "no image"}, "does not run: no image", ""},
-		"ended before":  {Pod{Name: "a", State: Gone, Finished: true}, "had ended by itself before", ""},
+		"in time":                       {gonePod("a", endedContainer(lifecycle.Graceful)), "stopped in time", ""},
+		"killed":                        {gonePod("a", endedContainer(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
+		"forced":                        {gonePod("a", failedContainer(lifecycle.Forced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
+		"stuck":                         {gonePod("a", failedContainer(lifecycle.RuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
+		"ended before":                  {gonePod("a", endedContainer(lifecycle.NotFound)), "had ended before", ""},
+		"left":                          {gonePod("a", endedContainer(lifecycle.LeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
+		"hook":                          {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2.0 s", ""},
+		"hook failed":                   {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2 s) that failed: broken"},
+		"hook cut":                      {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.GraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
+		"hook ended with its container": {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited})), "stopped in time", ""},
+		"hook abandoned":                {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
+		"hook left out":                 {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "no time for its preStop hook", ""},
+		"worst counts":                  {gonePod("a", endedContainer(lifecycle.Graceful), endedContainer(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
+		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.Graceful))), "stopped in time, but with an error", "a: the sandbox is stuck"},
+		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.RuntimeStuck))), "may still run: the container runtime failed\n\n", "could not stop it: broken\n\n"},
+		"never started":                 {Pod{Name: "a", State: NotStarted, Problem: "no image"}, "does not run: no image", ""},
+		"ended by itself":               {Pod{Name: "a", State: Gone, FinishedBeforeStop: true}, "had ended by itself before", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			New(&out, nil).Finish(at(5*time.Second, test.pod))
+			New(&out, nil).Finish(snapshotAt(5*time.Second, test.pod))
 			require.Contains(t, out.String(), test.row)
 			require.Contains(t, out.String(), test.sentence)
 		})
 	}
 }
 
-func broken(p Pod) Pod {
+// podWithProblem returns a pod whose sandbox could not be removed.
+func podWithProblem(p Pod) Pod {
 	p.Problem = "the sandbox is stuck"
 	return p
 }
 
-func failed(outcome lifecycle.Outcome) Container {
-	c := with(outcome)
+// failedContainer returns a container whose stop has failed.
+func failedContainer(outcome lifecycle.Outcome) Container {
+	c := endedContainer(outcome)
 	c.Err = errors.New("broken")
 	return c
 }
 
-func TestSidecarIsSaidToBeLast(t *testing.T) {
-	sidecar := with(lifecycle.Graceful)
+func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
+	sidecar := endedContainer(lifecycle.Graceful)
 	sidecar.Sidecar = true
-	require.Equal(t, "stopped in time, the sidecar last", gone("a", sidecar, with(lifecycle.Graceful)).ending())
-	require.Equal(t, "killed, its time was up", gone("a", sidecar, with(lifecycle.GraceExceeded)).ending())
+	require.Equal(t, "stopped in time, the sidecar last", gonePod("a", sidecar, endedContainer(lifecycle.Graceful)).stopText())
+	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.GraceExceeded)).stopText())
 }
 
 func TestSummary(t *testing.T) {
 	var out bytes.Buffer
-	New(&out, nil).Finish(at(5*time.Second, gone("batch/report", with(lifecycle.Graceful)), gone("batch/stubborn", with(lifecycle.GraceExceeded))))
+	New(&out, nil).Finish(snapshotAt(5*time.Second, gonePod("batch/report", endedContainer(lifecycle.Graceful)), gonePod("batch/stubborn", endedContainer(lifecycle.GraceExceeded))))
 	_, summary, _ := strings.Cut(out.String(), "\n\n")
 	require.Equal(t, ` POD             PRIORITY  BUCKET  GRANTED   TOOK  OUTCOME
 ---------------------------------------------------------------------------
@@ -157,24 +159,24 @@ needed.
 
 func TestSummaryOfACancelledShutdown(t *testing.T) {
 	var out bytes.Buffer
-	s := at(5*time.Second, Pod{Name: "a", State: Running})
+	s := snapshotAt(5*time.Second, Pod{Name: "a", State: Running})
 	s.Cancelled = true
 	New(&out, nil).Finish(s)
 	require.Contains(t, out.String(), "still runs, the shutdown was called off")
 	require.Contains(t, out.String(), "The shutdown was called off after 5.0 s.")
 }
 
-func TestSummaryOfAShutdownThatWasLeft(t *testing.T) {
+func TestSummaryOfAnAbandonedShutdown(t *testing.T) {
 	var out bytes.Buffer
-	s := at(5*time.Second, gone("a", with(lifecycle.LeftRunning)))
+	s := snapshotAt(5*time.Second, gonePod("a", endedContainer(lifecycle.LeftRunning)))
 	s.Abandoned = true
 	New(&out, nil).Finish(s)
 	require.Contains(t, out.String(), "The agent left the shutdown after 5.0 s. Pods that had not stopped by then run on.")
 }
 
 func TestSummaryFitsTheTerminal(t *testing.T) {
-	v, screen := onScreen(75, 24)
-	v.Finish(at(5*time.Second, gone("kube-system/network", withHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted}))))
+	v, screen := newOnScreen(75, 24)
+	v.Finish(snapshotAt(5*time.Second, gonePod("kube-system/network", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted}))))
 	for _, line := range screen.lines {
 		require.Less(t, text.StringWidth(line), 75, line)
 	}
@@ -194,21 +196,21 @@ func TestLogLinesStayWhole(t *testing.T) {
 }
 
 func TestClosedTerminalIsNoFailure(t *testing.T) {
-	v := New(closed{}, nil)
-	v.Say("nobody hears")
-	v.Show(at(0))
-	_, err := v.Write([]byte("nor this\n"))
+	v := New(closedWriter{}, nil)
+	v.Say("lost")
+	v.Show(snapshotAt(0))
+	_, err := v.Write([]byte("lost too\n"))
 	require.NoError(t, err)
 }
 
-type closed struct{}
+type closedWriter struct{}
 
-func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
+func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
-// screen plays a terminal: what stands on it after all that was written.
+// screen is a terminal that understands the escape sequences of liveTable.
 type screen struct {
-	lines  []string
-	writes int
+	lines  []string // what is visible after all writes
+	writes int      // how many there were
 }
 
 var cursorUp = regexp.MustCompile(`^\x1b\[(\d+)A`)
@@ -239,16 +241,16 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// onScreen is a view on a terminal of a size.
-func onScreen(width, height int) (*View, *screen) {
+// newOnScreen returns a view that draws on a screen.
+func newOnScreen(width, height int) (*View, *screen) {
 	s := &screen{}
 	v := New(s, nil)
-	v.draw = &live{size: func() (int, int, error) { return width, height, nil }}
+	v.display = &liveTable{size: func() (int, int, error) { return width, height, nil }}
 	return v, s
 }
 
-func TestLiveRedrawsInPlace(t *testing.T) {
-	v, screen := onScreen(100, 40)
+func TestLiveTableRedrawsInPlace(t *testing.T) {
+	v, screen := newOnScreen(100, 40)
 	v.Say("welcome")
 	idle := Snapshot{Pods: []Pod{{Name: "a", State: Running}}}
 	v.Show(idle)
@@ -257,12 +259,12 @@ func TestLiveRedrawsInPlace(t *testing.T) {
 	v.Show(idle)
 	require.Equal(t, written, screen.writes, "nothing is drawn while nothing changes")
 
-	v.Show(at(time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(time.Second, endingPod("batch/report", containerIn("app", lifecycle.PhaseStopping))))
 	first := screen.lines
 	require.Equal(t, "welcome", first[0])
 	require.Contains(t, strings.Join(first, "\n"), "  9.0 s █████████░  got SIGTERM, is ending")
 
-	v.Show(at(2*time.Second, ending("batch/report", in("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(2*time.Second, endingPod("batch/report", containerIn("app", lifecycle.PhaseStopping))))
 	require.Len(t, screen.lines, len(first))
 	require.Contains(t, strings.Join(screen.lines, "\n"), " 8.0 s ████████░░")
 
@@ -273,35 +275,33 @@ func TestLiveRedrawsInPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "logged", screen.lines[2])
 
-	v.Finish(at(3*time.Second, gone("batch/report", with(lifecycle.Graceful))))
+	v.Finish(snapshotAt(3*time.Second, gonePod("batch/report", endedContainer(lifecycle.Graceful))))
 	require.Equal(t, []string{"welcome", "said meanwhile", "logged", ""}, screen.lines[:4])
-	require.Contains(t, screen.lines[4], "OUTCOME", "the frame is gone, the table of the end stands in its place")
+	require.Contains(t, screen.lines[4], "OUTCOME", "the summary takes the place of the table")
 }
 
-func TestLiveFitsTheTerminal(t *testing.T) {
+func TestLiveTableFitsTheTerminal(t *testing.T) {
 	var pods []Pod
 	for i := range 100 {
-		pods = append(pods, gone(fmt.Sprintf("batch/job-%d", i), with(lifecycle.Graceful)))
+		pods = append(pods, gonePod(fmt.Sprintf("batch/job-%d", i), endedContainer(lifecycle.Graceful)))
 	}
-	pods[98] = ending("batch/last", in("app", lifecycle.PhaseHook))
+	pods[98] = endingPod("batch/last", containerIn("app", lifecycle.PhaseHook))
 	for _, size := range [][2]int{{200, 50}, {80, 24}, {30, 12}, {10, 3}} {
-		v, screen := onScreen(size[0], size[1])
-		v.Show(at(time.Second, pods...))
+		v, screen := newOnScreen(size[0], size[1])
+		v.Show(snapshotAt(time.Second, pods...))
 		require.LessOrEqual(t, len(screen.lines), max(size[1]-1, 6))
 		for _, line := range screen.lines {
 			require.Less(t, text.StringWidth(line), size[0])
 		}
 	}
-	_, screen := onScreen(80, 24)
-	screen.lines = strings.Split(text.StripEscape(frame(at(time.Second, pods...), 80, 24)), "\n")
-	all := strings.Join(screen.lines, "\n")
-	require.Contains(t, all, "batch/last", "what is ending is shown first")
+	all := text.StripEscape(frame(snapshotAt(time.Second, pods...), 80, 24))
+	require.Contains(t, all, "batch/last", "pods that are ending are shown first")
 	require.Contains(t, all, "and 86 more")
 }
 
-func TestLiveOfUnknownSize(t *testing.T) {
-	v, screen := onScreen(0, 0)
-	v.Show(at(time.Second, ending("a", in("app", ""))))
+func TestLiveTableOnATerminalOfUnknownSize(t *testing.T) {
+	v, screen := newOnScreen(0, 0)
+	v.Show(snapshotAt(time.Second, endingPod("a", containerIn("app", ""))))
 	require.Contains(t, strings.Join(screen.lines, "\n"), "is about to stop")
 }
 
@@ -313,11 +313,11 @@ func TestTimeLeft(t *testing.T) {
 		-time.Second:            " 0.0 s ░░░░░░░░░░",
 		2500 * time.Millisecond: " 2.5 s ███░░░░░░░",
 	} {
-		p := ending("a")
+		p := endingPod("a")
 		p.Deadline = began.Add(left)
 		require.Equal(t, want, timeLeft(p, began, true))
 	}
-	require.Equal(t, "10.0 s", timeLeft(ending("a"), began, false))
+	require.Equal(t, "10.0 s", timeLeft(endingPod("a"), began, false))
 	require.Empty(t, timeLeft(Pod{State: Running}, began, true))
 	require.NotPanics(t, func() { timeLeft(Pod{State: Ending}, began, true) }, "nothing granted")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,28 +27,29 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// bench is one agent in a bubble, with what surrounds it.
-type bench struct {
-	t       *testing.T
-	opts    agent.Options
-	gate    featuregate.MutableVersionedFeatureGate
-	runtime *embedded.Runtime
-	signals chan os.Signal
-	told    []string // to the service manager
-	out     bytes.Buffer
-	outMu   sync.Mutex // guards out
-	ended   chan error
+// testbed is an agent in a synctest bubble, with its runtime and signals. Tests change opts
+// before they call run.
+type testbed struct {
+	t        *testing.T
+	opts     agent.Options
+	gate     featuregate.MutableVersionedFeatureGate
+	runtime  *embedded.Runtime
+	signals  chan os.Signal
+	notified []string // what the service manager was sent
+	out      bytes.Buffer
+	outMu    sync.Mutex // guards out
+	result   chan error // of Run
 }
 
-// inBubble runs a test with an agent that has no pods yet, is configured for two
-// buckets of 20 s and 10 s, and has no host.
-func inBubble(t *testing.T, test func(*testing.T, *bench)) {
+// inBubble runs a test with an agent that has no pods, two buckets of 20 s and 10 s, and no
+// host: SIGTERM starts its shutdown.
+func inBubble(t *testing.T, test func(*testing.T, *testbed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		gate := featuregate.NewFeatureGate()
 		require.NoError(t, lifecycle.AddFeatureGates(gate))
 		require.NoError(t, shutdown.AddFeatureGates(gate))
-		b := &bench{t: t, gate: gate, runtime: embedded.New(), signals: make(chan os.Signal), ended: make(chan error, 1)}
+		b := &testbed{t: t, gate: gate, runtime: embedded.New(), signals: make(chan os.Signal), result: make(chan error, 1)}
 		b.opts = agent.Options{
 			Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 				{Priority: 0, ShutdownGracePeriodSeconds: 20},
@@ -57,27 +59,27 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 			Signals: b.signals,
 			Gates:   gate,
 			View:    view.New(b, nil),
-			Notify:  func(state string) error { b.told = append(b.told, state); return nil },
+			Notify:  func(state string) error { b.notified = append(b.notified, state); return nil },
 		}
 		test(t, b)
 	})
 }
 
-// Write collects the output.
-func (b *bench) Write(p []byte) (int, error) {
+// Write receives the output of the agent.
+func (b *testbed) Write(p []byte) (int, error) {
 	b.outMu.Lock()
 	defer b.outMu.Unlock()
 	return b.out.Write(p)
 }
 
-func (b *bench) output() string {
+func (b *testbed) output() string {
 	b.outMu.Lock()
 	defer b.outMu.Unlock()
 	return b.out.String()
 }
 
-// pod adds a pod of one container, app.
-func (b *bench) pod(name string, priority int32, script string) *v1.Pod {
+// addPod adds a pod with one container, app, and returns it for changes.
+func (b *testbed) addPod(name string, priority int32, script string) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: name, UID: types.UID(name),
@@ -93,34 +95,41 @@ func (b *bench) pod(name string, priority int32, script string) *v1.Pod {
 	return pod
 }
 
-// run starts the agent and waits until all that can happen at once has happened.
-func (b *bench) run() {
+// run starts the agent and waits until all of its goroutines are blocked.
+func (b *testbed) run() {
 	b.t.Helper()
 	a, err := agent.New(b.opts)
 	require.NoError(b.t, err)
 	ctx, cancel := context.WithCancel(klog.NewContext(b.t.Context(), klog.Logger{}))
 	b.t.Cleanup(cancel)
-	go func() { b.ended <- a.Run(ctx) }()
-	b.pass(0)
+	go func() { b.result <- a.Run(ctx) }()
+	b.advance(0)
 }
 
-// pass lets so much time go by.
-func (b *bench) pass(d time.Duration) {
+// advance lets time pass, and waits until all goroutines are blocked again.
+func (b *testbed) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// running tells whether the agent has not ended.
-func (b *bench) running() bool {
+// running reports whether the agent has not ended.
+func (b *testbed) running() bool {
 	synctest.Wait()
-	return len(b.ended) == 0
+	return len(b.result) == 0
 }
 
-// end waits for the end of the agent and gives its error.
-func (b *bench) end() error {
+// terminate sends SIGTERM, waits for the end of the agent and returns its error.
+func (b *testbed) terminate() error {
+	b.t.Helper()
+	b.signals <- syscall.SIGTERM
+	return b.waitEnd()
+}
+
+// waitEnd waits for the end of the agent and returns its error.
+func (b *testbed) waitEnd() error {
 	b.t.Helper()
 	select {
-	case err := <-b.ended:
+	case err := <-b.result:
 		return err
 	case <-time.After(time.Hour):
 		require.FailNow(b.t, "the agent does not end", b.output())
@@ -128,8 +137,9 @@ func (b *bench) end() error {
 	}
 }
 
-// order are the containers that were stopped, in the order of their stop.
-func (b *bench) order() string {
+// stopOrder returns the IDs of the containers that were stopped, in order, as in
+// "web/app db/app".
+func (b *testbed) stopOrder() string {
 	var ids []string
 	for _, stop := range b.runtime.Stops() {
 		ids = append(ids, stop.ID)

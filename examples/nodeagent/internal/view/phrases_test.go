@@ -15,28 +15,28 @@ func TestDoing(t *testing.T) {
 		"runs":                                {State: Running},
 		"has ended by itself":                 {State: Finished},
 		"does not run: no image":              {State: NotStarted, Problem: "no image"},
-		"is about to stop":                    ending("a", in("app", "")),
-		"runs its preStop hook: sleep of 2 s": ending("a", in("app", lifecycle.PhaseHook)),
-		"waits, a sidecar stops last":         ending("a", in("app", lifecycle.PhaseWaiting)),
-		"got SIGTERM, is ending":              ending("a", in("app", lifecycle.PhaseStopping)),
-		"stopped in time":                     ending("a", with(lifecycle.Graceful)),
-		"proxy waits, a sidecar stops last; app got SIGTERM, is ending": ending("a", in("proxy", lifecycle.PhaseWaiting), in("app", lifecycle.PhaseStopping)),
-		"not stopped after 3.0 s: left running":                         gone("a", with(lifecycle.LeftRunning)),
+		"is about to stop":                    endingPod("a", containerIn("app", "")),
+		"runs its preStop hook: sleep of 2 s": endingPod("a", containerIn("app", lifecycle.PhaseHook)),
+		"waits, a sidecar stops last":         endingPod("a", containerIn("app", lifecycle.PhaseWaiting)),
+		"got SIGTERM, is ending":              endingPod("a", containerIn("app", lifecycle.PhaseStopping)),
+		"stopped in time":                     endingPod("a", endedContainer(lifecycle.Graceful)),
+		"proxy waits, a sidecar stops last; app got SIGTERM, is ending": endingPod("a", containerIn("proxy", lifecycle.PhaseWaiting), containerIn("app", lifecycle.PhaseStopping)),
+		"not stopped after 3.0 s: left running":                         gonePod("a", endedContainer(lifecycle.LeftRunning)),
 		"not known":                                                     {},
 	} {
 		require.Equal(t, want, p.Doing(false))
 	}
 	require.Equal(t, "runs until it is its bucket's turn", Pod{State: Running}.Doing(true))
-	require.Empty(t, ending("a").Doing(true), "its termination has not begun")
+	require.Empty(t, endingPod("a").Doing(true), "its termination has not begun")
 }
 
 func TestOtherStopSignals(t *testing.T) {
-	c := in("app", lifecycle.PhaseStopping)
+	c := containerIn("app", lifecycle.PhaseStopping)
 	c.Signal = "SIGQUIT"
 	require.Equal(t, "got SIGQUIT, is ending", c.doing())
 }
 
-func TestSpan(t *testing.T) {
+func TestDurationText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                                     "0.0 s",
 		-time.Second:                          "0.0 s",
@@ -46,14 +46,14 @@ func TestSpan(t *testing.T) {
 		90*time.Second + 400*time.Millisecond: "1m30s",
 		2 * time.Hour:                         "2h0m0s",
 	} {
-		require.Equal(t, want, span(d))
+		require.Equal(t, want, durationText(d))
 	}
 }
 
-func TestMany(t *testing.T) {
-	require.Equal(t, "0 pods", many(0, "pod"))
-	require.Equal(t, "1 pod", many(1, "pod"))
-	require.Equal(t, "2 buckets", many(2, "bucket"))
+func TestPlural(t *testing.T) {
+	require.Equal(t, "0 pods", plural(0, "pod"))
+	require.Equal(t, "1 pod", plural(1, "pod"))
+	require.Equal(t, "2 buckets", plural(2, "bucket"))
 }
 
 func TestBucketName(t *testing.T) {
@@ -74,6 +74,6 @@ func TestMostUrgentKeepsTheOrder(t *testing.T) {
 func TestProgress(t *testing.T) {
 	idle := Snapshot{Pods: []Pod{{State: Running}, {State: Starting}}}
 	require.Equal(t, "1 of 2 pods running.", progress(idle))
-	busy := at(2*time.Second, ending("a"), gone("b"), Pod{State: Finished}, Pod{State: NotStarted})
+	busy := snapshotAt(2*time.Second, endingPod("a"), gonePod("b"), Pod{State: Finished}, Pod{State: NotStarted})
 	require.Equal(t, "Shutting down: 3 of 4 pods gone, after 2.0 s of at most 18.0 s.", progress(busy))
 }

@@ -19,16 +19,16 @@ type Manifests struct {
 	Load func() ([]*v1.Pod, error)
 }
 
-// follow applies changes of the manifests, as a kubelet does for its static pods: it
-// terminates a pod without a manifest, starts a new pod, and terminates and restarts a
-// pod whose manifest has changed. It does nothing while the node shuts down.
-func (a *Agent) follow(ctx context.Context) {
+// followManifests applies changes of the manifests as a kubelet does: it terminates a pod
+// without a manifest, starts a new pod, and terminates and replaces a pod whose manifest
+// has changed. It does nothing while the node shuts down.
+func (a *Agent) followManifests(ctx context.Context) {
 	select {
 	case <-a.manager.Ready(): // from now on it is known whether the node shuts down
 	case <-ctx.Done():
 		return
 	}
-	complaint := ""
+	lastError := ""
 	for {
 		select {
 		case _, ok := <-a.opts.Manifests.Changed:
@@ -43,19 +43,19 @@ func (a *Agent) follow(ctx context.Context) {
 		}
 		specs, err := a.opts.Manifests.Load()
 		if err == nil {
-			complaint = ""
+			lastError = ""
 			a.reconcile(ctx, specs)
 			continue
 		}
-		if complaint != err.Error() { // the same error may come again with every change
-			complaint = err.Error()
+		if lastError != err.Error() { // the same error may come again with every change
+			lastError = err.Error()
 			klog.FromContext(ctx).Error(err, "Failed to read the manifests again, the pods stay as they are")
 		}
 	}
 }
 
-// reconcile stops the pods that are no longer wanted, waits for that, and starts the
-// missing ones.
+// reconcile terminates the pods that have no manifest any more or an older one, waits
+// until they have stopped, and starts the pods that are missing.
 func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 	wanted := map[types.UID]*v1.Pod{}
 	for _, spec := range specs {
@@ -68,13 +68,14 @@ func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 			delete(wanted, p.spec.UID)
 			continue
 		}
+		manifestGone := spec == nil
 		switch {
-		case spec == nil:
+		case manifestGone:
 			a.opts.View.Say(p.name() + ": its manifest is gone, it is stopped.")
 		case !p.wasRefused():
 			a.opts.View.Say(p.name() + ": its manifest has changed, it is stopped and then started again.")
 		}
-		stops.Go(func() { a.drop(ctx, p, spec == nil) })
+		stops.Go(func() { a.removePod(ctx, p, manifestGone) })
 	}
 	stops.Wait()
 	for _, spec := range specs {
@@ -84,30 +85,29 @@ func (a *Agent) reconcile(ctx context.Context, specs []*v1.Pod) {
 		p := a.pods.new(spec)
 		a.pods.add(p)
 		a.keepMirror(ctx, p)
-		a.keepers.Go(func() { a.start(ctx, p) })
+		a.background.Go(func() { a.start(ctx, p) })
 	}
 }
 
-// drop terminates a pod and forgets it, either for good or because a changed pod with the
-// same UID replaces it. A pod that cannot be stopped is kept.
-func (a *Agent) drop(ctx context.Context, p *pod, forGood bool) {
-	if err := a.retire(ctx, p, graceOf(p)); err != nil {
+// removePod terminates a pod and removes it from the pods of the node. Unless its manifest
+// is gone, another pod with the same UID is to replace it. A pod that cannot be stopped is
+// kept.
+func (a *Agent) removePod(ctx context.Context, p *pod, manifestGone bool) {
+	if err := a.stopOutsideShutdown(ctx, p, p.graceSeconds()); err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to stop a pod whose manifest has changed", "pod", klog.KObj(p.spec))
 		return
 	}
 	a.terminator.Forget(p.spec.UID)
-	for _, c := range p.running() {
-		a.backOff.Reset(string(p.spec.UID) + "/" + c.Name)
-	}
+	a.restarter.forget(p)
 	a.pods.remove(p)
 	if a.opts.APIServer == nil {
 		return
 	}
 	p.mu.Lock()
-	forget := p.forget
+	stopMirror := p.stopMirror
 	p.mu.Unlock()
-	forget()
-	if !forGood {
+	stopMirror()
+	if !manifestGone {
 		return // keepMirror of the next pod replaces the mirror pod
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)

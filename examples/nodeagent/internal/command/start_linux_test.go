@@ -12,15 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bomb is a short document whose aliases stand for 200 MB.
-const bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n" +
+// aliasBomb is a short YAML document that has 200 MB when its aliases are resolved.
+const aliasBomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n" +
 	"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e, *e]\n" +
 	"g: &g [*f, *f, *f, *f, *f, *f, *f, *f, *f, *f]\nh: [*g, *g, *g, *g, *g, *g, *g, *g, *g, *g]\n"
 
-// Files that never end, that nobody writes to, or that stand for more than they have.
-func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
+// Reading pipes, devices, large files and YAML with many aliases must neither hang nor use
+// much memory.
+func TestFilesThatCannotBeReadEndTheStartAtOnce(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"good/pod.yaml": scripted("web", ""), "fifos/.keep": "", "bombs/pod.yaml": bomb, "bomb.yaml": kubelet + bomb, "zero/.keep": "", "large/.keep": ""})
+	dir := folder(t, map[string]string{"good/pod.yaml": scripted("web", ""), "fifos/.keep": "", "bombs/pod.yaml": aliasBomb, "bomb.yaml": kubelet + aliasBomb, "zero/.keep": "", "large/.keep": ""})
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifos/pod.yaml"), 0o600))
@@ -43,12 +44,12 @@ func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
 		"large manifest":           {[]string{"--manifests=" + dir + "/large"}, "10485760 (10 MiB) are the limit"},
 		"a bomb as a manifest":     {[]string{"--manifests=" + dir + "/bombs"}, dir + "/bombs/pod.yaml: is too large: with its aliases the document has more than 3145728 bytes (3 MiB)"},
 		"a bomb as the config":     {[]string{good, "--config=" + dir + "/bomb.yaml"}, "--config: " + dir + "/bomb.yaml: is too large: with its aliases the document has more than 3145728 bytes (3 MiB)"},
-		"a pipe for a folder":      {[]string{"--manifests=" + fifo}, fifo + ": is not a folder"},
+		"a pipe as the folder":     {[]string{"--manifests=" + fifo}, fifo + ": is not a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, test.args...)
-			require.Equal(t, 1, p.exit())
+			require.Equal(t, 1, p.waitExit())
 			require.Empty(t, p.out.String())
 			require.Contains(t, p.stderr.String(), test.want)
 			require.Equal(t, 1, strings.Count(p.stderr.String(), "\n"))
@@ -56,24 +57,25 @@ func TestFilesThatAreNotRegularEndTheStartAtOnce(t *testing.T) {
 	}
 }
 
-// An API server that takes connections and never answers holds the start; a signal ends it.
+// The start waits for an API server that accepts connections and never answers. A signal
+// ends it.
 func TestSignalsEndTheStart(t *testing.T) {
 	t.Parallel()
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, deaf.Close()) })
+	t.Cleanup(func() { require.NoError(t, silent.Close()) })
 	dir := folder(t, map[string]string{
 		"pods/pod.yaml": scripted("web", ""),
-		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: http://" + deaf.Addr().String() + "}}]\n" +
+		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: http://" + silent.Addr().String() + "}}]\n" +
 			"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\ncurrent-context: c\n",
 	})
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		p := start(t, "--manifests="+dir+"/pods", "--kubeconfig="+dir+"/kubeconfig", "--node-name=n")
-		connection, err := deaf.Accept()
+		connection, err := silent.Accept()
 		require.NoError(t, err)
 		began := time.Now()
 		p.signal(signal)
-		require.Zero(t, p.exit())
+		require.Zero(t, p.waitExit())
 		require.Less(t, time.Since(began), time.Second)
 		require.Contains(t, p.out.String(), ": leaving. No pod was started.")
 		require.Empty(t, p.stderr.String())

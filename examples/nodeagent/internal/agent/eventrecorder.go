@@ -8,17 +8,17 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-var _ lifecycle.EventRecorder = events{}
+var _ lifecycle.EventRecorder = eventRecorder{}
 
-// events writes the events of pods and of the node into the log, and into the API server
-// if there is one.
-type events struct {
+// eventRecorder writes the events of pods and of the node into the log, and sends them to
+// the API server if there is one.
+type eventRecorder struct {
 	logger    klog.Logger
 	apiServer lifecycle.EventRecorder // nil: there is none
 }
 
 // Event logs a warning always, and other events from verbosity 1 on.
-func (e events) Event(object runtime.Object, eventtype, reason, message string) {
+func (e eventRecorder) Event(object runtime.Object, eventtype, reason, message string) {
 	logger := e.logger
 	if eventtype != v1.EventTypeWarning {
 		logger = logger.V(1)

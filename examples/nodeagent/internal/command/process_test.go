@@ -1,0 +1,156 @@
+package command_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is the path of nodeagent, which TestMain builds.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "nodeagent")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "nodeagent")
+	build := exec.Command("go", "build", "-o", program, "github.com/kubegrace/kubegrace/examples/nodeagent")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	if err := build.Run(); err != nil {
+		panic(fmt.Errorf("failed to build the agent: %w", err))
+	}
+	m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+}
+
+// outputBuffer is a buffer for the output of a process. Tests read it while the process
+// writes.
+type outputBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *outputBuffer) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *outputBuffer) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// process is a run of nodeagent.
+type process struct {
+	t           *testing.T
+	command     *exec.Cmd
+	out, stderr outputBuffer
+}
+
+// prepare returns an agent that is not started. The arguments follow --source=manual and a
+// --listen with any free port, and may replace them. The agent is killed with the test.
+func prepare(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t}
+	p.command = exec.CommandContext(t.Context(), program, append([]string{"--source=manual", "--listen=127.0.0.1:0"}, args...)...)
+	p.command.Stdout, p.command.Stderr = &p.out, &p.stderr
+	t.Cleanup(func() {
+		if p.command.Process != nil && p.command.ProcessState == nil {
+			_ = p.command.Wait() // killed with the test's context
+		}
+	})
+	return p
+}
+
+// start starts an agent with the arguments of prepare.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := prepare(t, args...)
+	require.NoError(t, p.command.Start())
+	return p
+}
+
+// waitFor waits until the output has a text.
+func (p *process) waitFor(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String(), text) }, 20*time.Second, 5*time.Millisecond,
+		"the output never has %q", text)
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.command.Process.Signal(sig))
+}
+
+// terminate sends SIGTERM, waits for the end of the process and returns its status.
+func (p *process) terminate() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	return p.waitExit()
+}
+
+// waitExit waits for the end of the process and returns its status.
+func (p *process) waitExit() int {
+	p.t.Helper()
+	err := p.command.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	require.NoError(p.t, err)
+	return 0
+}
+
+// address waits until the agent has printed the URL of --listen, and returns it.
+func (p *process) address() string {
+	p.t.Helper()
+	p.waitFor("Metrics are on")
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.out.String())
+	require.NotEmpty(p.t, address, p.out.String())
+	return address
+}
+
+// folder writes files into a new folder and returns its path.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir
+}
+
+// scripted returns the manifest of a pod whose container app behaves as a script says.
+func scripted(name, script string) string {
+	return `apiVersion: v1
+kind: Pod
+metadata:
+  name: ` + name + `
+  annotations: {nodeagent.kubegrace.dev/script.app: "` + script + `"}
+spec:
+  priority: 0
+  terminationGracePeriodSeconds: 60
+  containers: [{name: app, image: local/busybox}]
+`
+}
+
+// kubelet is the beginning of a kubelet configuration.
+const kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

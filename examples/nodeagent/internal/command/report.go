@@ -1,0 +1,64 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+func newReport(t *tool) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "report",
+		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
+		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
+on its socket, or else the last one, as it was stored in the state folder: also
+after a reboot, and without an agent. -o html is a page with what was planned and
+what has happened, one beside the other.`,
+		Args: cobra.NoArgs,
+	}
+	t.addSocket(c.Flags())
+	c.Flags().StringVar(&t.stateDir, "state-dir", "/var/lib/nodeagent", "`folder` that keeps the state of a shutdown, as the agent was given it")
+	t.addFormat(c.Flags(), formatHTML)
+	c.RunE = t.interruptible(func(ctx context.Context, _ []string) error {
+		report, err := t.report(ctx)
+		if err != nil {
+			return err
+		}
+		if t.format != formatHTML {
+			return t.showReport(report)
+		}
+		if planned, ok := api.StoredPlan(t.stateDir, report.Started); ok {
+			return view.Page(t.out, report, &planned)
+		}
+		return view.Page(t.out, report, nil)
+	})
+	return c
+}
+
+// report returns the report of the running agent, or else the one that is stored in the
+// state folder.
+func (t *tool) report(ctx context.Context) (api.Report, error) {
+	var report api.Report
+	requestErr := t.request(ctx, http.MethodGet, "/report", &report)
+	if requestErr == nil {
+		return report, nil
+	}
+	stored, found, err := shutdown.StoredReport(t.stateDir)
+	switch {
+	case err != nil:
+		return report, fmt.Errorf("--state-dir: %w", err)
+	case !found:
+		return report, fmt.Errorf("there is no report of a shutdown in %s, and no agent to ask: %w", t.stateDir, requestErr)
+	}
+	return api.ReportOf(stored), nil
+}
+
+func (t *tool) showReport(report api.Report) error {
+	return t.show(report, func(width int) string { return view.Report(report, width) })
+}

@@ -1,0 +1,151 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// The texts of this file are for readers who may know neither this project nor its
+// terms. They never show the name that an outcome or a phase has in the code.
+
+// Doing says what a pod is doing, in a few words. draining says that a shutdown is under
+// way: a running pod then waits for its bucket.
+func (p Pod) Doing(draining bool) string {
+	switch p.State {
+	case Starting:
+		return "is being started"
+	case NotStarted:
+		return "does not run: " + p.Problem
+	case Waiting:
+		return "waits to start a container again that has ended"
+	case Finished:
+		return "has ended by itself"
+	case Ending:
+		return p.containersDoing()
+	case Gone:
+		if mayStillRun(p.outcome()) {
+			return fmt.Sprintf("not stopped after %s: %s", durationText(p.Took), p.stopText())
+		}
+		return fmt.Sprintf("gone after %s: %s", durationText(p.Took), p.stopText())
+	case Stopped:
+		return "was stopped: " + p.stopText()
+	case Running:
+		if draining {
+			return "runs until it is its bucket's turn"
+		}
+		return "runs"
+	}
+	return "not known"
+}
+
+// containersDoing says what each container is doing. It does not name the only container
+// of a pod.
+func (p Pod) containersDoing() string {
+	if len(p.Containers) == 1 {
+		return p.Containers[0].doing()
+	}
+	parts := make([]string, 0, len(p.Containers))
+	for _, c := range p.Containers {
+		parts = append(parts, c.Name+" "+c.doing())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// doing says how far the stop of a container is.
+func (c Container) doing() string {
+	switch c.Phase {
+	case lifecycle.PhaseHook:
+		return "runs its preStop hook: " + c.HookText
+	case lifecycle.PhaseWaiting:
+		return "waits, a sidecar stops last"
+	case lifecycle.PhaseStopping:
+		return "got " + c.Signal + ", is ending"
+	case lifecycle.PhaseEnded:
+		return outcomeText(c.Outcome)
+	}
+	return "is about to stop"
+}
+
+// outcomeText says how the stop of a container or of a pod ended.
+func outcomeText(o lifecycle.Outcome) string {
+	switch o {
+	case lifecycle.Graceful:
+		return "stopped in time"
+	case lifecycle.GraceExceeded:
+		return "killed, its time was up"
+	case lifecycle.Forced:
+		return "killed, its stop had failed"
+	case lifecycle.RuntimeStuck:
+		return "may still run: the container runtime failed"
+	case lifecycle.NotFound:
+		return "had ended before"
+	case lifecycle.LeftRunning:
+		return "left running"
+	}
+	return "not known"
+}
+
+// stopText says how the stop of a whole pod ended.
+func (p Pod) stopText() string {
+	parts := []string{outcomeText(p.outcome())}
+	if p.FinishedBeforeStop {
+		parts[0] = "had ended by itself before"
+	}
+	if p.Problem != "" && !mayStillRun(p.outcome()) {
+		parts = append(parts, "but with an error")
+	}
+	for _, c := range p.Containers {
+		switch {
+		case c.Hook.Outcome == lifecycle.HookCompleted:
+			parts = append(parts, "after a preStop hook of "+durationText(c.Hook.Took))
+		case c.Hook.Outcome == lifecycle.HookFailed:
+			parts = append(parts, "its preStop hook failed")
+		case c.Hook.Outcome == lifecycle.HookSkipped:
+			parts = append(parts, "no time for its preStop hook")
+		case c.hookWasCutOff():
+			parts = append(parts, "its preStop hook was cut off")
+		}
+		if c.Sidecar && p.outcome() == lifecycle.Graceful {
+			parts = append(parts, "the sidecar last")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mayStillRun reports whether a container may still run although its stop has ended.
+func mayStillRun(o lifecycle.Outcome) bool {
+	return o == lifecycle.RuntimeStuck || o == lifecycle.LeftRunning
+}
+
+// hookWasCutOff reports whether the preStop hook was ended before it was complete. A hook
+// that ends because its container has exited is not cut off: nothing is left to stop.
+func (c Container) hookWasCutOff() bool {
+	return c.Hook.Outcome == lifecycle.HookAbandoned ||
+		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.ContainerExited
+}
+
+// durationText returns a duration in tenths of a second, or in whole seconds if it is
+// longer than a minute.
+func durationText(d time.Duration) string {
+	if d <= time.Minute {
+		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// bucketName returns the name of a bucket, for example "1000+" for priorities from 1000 on.
+func bucketName(lowestPriority int32) string { return fmt.Sprintf("%d+", lowestPriority) }
+
+// plural returns a number of things in words, as in "1 pod" and "2 pods".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func secondsText(n int64) string { return strconv.FormatInt(n, 10) + " s" }
