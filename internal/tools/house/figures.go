@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"path"
@@ -159,9 +160,9 @@ func lines(name string) reckoning { return count(name, `\n`) }
 // folders gives the names of the folders with a go.mod below a folder.
 func folders(below string) reckoning {
 	return func(repo repository) ([]string, error) {
-		var names []string
-		for _, name := range repo.match(below, "go.mod") {
-			names = append(names, path.Base(path.Dir(name)))
+		names := repo.match(below, "go.mod")
+		for i, name := range names {
+			names[i] = path.Base(path.Dir(name))
 		}
 		return names, nil
 	}
@@ -193,15 +194,11 @@ func constant(name, called string, unit time.Duration) reckoning {
 		if err != nil {
 			return nil, err
 		}
-		value := time.Duration(1)
-		if parts[0] != "" {
-			n, err := strconv.ParseInt(parts[0], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", name, called, err)
-			}
-			value = time.Duration(n)
+		n, err := strconv.ParseInt(cmp.Or(parts[0], "1"), 10, 64) // time.Second stands for one
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", name, called, err)
 		}
-		value *= map[string]time.Duration{"": 1, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute}[parts[1]]
-		return []string{strconv.FormatFloat(float64(value)/float64(unit), 'g', -1, 64)}, nil
+		of := map[string]time.Duration{"": 1, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute}[parts[1]]
+		return []string{strconv.FormatFloat(float64(n)*of.Seconds()/unit.Seconds(), 'g', -1, 64)}, nil
 	}
 }
