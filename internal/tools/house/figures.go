@@ -199,6 +199,6 @@ func constant(name, called string, unit time.Duration) reckoning {
 			return nil, fmt.Errorf("%s: %s: %w", name, called, err)
 		}
 		of := map[string]time.Duration{"": 1, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute}[parts[1]]
-		return []string{strconv.FormatFloat(float64(n)*of.Seconds()/unit.Seconds(), 'g', -1, 64)}, nil
+		return []string{strconv.FormatFloat(float64(n)*of.Seconds()/unit.Seconds(), 'g', 6, 64)}, nil
 	}
 }
