@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"go/ast"
 	"path"
 	"regexp"
 	"slices"
@@ -29,40 +28,38 @@ func figures() []figure {
 	const (
 		agent    = "examples/processagent/main.go"
 		provider = "lifecycle/virtualkubelet/go.mod"
-		matrix   = "internal/tools/compat/matrix.go"
-		queue    = "shutdown/internal/statuses/queue.go"
-		ends     = "lifecycle/terminator_options.go"
 		library  = `k8s\.io/api (v0\.\d+)`
-		releases = "examples/nodeagent/e2e/machine/tree_linux.go"
+		statuses = "shutdown/internal/statuses"
+		e2e      = "examples/nodeagent/e2e"
 	)
 	return []figure{
 		{`an agent in (\d+) lines`, lines(agent)},
 		{`in (?:under|less than) (?P<below>\d+) lines`, lines(agent)},
-		{`runtime of (\w+) methods`, methods("lifecycle/virtualkubelet/runtime.go", "Runtime")},
+		{`runtime of (\w+) methods`, methods("lifecycle/virtualkubelet", "Runtime")},
 
 		{`Go (1\.\d+)(?: or later|, and the Kubernetes libraries)`, find("go.mod", `\ngo (1\.\d+)`)},
 		{`v0\.\d+\.\d+ \| (go1\.25\.\d+) \|`, find("Makefile", `OLDEST_GO := (go\S+)`)},
 		{`the Kubernetes libraries from (v0\.\d+) on`, find("go.mod", library)},
 		{`packages, with Kubernetes (v0\.\d+) \|`, find("go.mod", library)},
-		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?: with|\.| and each)`, constant(matrix, "oldest", 1)},
+		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?: with|\.| and each)`, constant("internal/tools/compat", "oldest", 1)},
 		{`virtual-kubelet (v1\.\d+)`, find(provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`)},
 		{`virtual-kubelet v1\.\d+, which needs (v0\.\d+)`, find(provider, library)},
 
-		{`has not answered for ([\d.]+) s`, constant(queue, "answerPatience", time.Second)},
-		{`did not answer for ([\d.]+) s`, constant(queue, "answerPatience", time.Second)},
-		{`goes out as it ends, (\w+) at a time`, constant(queue, "callsAtOnce", 1)},
-		{`killed (\d+) s past its timeout`, constant(ends, "DefaultStopSlack", time.Second)},
-		{`given up after (\d+) minutes`, constant(ends, "DefaultGiveUp", time.Minute)},
-		{`(\w+) minutes after its grace period`, constant(ends, "DefaultGiveUp", time.Minute)},
-		{`sleep cut within (\d+) ms of its end`, constant("lifecycle/handler_runner.go", "sleepTolerance", time.Millisecond)},
+		{`has not answered for ([\d.]+) s`, constant(statuses, "answerPatience", time.Second)},
+		{`did not answer for ([\d.]+) s`, constant(statuses, "answerPatience", time.Second)},
+		{`goes out as it ends, (\w+) at a time`, constant(statuses, "callsAtOnce", 1)},
+		{`killed (\d+) s past its timeout`, constant("lifecycle", "DefaultStopSlack", time.Second)},
+		{`given up after (\d+) minutes`, constant("lifecycle", "DefaultGiveUp", time.Minute)},
+		{`(\w+) minutes after its grace period`, constant("lifecycle", "DefaultGiveUp", time.Minute)},
+		{`sleep cut within (\d+) ms of its end`, constant("lifecycle", "sleepTolerance", time.Millisecond)},
 
-		{`more than (\w+) times as long as 10,000`, find("internal/tools/bench/growth.go", `mostGrow = (\d+)`)},
+		{`more than (\w+) times as long as 10,000`, find("internal/tools/bench", `mostGrow = (\d+)`)},
 		{`for (\w+) minutes, or as long as \x60KUBEGRACE_SOAK`, find("Makefile", `KUBEGRACE_SOAK \?= (\d+)m`)},
-		{`Debian 12 with systemd (\d+)`, find(releases, `Debian 12, systemd (\d+)`)},
-		{`Debian 13 with systemd (\d+)`, find(releases, `Debian 13, systemd (\d+)`)},
-		{`cancelled, with (\d+) pods`, constant("examples/nodeagent/e2e/full_linux_test.go", "fullNode", 1)},
+		{`Debian 12 with systemd (\d+)`, find(e2e+"/machine", `Debian 12, systemd (\d+)`)},
+		{`Debian 13 with systemd (\d+)`, find(e2e+"/machine", `Debian 13, systemd (\d+)`)},
+		{`cancelled, with (\d+) pods`, constant(e2e, "fullNode", 1)},
 		{`builds containerd ([\d.]+) and ([\d.]+)`, folders("internal/containerd")},
-		{`runs (\w+) rolling updates`, count("examples/zerodowntime/internal/rollout/scenario.go", `\bName: \w+, Load:`)},
+		{`runs (\w+) rolling updates`, count("examples/zerodowntime/internal/rollout", `\bName: \w+, Load:`)},
 		{`stay below (\d+) lines`, find(".golangci.yml", `name: file-length-limit\s+arguments: \[\{max: (\d+)`)},
 	}
 }
@@ -131,14 +128,35 @@ func inDigits(text string) string {
 	return strings.ReplaceAll(text, ",", "")
 }
 
-// find takes the groups of the first match in a file.
+// source gives the content of a file, or of all Go files that are directly in a folder, which
+// may be renamed.
+func source(repo repository, name string) (string, error) {
+	if path.Ext(name) != "" || name == "Makefile" {
+		content, err := repo.read(name)
+		return string(content), err
+	}
+	var all strings.Builder
+	for _, file := range repo.match(name, "*.go") {
+		if path.Dir(file) != name {
+			continue
+		}
+		content, err := repo.read(file)
+		if err != nil {
+			return "", err
+		}
+		all.Write(content)
+	}
+	return all.String(), nil
+}
+
+// find takes the groups of the first match in a file or a folder.
 func find(name, pattern string) reckoning {
 	return func(repo repository) ([]string, error) {
-		content, err := repo.read(name)
+		content, err := source(repo, name)
 		if err != nil {
 			return nil, err
 		}
-		match := regexp.MustCompile(pattern).FindStringSubmatch(string(content))
+		match := regexp.MustCompile(pattern).FindStringSubmatch(content)
 		if match == nil {
 			return nil, fmt.Errorf("%s has nothing like %s, from which a figure of the pages follows", name, pattern)
 		}
@@ -146,11 +164,11 @@ func find(name, pattern string) reckoning {
 	}
 }
 
-// count gives the number of matches in a file.
+// count gives the number of matches in a file or a folder.
 func count(name, pattern string) reckoning {
 	return func(repo repository) ([]string, error) {
-		content, err := repo.read(name)
-		return []string{strconv.Itoa(len(regexp.MustCompile(pattern).FindAll(content, -1)))}, err
+		content, err := source(repo, name)
+		return []string{strconv.Itoa(len(regexp.MustCompile(pattern).FindAllString(content, -1)))}, err
 	}
 }
 
@@ -168,21 +186,16 @@ func folders(below string) reckoning {
 	}
 }
 
-// methods gives the number of methods of an interface; one that it embeds counts as one.
-func methods(name, of string) reckoning {
+// methods gives the number of methods of an interface in a folder; one that it embeds counts
+// as one.
+func methods(folder, of string) reckoning {
+	declared := find(folder, `(?s)\ntype `+of+` interface \{\n(.*?)\n\}`)
 	return func(repo repository) ([]string, error) {
-		_, file, err := parse(repo, name)
+		body, err := declared(repo)
 		if err != nil {
 			return nil, err
 		}
-		n := 0
-		ast.Inspect(file, func(node ast.Node) bool {
-			if named, isType := node.(*ast.TypeSpec); isType && named.Name.Name == of {
-				n = named.Type.(*ast.InterfaceType).Methods.NumFields()
-			}
-			return true
-		})
-		return []string{strconv.Itoa(n)}, nil
+		return []string{strconv.Itoa(len(regexp.MustCompile(`(?m)^\t\w`).FindAllString(body[0], -1)))}, nil
 	}
 }
 
