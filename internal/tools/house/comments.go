@@ -10,8 +10,8 @@ import (
 )
 
 // checkComments looks, in the packages that others import, at the exported names that no
-// linter looks at: the fields of structs, the methods of interfaces, and the constants and
-// variables of a group. Each has a comment, or follows at once on one that has, so that a
+// linter looks at: the fields of structs, the methods of interfaces, the constants and
+// variables of a group, and the functions of other systems than Linux. Each has a comment, or follows at once on one that has, so that a
 // comment can be for a few of them. The comment of a type can be for its first fields or
 // methods, but not where its name ends in Options or Config: the comment of a field is where a
 // user learns what its zero value means.
@@ -26,14 +26,33 @@ func checkComments(repo repository) ([]string, error) {
 			return nil, err
 		}
 		for _, declaration := range file.Decls {
-			if general, isGeneral := declaration.(*ast.GenDecl); isGeneral {
-				for _, list := range members(general) {
+			switch declaration := declaration.(type) {
+			case *ast.FuncDecl:
+				if declaration.Doc == nil && declaration.Name.IsExported() && ofExported(declaration) {
+					problems = append(problems, fmt.Sprintf("%s:%d: %s has no comment", name, files.Position(declaration.Pos()).Line, declaration.Name))
+				}
+			case *ast.GenDecl:
+				for _, list := range members(declaration) {
 					problems = append(problems, list.uncommented(files)...)
 				}
 			}
 		}
 	}
 	return problems, nil
+}
+
+// ofExported tells whether a declaration is that of a function, or of a method of an exported
+// type.
+func ofExported(declaration *ast.FuncDecl) bool {
+	if declaration.Recv == nil {
+		return true
+	}
+	receiver := declaration.Recv.List[0].Type
+	if pointer, isPointer := receiver.(*ast.StarExpr); isPointer {
+		receiver = pointer.X
+	}
+	name, isName := receiver.(*ast.Ident)
+	return isName && name.IsExported()
 }
 
 // parse reads a Go file with its comments.

@@ -113,9 +113,10 @@ func TestProblems(t *testing.T) {
 		"a field after a gap":         {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct {\n\tB int\n\n\tC int\n}\n", "metrics/a.go:7: A.C has no comment\n"},
 		"a method after a gap":        {"metrics/a.go", "package metrics\n\n// A is.\ntype A interface {\n\tB()\n\n\tC()\n}\n", "metrics/a.go:7: A.C has no comment\n"},
 		"a constant of a group":       {"metrics/a.go", "package metrics\n\n// These are.\nconst (\n\t// A and B are.\n\tA = 1\n\tB = 2\n\n\tC = 3\n)\n", "metrics/a.go:9: C has no comment\n"},
+		"a function off Linux":        {"metrics/a.go", "//go:build windows\n\npackage metrics\n\nfunc A() {}\n\nfunc b() {}\n\nfunc (c) D() {}\n\nfunc (*E) F() {}\n", "metrics/a.go:5: A has no comment\nmetrics/a.go:11: F has no comment\n"},
 		"comments beside":             {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct{ B, C int }\n\n// These are.\nvar (\n\tD int // D is.\n)\n", ""},
 
-		"a link of a comment":         {"metrics/a.go", "// Package metrics has [Options], [Options.Set], [*Options], [context.Context] and [lost].\npackage metrics\n\nimport _ \"context\"\n\nfunc (o *Options) Set(lost int) {}\n", "metrics/a.go:1: the comment's [lost] leads nowhere\n"},
+		"a link of a comment":         {"metrics/a.go", "// Package metrics has [Options], [Options.Set], [*Options], [context.Context] and [lost].\npackage metrics\n\nimport _ \"context\"\n\n// Set is.\nfunc (o *Options) Set(lost int) {}\n", "metrics/a.go:1: the comment's [lost] leads nowhere\n"},
 		"a link of a field":           {"metrics/a.go", "package metrics\n\ntype a struct {\n\t// b is [Options.Sett].\n\tb int\n}\n", "metrics/a.go:4: the comment's [Options.Sett] leads nowhere\n"},
 		"a link in a list":            {"metrics/a.go", "package metrics\n\n// a is\n//\n//   - [Lost], and not\n//\n//\tlist[Any]\nconst a = 1\n", "metrics/a.go:3: the comment's [Lost] leads nowhere\n"},
 		"a link to another package":   {"examples/a.go", "package examples\n\nimport \"github.com/kubegrace/kubegrace/metrics\"\n\n// a is [metrics.Options] or [metrics.Lost].\nvar a metrics.Options\n", "examples/a.go:5: the comment's [github.com/kubegrace/kubegrace/metrics.Lost] leads nowhere\n"},
