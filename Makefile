@@ -92,15 +92,16 @@ bench: apiserver ## measure speed and memory beside the plain way of doing the s
 mutate: ## break the logic in many places, and list what no test notices; ONLY=graceperiod,shutdown/... SAMPLE=100 SEED=1
 	@cd internal/tools && go run ./mutate --root $(CURDIR) --only '$(ONLY)' --sample $(or $(SAMPLE),0) --seed $(or $(SEED),1)
 
-lint: ## gofmt, linters, tidy modules, modern Go, vet by the oldest Go, builds off Linux, import rules, links, workflows
+lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, import rules, names, comments, pages, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@set -e; for module in internal/containerd/*; do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
-	@go test ./internal/deptest
+	@go test ./internal/deptest ./internal/readme
 	@cd lifecycle/virtualkubelet && go test -run TestImports .
+	@cd internal/tools && go test -count=1 -run TestTheReadmeSaysWhatIsTested ./compat
 	@cd internal/tools && go run ./house --root $(CURDIR)
 
 apidiff: ## say how the exported API differs from that of the last tag

@@ -1,6 +1,8 @@
 package deptest_test
 
 import (
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,30 @@ func TestPartsOfADrainDoNotKnowIt(t *testing.T) {
 			}
 		}
 		require.ElementsMatch(t, users, found, "what uses %s in package shutdown", above)
+	}
+}
+
+// TestPartsOfADrainDoNotUseEachOtherInTurn checks that two parts which use each other are
+// either those that are known to, or one type and its constants.
+func TestPartsOfADrainDoNotUseEachOtherInTurn(t *testing.T) {
+	known := map[string][][]string{
+		"../../shutdown": {
+			{"Manager", "drain", "inbox", "keeper", "loop", "message"}, // see TestPartsOfADrainDoNotKnowIt
+			{"PodPolicy", "PolicyDelete", "PolicyLeaveAsIs", "PolicySetTerminal"},
+		},
+		"../../shutdown/internal/call":      nil,
+		"../../shutdown/internal/kills":     {{"Batch", "Killing"}},
+		"../../shutdown/internal/statefile": nil,
+		"../../shutdown/internal/statuses":  {{"Mark", "Queue"}},
+		"../../shutdown/plan":               nil,
+	}
+	folders, err := filepath.Glob("../../shutdown/internal/*")
+	require.NoError(t, err)
+	require.Subset(t, slices.Collect(maps.Keys(known)), folders)
+	for folder, cycles := range known {
+		references, err := deptest.References(folder)
+		require.NoError(t, err)
+		require.Equal(t, cycles, deptest.Cycles(references), folder)
 	}
 }
 

@@ -56,3 +56,12 @@ func build() any { var limit int; return &house[int]{door: &door{width: limit}} 
 	_, err = References(folder)
 	require.ErrorContains(t, err, "torn.go:3")
 }
+
+func TestCycles(t *testing.T) {
+	require.Equal(t, [][]string{{"a", "b", "c"}, {"x", "y"}}, Cycles(map[string][]string{
+		"a": {"b", "alone"}, "b": {"c"}, "c": {"a", "x"},
+		"x": {"y"}, "y": {"x"},
+		"alone": {"y"}, "main": {"a"},
+	}))
+	require.Empty(t, Cycles(map[string][]string{"a": {"b"}, "b": nil}))
+}

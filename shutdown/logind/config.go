@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// delaySetting belongs to the section [Login].
+	// delaySetting belongs to the section Login of logind.conf.
 	delaySetting = "InhibitDelayMaxSec"
 	// delayDefault is logind's value when no file has the setting (logind.conf(5)).
 	delayDefault = 5 * time.Second

@@ -46,7 +46,7 @@
 //		}
 //	}
 //
-// The script sends one line, KIND [SECONDS], and goes on when the connection is closed
+// The script sends one line, KIND or KIND SECONDS, and goes on when the connection is closed
 // or the seconds are over:
 //
 //	echo "poweroff 90" | timeout 90 socat -t 90 - UNIX-CONNECT:/run/agent/shutdown.sock

@@ -4,10 +4,15 @@
 //
 // It checks
 //
-//   - names: what stands in the top folder, and words that no file and no folder is called;
+//   - names: what stands in the top folder, and words that no file, no folder, no type and no
+//     function is called;
 //   - pages: every relative link of a Markdown file leads to a file, and its anchor to a
 //     heading; what it tells to make is a target of the Makefile;
-//   - options: each field of an exported options type has a comment;
+//   - figures: those of the pages that follow from the repository are right; ratios of
+//     measurements are those of their figures, and their benchmarks exist; pictures are drawn
+//     by the Makefile, and shown;
+//   - comments: each exported field, method of an interface and constant has one, and what the
+//     comments of declarations have in square brackets is declared;
 //   - workflows: they are valid, pin their actions, ask for no more rights than reading, end
 //     their jobs in time, and call only targets and variables that the Makefile has;
 //   - forms: .github/dependabot.yml covers every go.mod, and the issue forms are valid.

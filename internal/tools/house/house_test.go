@@ -31,9 +31,12 @@ jobs:
 // sound gives the files of a repository with which nothing is wrong.
 func sound() map[string]string {
 	return map[string]string{
-		"Makefile":                        "test: ## run\n\t@go test --only '$(ONLY)'\n",
+		"Makefile":                        "test: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
 		"README.md":                       "# A title\n\nSee [below](#two-words), [the code](metrics), [a page](examples/README.md#a-title).\n\n## Two `words`!\n",
 		"examples/README.md":              "# A title\n\n[up](../README.md) [out](https://example.com/nowhere)\n\n```\n[no](link)\n```\n",
+		"metrics/README.md":               "![a](../examples/pictures/a.png)\n",
+		"metrics/bench_test.go":           "package metrics\n\nfunc BenchmarkCollect(b *testing.B) {}\n",
+		"examples/pictures/a.png":         "x",
 		"metrics/options.go":              "package metrics\n\n// Options are.\ntype Options struct {\n\t// A and B are.\n\tA int\n\tB int\n\n\tc int\n}\n",
 		"metrics/internal/x/options.go":   "package x\n\n// Options are.\ntype Options struct{ A int }\n",
 		"go.mod":                          "module example.com/x\n",
@@ -42,6 +45,11 @@ func sound() map[string]string {
 		".github/ISSUE_TEMPLATE/bug.yml":  "name: Bug\ndescription: A fault\nbody:\n  - type: input\n    id: version\n    attributes: {label: Version}\n",
 		".github/ISSUE_TEMPLATE/none.txt": "",
 	}
+}
+
+// measurements is a page with a table of one measurement.
+func measurements(row string) string {
+	return "# A title\n\n| benchmark | plain | kubegrace | ratio | `ONLY=` |\n|---|---|---|---|---|\n| all | " + row + " |\n"
 }
 
 // problems runs the program on sound files with the given changes; an empty content removes
@@ -88,6 +96,10 @@ func TestProblems(t *testing.T) {
 		"a link out":                {"examples/README.md", "# A title\n[x](../../x)\n", "examples/README.md: the link ../../x leads out of the repository\n"},
 		"an absolute link":          {"examples/README.md", "# A title\n[x](/Makefile)\n", "examples/README.md: the link /Makefile leads out of the repository\n"},
 		"a link to no heading":      {"examples/README.md", "# A title\n[x](#a-titel)\n", "examples/README.md: the link #a-titel leads to no heading\n"},
+		"an address of a file":      {"examples/README.md", "# A title\n[x](https://github.com/kubegrace/kubegrace/blob/main/x)\n", "examples/README.md: the link https://github.com/kubegrace/kubegrace/blob/main/x leads to a file of this repository, and is not relative\n"},
+		"a folder's page":           {"README.md", "# A title\n[x](examples#a-title) [y](examples#b)\n", "README.md: the link examples#b leads to no heading\n"},
+		"an anchor of no page":      {"README.md", "# A title\n[x](Makefile#L1)\n", "README.md: the link Makefile#L1 leads to no heading\n"},
+		"what git ignores":          {"README.md", "# A title\n[x](.git/HEAD)\n", "README.md: the link .git/HEAD leads to no file\n"},
 		"a picture that is missing": {"examples/README.md", "# A title\n![x](x.png)\n", "examples/README.md: the link x.png leads to no file\n"},
 		"a picture in HTML":         {"examples/README.md", "# A title\n\n<img src=\"x.png\">\n", "examples/README.md: the link x.png leads to no file\n"},
 		"a link within HTML":        {"examples/README.md", "# A title\n\nx <a href=\"x.png\">x</a>\n", "examples/README.md: the link x.png leads to no file\n"},
@@ -98,10 +110,43 @@ func TestProblems(t *testing.T) {
 		"a script of a page":  {"examples/README.md", "# A title\n\n    make test\n    make build # all\n", "examples/README.md: make build # all: the Makefile has no target build\n"},
 
 		"an option without a comment": {"metrics/options.go", "package metrics\n\n// Options are.\ntype Options struct {\n\t// A is.\n\tA int\n\n\tB int\n}\n", "metrics/options.go:8: Options.B has no comment\n"},
+		"a field after a gap":         {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct {\n\tB int\n\n\tC int\n}\n", "metrics/a.go:7: A.C has no comment\n"},
+		"a method after a gap":        {"metrics/a.go", "package metrics\n\n// A is.\ntype A interface {\n\tB()\n\n\tC()\n}\n", "metrics/a.go:7: A.C has no comment\n"},
+		"a constant of a group":       {"metrics/a.go", "package metrics\n\n// These are.\nconst (\n\t// A and B are.\n\tA = 1\n\tB = 2\n\n\tC = 3\n)\n", "metrics/a.go:9: C has no comment\n"},
+		"a function off Linux":        {"metrics/a.go", "//go:build windows\n\npackage metrics\n\nfunc A() {}\n\nfunc b() {}\n\nfunc (c) D() {}\n\nfunc (*E) F() {}\n", "metrics/a.go:5: A has no comment\nmetrics/a.go:11: F has no comment\n"},
+		"comments beside":             {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct{ B, C int }\n\n// These are.\nvar (\n\tD int // D is.\n)\n", ""},
+
+		"a link of a comment":         {"metrics/a.go", "// Package metrics has [Options], [Options.Set], [*Options], [context.Context] and [lost].\npackage metrics\n\nimport _ \"context\"\n\n// Set is.\nfunc (o *Options) Set(lost int) {}\n", "metrics/a.go:1: the comment's [lost] leads nowhere\n"},
+		"a link of a field":           {"metrics/a.go", "package metrics\n\ntype a struct {\n\t// b is [Options.Sett].\n\tb int\n}\n", "metrics/a.go:4: the comment's [Options.Sett] leads nowhere\n"},
+		"a link in a list":            {"metrics/a.go", "package metrics\n\n// a is\n//\n//   - [Lost], and not\n//\n//\tlist[Any]\nconst a = 1\n", "metrics/a.go:3: the comment's [Lost] leads nowhere\n"},
+		"a link to another package":   {"examples/a.go", "package examples\n\nimport \"github.com/kubegrace/kubegrace/metrics\"\n\n// a is [metrics.Options] or [metrics.Lost].\nvar a metrics.Options\n", "examples/a.go:5: the comment's [github.com/kubegrace/kubegrace/metrics.Lost] leads nowhere\n"},
+		"a link to an unexported one": {"metrics/a.go", "package metrics\n\n// a is [b].\nconst a = b\n\nconst b = 1\n", ""},
+
+		"a type that is an impl":    {"metrics/a.go", "package metrics\n\ntype fooImpl struct{}\n", "metrics/a.go:3: \"impl\" says nothing of what fooImpl is\n"},
+		"a method that enters":      {"examples/a.go", "package examples\n\nfunc (a) enter() {}\n", "examples/a.go:3: \"enter\" says nothing of what enter is\n"},
+		"a field that was said":     {"internal/a/a.go", "package a\n\ntype b struct {\n\tsaid, c int\n}\n", "internal/a/a.go:4: \"said\" says nothing of what said is\n"},
+		"a method of an interface":  {"internal/a/a.go", "package a\n\ntype b interface{ Rest() }\n", "internal/a/a.go:3: \"rest\" says nothing of what Rest is\n"},
+		"a variable of the package": {"internal/a/a.go", "package a\n\nvar stringUtils, restOfIt, implied int\n", "internal/a/a.go:3: \"utils\" says nothing of what stringUtils is\n"},
+		"a local variable":          {"internal/a/a.go", "package a\n\nfunc b(own int) { said := own; _ = said }\n", ""},
+		"a name of a test":          {"internal/a/a_test.go", "package a\n\nfunc settle() {}\n", ""},
+
+		"a ratio":               {"examples/README.md", measurements("14.9 ms | 45.3 ms | ~ 3.14 | `metrics.Collect`"), "examples/README.md: | all | 14.9 ms | 45.3 ms | ~ 3.14 | `metrics.Collect` |: the ratio of these figures is 3.04\n"},
+		"a ratio of two units":  {"examples/README.md", measurements("1 KiB | 512 B | 0.50 | `metrics.Collect`"), ""},
+		"a rounded ratio":       {"examples/README.md", measurements("3.71 ms | 15.8 ms | ~ 4.24 | `metrics.Collect`"), ""},
+		"an unknown benchmark":  {"examples/README.md", measurements("1 s | 2 s | 2.00 | `metrics.Colect`"), "examples/README.md: | all | 1 s | 2 s | 2.00 | `metrics.Colect` |: there is no such benchmark\n"},
+		"an unknown unit":       {"examples/README.md", measurements("1 m | 2 s | 2.00 | `metrics.Collect`"), "examples/README.md: | all | 1 m | 2 s | 2.00 | `metrics.Collect` |: has no figures\n"},
+		"a row without a ratio": {"examples/README.md", measurements("1 s | 2 s | `metrics.Collect`"), "examples/README.md: | all | 1 s | 2 s | `metrics.Collect` |: has 4 cells\n"},
+
+		"a picture that is not drawn": {"examples/pictures/b.png", "x", "examples/pictures/b.png: make pictures does not draw it\nexamples/pictures/b.png: no page shows it\n"},
+		"a picture that is not kept":  {"examples/pictures/a.png", "", "metrics/README.md: the link ../examples/pictures/a.png leads to no file\nMakefile: examples/pictures/a.png, which make pictures draws, is not kept\n"},
+		"a picture nobody shows":      {"metrics/README.md", "# A title\n", "examples/pictures/a.png: no page shows it\n"},
 
 		"a target that is missing":   {".github/workflows/test.yml", strings.Replace(workflow, "make test", "make tset", 1), ".github/workflows/test.yml:12: the Makefile has no target tset\n"},
 		"a variable that is missing": {".github/workflows/test.yml", strings.Replace(workflow, "ONLY=", "LIMIT=", 1), ".github/workflows/test.yml:12: the Makefile has no variable LIMIT\n"},
 		"a target of the gate":       {".github/workflows/test.yml", strings.Replace(workflow, ".ci/run test", ".ci/run test && .ci/run e2e", 1), ".github/workflows/test.yml:13: the Makefile has no target e2e\n"},
+		"targets one by one":         {".github/workflows/test.yml", strings.Replace(workflow, "make test", "(make test && make a); make b; make test", 1), ".github/workflows/test.yml:12: the Makefile has no target a\n.github/workflows/test.yml:12: the Makefile has no target b\n"},
+		"lines that go on":           {".github/workflows/test.yml", strings.Replace(workflow, "run: make test", "run: |\n          make test \\\n            c\n          echo", 1), ".github/workflows/test.yml:12: the Makefile has no target c\n"},
+		"an input of an action":      {".github/workflows/test.yml", strings.Replace(workflow, "83dd", "83dd # v6.0.2\n        with: {clean-up: true}", 1), ".github/workflows/test.yml:12:16: input \"clean-up\" is not defined in action \"actions/checkout@v6\""},
 		"a tag of an action":         {".github/workflows/test.yml", strings.Replace(workflow, "de0fac2e4500dabe0009e67214ff5f5447ce83dd", "v6", 1), ".github/workflows/test.yml:11: actions/checkout@v6 must be pinned by the hash of a commit\n"},
 		"more rights":                {".github/workflows/test.yml", strings.Replace(workflow, "contents: read", "contents: write", 1), ".github/workflows/test.yml: must say permissions: contents: read, and no more\n"},
 		"rights of a job":            {".github/workflows/test.yml", strings.Replace(workflow, "    timeout", "    permissions: write-all\n    timeout", 1), ".github/workflows/test.yml: job test: must ask for no more than contents: read\n"},

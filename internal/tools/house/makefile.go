@@ -26,14 +26,17 @@ func parseMakefile(content []byte) makefile {
 // Makefile does not have. .ci/run takes the same arguments.
 func (m makefile) unknown(script string) []string {
 	var missing []string
-	for line := range strings.Lines(regexp.MustCompile(`\$\{\{.*?\}\}`).ReplaceAllString(script, "expression")) {
+	script = regexp.MustCompile(`\$\{\{.*?\}\}`).ReplaceAllString(script, "expression")
+	script = strings.ReplaceAll(script, "\\\n", " ")
+	script = regexp.MustCompile(`[;|&()]`).ReplaceAllString(script, " $0 ")
+	for line := range strings.Lines(script) {
 		called := false
 		for word := range strings.FieldsSeq(line) {
 			variable, _, sets := strings.Cut(word, "=")
 			switch {
 			case word == "make", strings.HasSuffix(word, ".ci/run"):
 				called = true
-			case strings.ContainsAny(word, ";|&"), word == "#":
+			case strings.ContainsAny(word, ";|&()"), word == "#":
 				called = false
 			case !called, strings.HasPrefix(word, "-"):
 			case sets && !m.variables[variable]:

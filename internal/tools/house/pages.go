@@ -64,6 +64,9 @@ func follow(repo repository, pages map[string]page, from, link string) string {
 		return "is no URL"
 	}
 	if target.Scheme != "" || target.Host != "" {
+		if regexp.MustCompile(`^https://github\.com/kubegrace/kubegrace/(blob|tree)/`).MatchString(link) {
+			return "leads to a file of this repository, and is not relative"
+		}
 		return ""
 	}
 	name := from
@@ -76,7 +79,11 @@ func follow(repo repository, pages map[string]page, from, link string) string {
 	if !repo.exists(name) {
 		return "leads to no file"
 	}
-	if to, isPage := pages[name]; isPage && target.Fragment != "" && !to.anchors[target.Fragment] {
+	to, isPage := pages[name]
+	if !isPage {
+		to = pages[path.Join(name, "README.md")] // GitHub shows it below the list of a folder
+	}
+	if target.Fragment != "" && !to.anchors[target.Fragment] {
 		return "leads to no heading"
 	}
 	return ""

@@ -37,8 +37,10 @@ func (r repository) read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(r.root, filepath.FromSlash(name)))
 }
 
-// exists tells whether there is a file or a folder of that name. "." is the repository.
+// exists tells whether there is a file or a folder of that name that git does not ignore. "."
+// is the repository.
 func (r repository) exists(name string) bool {
-	_, err := os.Stat(filepath.Join(r.root, filepath.FromSlash(name)))
-	return err == nil
+	return name == "." || slices.ContainsFunc(r.files, func(file string) bool {
+		return file == name || strings.HasPrefix(file, name+"/")
+	})
 }

@@ -1,0 +1,24 @@
+package command_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
+)
+
+// The page shows what comes before the reasons.
+func TestThePageShowsThePlanThatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	const folder = "../../../nodeagent/demo/"
+	r := run(t, "", "--config", folder+"kubelet.yaml", "--limit", "20s", folder+"pods")
+	require.ErrorIs(t, r.err, command.ErrCutShort)
+	plan, _, found := strings.Cut(r.out, "\nCut short:\n")
+	require.True(t, found, r.out)
+	require.Contains(t, string(page), regexp.MustCompile(`(?m)^.`).ReplaceAllString(plan, "    $0"))
+}

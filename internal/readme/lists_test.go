@@ -1,0 +1,59 @@
+package readme_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The table of packages has every package that others can import, and no other.
+func TestPackages(t *testing.T) {
+	var want []string
+	for _, s := range library(t) {
+		if len(s.files) > 0 && !strings.Contains(s.path, "/internal") {
+			want = append(want, s.path)
+		}
+	}
+	require.ElementsMatch(t, want, firstCells(t, readme(t), "| package | what it does |", `^\[.*\]\((.*)\)$`))
+}
+
+// The table in the page of forks has every file that they copy.
+func TestFilesOfForks(t *testing.T) {
+	const folder = "../fork"
+	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	require.NoError(t, err)
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(t, err)
+	var want []string
+	for _, name := range names {
+		if base := filepath.Base(name); base != "doc.go" && !strings.HasSuffix(base, "_test.go") {
+			want = append(want, base)
+		}
+	}
+	require.ElementsMatch(t, want, firstCells(t, string(page), "| file | replaces", "^`(.*)`$"))
+}
+
+// firstCells gives what a pattern finds in the first cell of each row of the table whose
+// heading begins as said.
+func firstCells(t *testing.T, page, heading, pattern string) []string {
+	t.Helper()
+	lines := strings.Split(page, "\n")
+	start := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, heading) })
+	require.GreaterOrEqual(t, start, 0, "there is no table %s", heading)
+	var cells []string
+	for _, line := range lines[start+2:] {
+		cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		if !isRow {
+			break
+		}
+		found := regexp.MustCompile(pattern).FindStringSubmatch(cell)
+		require.NotNil(t, found, "a row is not as expected: %s", line)
+		cells = append(cells, found[1])
+	}
+	return cells
+}

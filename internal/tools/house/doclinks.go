@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// documented is a package of this repository, as go/doc sees it.
+type documented struct {
+	*doc.Package
+	files map[string]*ast.File
+}
+
+// checkDocLinks looks up what the comments of declarations have in square brackets: a name
+// that is found nowhere stays in its brackets on pkg.go.dev, and no renaming finds it. Names
+// of packages outside of this repository are not looked up.
+func checkDocLinks(repo repository) ([]string, error) {
+	set := token.NewFileSet()
+	packages, err := documentedPackages(repo, set)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, pkg := range packages {
+		for name, file := range pkg.files {
+			for _, group := range docComments(file) {
+				for _, link := range deadLinks(packages, pkg, group.Text()) {
+					problems = append(problems, fmt.Sprintf("%s:%d: the comment's %s leads nowhere", name, set.Position(group.Pos()).Line, link))
+				}
+			}
+		}
+	}
+	slices.Sort(problems) // maps come in no order
+	return problems, nil
+}
+
+// documentedPackages reads the packages of all modules, by import path.
+func documentedPackages(repo repository, set *token.FileSet) (map[string]documented, error) {
+	byFolder := map[string]map[string]*ast.File{}
+	for _, name := range repo.match("", "*.go") {
+		folder := path.Dir(name)
+		if strings.HasSuffix(name, "_test.go") || strings.Contains("/"+folder+"/", "/testdata/") {
+			continue
+		}
+		file, err := parser.ParseFile(set, filepath.Join(repo.root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		if byFolder[folder] == nil {
+			byFolder[folder] = map[string]*ast.File{}
+		}
+		byFolder[folder][name] = file
+	}
+	packages := map[string]documented{}
+	for folder, files := range byFolder {
+		importPath := path.Join("github.com/kubegrace/kubegrace", folder)
+		var list []*ast.File
+		for _, file := range files {
+			list = append(list, file)
+		}
+		pkg, err := doc.NewFromFiles(set, list, importPath, doc.AllDecls|doc.PreserveAST)
+		if err != nil {
+			return nil, err
+		}
+		packages[importPath] = documented{pkg, files}
+	}
+	return packages, nil
+}
+
+// docComments gives the comments of a file's package clause and declarations, and those of
+// fields and methods within them.
+func docComments(file *ast.File) []*ast.CommentGroup {
+	var groups []*ast.CommentGroup
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.File:
+			groups = append(groups, node.Doc)
+		case *ast.GenDecl:
+			groups = append(groups, node.Doc)
+		case *ast.FuncDecl:
+			groups = append(groups, node.Doc)
+			return false
+		case *ast.TypeSpec:
+			groups = append(groups, node.Doc)
+		case *ast.ValueSpec:
+			groups = append(groups, node.Doc)
+		case *ast.Field:
+			groups = append(groups, node.Doc)
+		}
+		return true
+	})
+	return slices.DeleteFunc(groups, func(group *ast.CommentGroup) bool { return group == nil })
+}
+
+// deadLinks gives the links of a comment that lead nowhere, with their brackets.
+func deadLinks(packages map[string]documented, pkg documented, text string) []string {
+	var dead []string
+	look := func(piece comment.Text) {
+		switch piece := piece.(type) {
+		case comment.Plain:
+			for _, name := range regexp.MustCompile(`\B\[\*?([A-Za-z]\w+(?:[./]\w+)*)\]`).FindAllStringSubmatch(string(piece), -1) {
+				recv, symbol, isMember := strings.Cut(name[1], ".")
+				if !isMember {
+					recv, symbol = "", recv
+				}
+				if !pkg.Parser().LookupSym(recv, symbol) { // it finds unexported names, which no page links to
+					dead = append(dead, name[0])
+				}
+			}
+		case *comment.DocLink:
+			to, ours := packages[piece.ImportPath]
+			if ours && piece.Name != "" && !to.Parser().LookupSym(piece.Recv, piece.Name) {
+				dead = append(dead, "["+strings.TrimSuffix(piece.ImportPath+"."+piece.Recv, ".")+"."+piece.Name+"]")
+			}
+		}
+	}
+	for _, block := range pkg.Parser().Parse(text).Content {
+		lookIn(block, look)
+	}
+	return dead
+}
+
+// lookIn calls look for each piece of text in a block of a comment, but not for code.
+func lookIn(block comment.Block, look func(comment.Text)) {
+	var pieces []comment.Text
+	switch block := block.(type) {
+	case *comment.Heading:
+		pieces = block.Text
+	case *comment.Paragraph:
+		pieces = block.Text
+	case *comment.List:
+		for _, item := range block.Items {
+			for _, inner := range item.Content {
+				lookIn(inner, look)
+			}
+		}
+	}
+	for _, piece := range pieces {
+		look(piece)
+	}
+}
