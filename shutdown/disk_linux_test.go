@@ -18,12 +18,13 @@ func filledDuringTheDrain(t *testing.T) (a *tenant, dir string) {
 	t.Helper()
 	dir = mounted(t)
 	a = newTenant(t, dir)
-	a.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 700 * time.Millisecond}, "etcd": {Hangs: true}}
+	a.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}, "etcd": {Hangs: true}}
 	a.run()
 	a.host.Announce(shutdown.Event{Origin: "former"})
 	path := filepath.Join(dir, progressFile)
 	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
 	fill(t, dir)
+	a.killer.Release()
 	require.Eventually(t, func() bool { return len(a.killer.Kills()) == 2 }, 10*time.Second, time.Millisecond)
 	require.Never(t, func() bool { return stores(path, "uid-etcd") }, 200*time.Millisecond, 10*time.Millisecond)
 	return a, dir

@@ -142,13 +142,14 @@ func TestCancelledWhereTheFolderIsFull(t *testing.T) {
 	dir := mounted(t)
 	path := filepath.Join(dir, progressFile)
 	a := newTenant(t, dir)
-	a.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+	a.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 	a.run()
 	a.host.Announce(shutdown.Event{})
 	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
 	fill(t, dir)
 	a.host.Cancel()
-	require.Eventually(t, func() bool { return !stores(path, "") }, 500*time.Millisecond, time.Millisecond)
+	require.Eventually(t, func() bool { return !stores(path, "") }, 10*time.Second, time.Millisecond, "the file goes while the pod is still being killed")
+	a.killer.Release()
 	report := a.report()
 	require.True(t, report.Cancelled)
 	require.Len(t, report.Errors, 1)

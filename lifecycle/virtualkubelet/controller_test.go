@@ -2,7 +2,6 @@ package virtualkubelet_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -14,10 +13,9 @@ func TestARealControllerDeletesAndShortens(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.rt.codes["app"] = 143
-	began := time.Now()
 	c.run(podOf(plain("app")))
-	c.kubectlDelete(30)
-	c.stopped("app", 30)
+	c.kubectlDelete(3600)
+	c.stopped("app", 3600)
 	c.kubectlDelete(1)
 	c.stopped("app", 2)
 	c.until(func(pod *v1.Pod) bool {
@@ -28,7 +26,6 @@ func TestARealControllerDeletesAndShortens(t *testing.T) {
 		return pod.DeletionTimestamp != nil && app.ExitCode == 143 && app.Reason == "Error"
 	})
 	c.gone()
-	require.Less(t, time.Since(began), 20*second)
 }
 
 func TestARealControllerDeletesByForce(t *testing.T) {
