@@ -15,11 +15,9 @@ import (
 // The next agent does not resume a cancelled shutdown, even if signalled pods had not ended yet
 // and the host cannot say what became of the shutdown.
 func TestCancelledShutdownIsNotResumed(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir, n.opts.Source = dir, nil
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.opts.Source = nil
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
 		n.runOn(one)
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
 		n.pass(2 * time.Second)

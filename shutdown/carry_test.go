@@ -67,16 +67,14 @@ func (c *cluster) names() []string {
 func TestFinalStatusesAreCarriedOver(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
-	static := shutdowntest.Pod("static", 0, 5)
-	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	static := staticPod()
 	for id, want := range map[string][]string{"one": {"ended", "static"}, "next": {"ended", "hangs"}} {
 		t.Run(id, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
-				n.runOn(&boot{id: "one", began: time.Now()})
+				n.runOn(one)
 				n.announce()
 				n.pass(time.Minute)
 				n.crash()
@@ -110,13 +108,12 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 
 // The agent of the next boot also deletes a pod that had not ended when the host went down.
 func TestRemovalIsCarriedOver(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
-		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.opts.Reporter = c
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
 		require.Empty(t, c.names())

@@ -46,43 +46,34 @@ func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 
 // A cancelled Trigger admits pods again, even if another agent has a shutdown on record.
 func TestTakenBackBesideAnotherAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
 		n.runOn(one)
 		n.announce()
 		n.pass(2 * time.Second)
-		other := newNode(t, twoPods())
-		other.opts.StateDir, other.opts.Source = dir, nil
-		m, err := shutdown.NewManagerOn(other.opts, one.now)
-		require.NoError(t, err)
-		other.start(m)
+		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
 		n.pass(12 * time.Second)
-		require.False(t, m.Admit(nil).Admit)
-		require.NoError(t, m.Trigger(shutdown.Event{Cancelled: true}))
+		require.False(t, other.m.Admit(nil).Admit)
+		require.NoError(t, other.m.Trigger(shutdown.Event{Cancelled: true}))
 		synctest.Wait()
-		require.True(t, m.Admit(nil).Admit)
+		require.True(t, other.m.Admit(nil).Admit)
 		other.end()
 	})
 }
 
 // The report and the stored report have the end of a pod that outlived its shutdown.
 func TestTheEndOfAStragglerIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(25 * time.Second)
-		stored, _, err := shutdown.StoredReport(dir)
+		stored, _, err := shutdown.StoredReport(n.opts.StateDir)
 		require.NoError(t, err)
 		require.Zero(t, stored.Pods[0].Ended)
 		n.killer.Release()
 		n.pass(time.Second)
-		stored, _, err = shutdown.StoredReport(dir)
+		stored, _, err = shutdown.StoredReport(n.opts.StateDir)
 		require.NoError(t, err)
 		require.NotZero(t, stored.Pods[0].Ended)
 	})
@@ -139,19 +130,16 @@ func TestReportOfTheHooks(t *testing.T) {
 
 // Refusals after the last write are stored at the end of Run.
 func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		one := &boot{id: "one", began: time.Now()}
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
-		before, err := os.ReadFile(filepath.Join(dir, progressFile))
+		before, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 		require.NoError(t, err)
 		require.NotContains(t, string(before), `"refused":1`)
 		require.False(t, n.m.Admit(nil).Admit)
 		n.end()
-		after, err := os.ReadFile(filepath.Join(dir, progressFile))
+		after, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 		require.NoError(t, err)
 		require.Contains(t, string(after), `"refused":1`)
 	})

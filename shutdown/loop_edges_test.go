@@ -178,11 +178,10 @@ func TestCappedHostIsHeldByOneLock(t *testing.T) {
 // A final status of a former agent that is acknowledged after a shutdown of this one is not
 // told again by the next one.
 func TestCarriedStatusAfterAShutdownIsToldOnce(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.opts.Reporter = c
+		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
 		n.end()

@@ -65,12 +65,11 @@ func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 
 // Final statuses of an earlier boot are not lost in a shutdown of this boot.
 func TestStatusesOfAFormerBootSurviveAShutdown(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.opts.Reporter = c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)
 		n.crash()

@@ -47,6 +47,16 @@ func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	})
 }
 
+// inBubbleWithState is bubble on a node with an empty state folder, on its first boot.
+func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
+	t.Helper()
+	dir := t.TempDir() // made outside of the bubble, so that it is there until the manager has ended
+	bubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		test(t, n, &boot{id: "one", began: time.Now()})
+	})
+}
+
 // newNode is a node in the bubble of a test that ends its manager itself.
 func newNode(t *testing.T, pods []*v1.Pod) *node {
 	t.Helper()
@@ -77,6 +87,21 @@ func (n *node) start(m *shutdown.Manager) {
 	ctx, stop := context.WithCancel(n.t.Context())
 	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 	go func() { n.ended <- m.Run(ctx) }()
+}
+
+// startOther starts another agent with the state folder and the boot of n. It does not wait
+// until the agent is ready. prepare, if not nil, changes its options or its host before.
+func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) *node {
+	n.t.Helper()
+	other := newNode(n.t, pods)
+	other.opts.StateDir = n.opts.StateDir
+	if prepare != nil {
+		prepare(other)
+	}
+	m, err := shutdown.NewManagerOn(other.opts, one.now)
+	require.NoError(n.t, err)
+	other.start(m)
+	return other
 }
 
 // end stops the manager, if it runs, and checks that it has let its host go.

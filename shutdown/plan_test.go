@@ -147,13 +147,11 @@ func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 		{false, map[string]int64{"etcd": 18}},
 		{true, map[string]int64{"etcd": 10}},
 	} {
-		dir := t.TempDir()
-		bubble(t, nil, func(t *testing.T, n *node) {
+		inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 			unhurried(n)
 			n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}}
-			n.opts.StateDir, n.opts.Plan.NoRollOver = dir, c.noRollOver
-			boot := &boot{id: "one", began: time.Now()}
-			n.runOn(boot)
+			n.opts.Plan.NoRollOver = c.noRollOver
+			n.runOn(one)
 			n.announce()
 			n.pass(10 * time.Second)
 			n.end()
@@ -162,7 +160,7 @@ func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 			n.opts.Killer = n.killer
 			n.set(shutdowntest.Pod("etcd", topPriority, 600))
 			n.pass(2 * time.Second)
-			n.runOn(boot)
+			n.runOn(one)
 			n.pass(5 * time.Minute)
 			require.Equal(t, c.want, n.granted())
 		})
@@ -171,19 +169,17 @@ func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 
 // Without roll-over too, a bucket ends when it was to end before the restart.
 func TestResumedDrainWithoutRollOver(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		unhurried(n)
-		n.opts.StateDir, n.opts.Plan.NoRollOver = dir, true
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.opts.Plan.NoRollOver = true
+		n.runOn(one)
 		n.announce()
 		n.pass(15 * time.Second)
 		n.end()
 
 		n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 		n.opts.Killer = n.killer
-		n.runOn(boot)
+		n.runOn(one)
 		n.pass(5 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.granted())
 	})
@@ -191,20 +187,17 @@ func TestResumedDrainWithoutRollOver(t *testing.T) {
 
 // A drain that was to begin late does so after a restart too.
 func TestResumedDrainBeginsLate(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		unhurried(n)
-		n.opts.StateDir = dir
 		n.opts.LateStart = func(shutdown.Event) bool { return true }
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		began := time.Now()
 		n.host.Announce(shutdown.Event{Deadline: began.Add(2 * time.Minute)})
 		n.pass(5 * time.Second)
 		n.end()
 		require.Empty(t, n.killer.Kills())
 
-		n.runOn(boot)
+		n.runOn(one)
 		n.pass(5 * time.Minute)
 		require.Equal(t, 87500*time.Millisecond, n.startedAt("web", began))
 		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
@@ -263,14 +256,11 @@ func TestNotOvertakenWithoutALimit(t *testing.T) {
 
 // A drain that is resumed has the ends that its predecessor had, hooks included.
 func TestResumedDrainHasTheSameEnds(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		unhurried(n)
 		withAllHooks(n)
 		n.opts.Hold = nil
-		n.opts.StateDir = dir
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		began := time.Now()
 		n.announce()
 		n.pass(15 * time.Second)
@@ -278,7 +268,7 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 			n.end()
 			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 			n.opts.Killer = n.killer
-			n.runOn(boot)
+			n.runOn(one)
 			n.pass(time.Second)
 		}
 		n.pass(5 * time.Minute)

@@ -58,13 +58,11 @@ func TestReport(t *testing.T) {
 
 // That a pod was signalled, and that it has ended, is on the disk within 100 ms.
 func TestKillsAreStoredAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Second}, "db": {Takes: 2 * time.Second}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		onDisk := func() string {
-			data, err := os.ReadFile(filepath.Join(dir, progressFile))
+			data, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 			require.NoError(t, err)
 			return string(data)
 		}
@@ -80,11 +78,9 @@ func TestKillsAreStoredAtOnce(t *testing.T) {
 
 // A straggler's end is in the stored report too, once it has come.
 func TestStragglerIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
 		require.Zero(t, n.host.Held())
@@ -98,12 +94,10 @@ func TestStragglerIsStored(t *testing.T) {
 // The stored report of a shutdown that is over says so, even if pods still end or the shutdown is
 // cancelled later.
 func TestEndedShutdownStaysEnded(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
 		before := n.stored()
@@ -124,11 +118,9 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 	for i := range 1500 {
 		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%2)*topPriority, 5))
 	}
-	dir := t.TempDir()
-	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
 		stored := n.stored()
@@ -139,11 +131,9 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 
 // A cancelled shutdown whose pods end late does not overwrite the file of the next shutdown.
 func TestSuccessorIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(2 * time.Second)
 		n.host.Cancel()

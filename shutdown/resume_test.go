@@ -73,15 +73,12 @@ func twoPods() []*v1.Pod {
 func TestResumeAfterTheFirstBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				if !sourced {
 					n.opts.Source = nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				boot := &boot{id: "one", began: time.Now()}
-				n.runOn(boot)
+				n.runOn(one)
 				began := time.Now()
 				event := shutdown.Event{Kind: shutdown.KindReboot, Origin: "test"}
 				if sourced {
@@ -95,7 +92,7 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 
 				n.set(n.pods[1])
 				n.pass(3 * time.Second)
-				n.runOn(boot)
+				n.runOn(one)
 				require.False(t, n.m.Admit(nil).Admit)
 				require.Equal(t, map[string]int64{"etcd": 5}, n.granted())
 				n.pass(time.Minute)
@@ -113,18 +110,15 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 
 // An agent that is stopped in order during a drain leaves it to the next one too.
 func TestResumeAfterAStop(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)
 		n.end()
 		require.Zero(t, n.report().Ended)
 		n.pass(2 * time.Second)
-		n.runOn(boot)
+		n.runOn(one)
 		require.Equal(t, map[string]int64{"web": 13}, n.granted(), "what is left of the bucket that was not done")
 		n.pass(time.Minute)
 		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.granted())
@@ -133,17 +127,14 @@ func TestResumeAfterAStop(t *testing.T) {
 
 // The host's end is that of the event, also for pods that hang.
 func TestResumeKeepsTheHostsEnd(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		began := time.Now()
 		n.announce()
 		n.pass(25 * time.Second)
 		n.crash()
-		n.runOn(boot)
+		n.runOn(one)
 		n.pass(time.Minute)
 		require.Equal(t, 32*time.Second, n.report().Ended.Sub(began))
 	})
@@ -151,17 +142,14 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 
 // A host that cannot say whether a shutdown is pending does not stop a resumed drain.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.announce()
 		n.pass(22 * time.Second)
 		n.crash()
 		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
-		n.runOn(boot)
+		n.runOn(one)
 		require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.granted(), "the first bucket is done: what is left of it joins the second")
 	})
 }
@@ -170,18 +158,15 @@ func TestResumeWhereTheHostCannotTell(t *testing.T) {
 // announcement. The host's time is over at 32 s.
 func stale(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = flusher{reporter}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 		n.pass(22 * time.Second)
 		n.crash()
-		test(t, n, boot)
+		test(t, n, one)
 	})
 }
 
@@ -231,18 +216,15 @@ func TestStaleState(t *testing.T) {
 
 // A hold is not asked for twice.
 func TestResumeDoesNotHoldAgain(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		holds := 0
 		n.opts.Hold = func(context.Context) error { holds++; return nil }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)
 		n.crash()
-		n.runOn(boot)
+		n.runOn(one)
 		require.Equal(t, 1, holds)
 		require.Len(t, n.killer.Kills(), 1)
 		n.pass(time.Minute)
@@ -252,18 +234,15 @@ func TestResumeDoesNotHoldAgain(t *testing.T) {
 
 // No pod is admitted before the host has said whether the shutdown goes on.
 func TestUnknownWhetherToResume(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
 		n.host.PendingTakes = 3 * time.Second
-		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		m, err := shutdown.NewManagerOn(n.opts, one.now)
 		require.NoError(t, err)
 		n.start(m)
 		synctest.Wait()
@@ -276,17 +255,14 @@ func TestUnknownWhetherToResume(t *testing.T) {
 
 // A shutdown of a host without a limit is stored with an end that saturates.
 func TestResumeWithoutALimit(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.pass(22 * time.Second)
 		n.crash()
 		n.set(n.pods[1])
-		n.runOn(boot)
+		n.runOn(one)
 		require.Equal(t, map[string]int64{"etcd": 8}, n.granted())
 		require.Equal(t, 0, n.host.Held())
 		n.pass(time.Second)
@@ -296,20 +272,17 @@ func TestResumeWithoutALimit(t *testing.T) {
 
 // Same boot, nothing pending: the shutdown was cancelled meanwhile.
 func TestCancelledWhileAway(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
 		for range 2 { // the second time it is known from the file
-			n.runOn(boot)
+			n.runOn(one)
 			require.True(t, n.m.Admit(nil).Admit)
 			require.Equal(t, 1, n.host.Held())
 			require.Empty(t, n.killer.Kills())
@@ -325,10 +298,8 @@ func TestCancelledWhileAway(t *testing.T) {
 // Another boot: the report is read back, the metrics show the times, the node's
 // state is undone, and nothing else is left of the shutdown.
 func TestNextBoot(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOn(one)
 		began := time.Now()
 		n.pass(time.Second)
 		n.announce()
@@ -355,11 +326,9 @@ func TestNextBoot(t *testing.T) {
 
 // A shutdown that never ended is reported by the next boot, and not resumed.
 func TestUnfinishedInAnotherBoot(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		n.announce()
 		n.pass(22 * time.Second)
 		n.crash()
@@ -434,17 +403,15 @@ func TestUnknownBoot(t *testing.T) {
 
 // The kubelet's file has its two fields: the end is zero while a shutdown goes on.
 func TestStoredTimes(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOn(one)
 		began := time.Now()
 		n.announce()
 		n.pass(time.Second)
-		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, dir))
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, n.opts.StateDir))
 		n.pass(time.Minute)
-		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, dir))
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, n.opts.StateDir))
 	})
 }
 

@@ -28,11 +28,9 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
-				one := &boot{id: "one", began: time.Now()}
+				n.opts.Reporter = c
 				n.runOn(one)
 				n.announce()
 				n.pass(time.Minute)

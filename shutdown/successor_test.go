@@ -64,12 +64,10 @@ func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
 func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
 	for cancelled, want := range map[bool][]string{false: {"hangs"}, true: nil} {
 		t.Run(strconv.FormatBool(cancelled), func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(shutdowntest.Pod("hangs", 0, 60)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 60)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-				one := &boot{id: "one", began: time.Now()}
 				n.runOn(one)
 				n.announce()
 				n.pass(5 * time.Second)
@@ -166,12 +164,9 @@ func TestShutdownFromTheFuture(t *testing.T) {
 
 // What has gone wrong before an agent was killed is in the report of the one that goes on.
 func TestErrorsOfTheAgentBefore(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
-		one := &boot{id: "one", began: time.Now()}
 		n.runOn(one)
 		n.announce()
 		n.pass(5 * time.Second)

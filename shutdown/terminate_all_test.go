@@ -98,6 +98,16 @@ func TestTerminateAllTwice(t *testing.T) {
 	})
 }
 
+// terminateAll calls TerminateAll in a goroutine of its own, and returns its error to come.
+func (n *node) terminateAll() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := n.m.TerminateAll(n.t.Context())
+		done <- err
+	}()
+	return done
+}
+
 // A shutdown that begins meanwhile joins the pods that still end, and takes the others
 // over.
 func TestShutdownWithinTerminateAll(t *testing.T) {
@@ -105,11 +115,7 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		began := time.Now()
-		done := make(chan error, 1)
-		go func() {
-			_, err := n.m.TerminateAll(t.Context())
-			done <- err
-		}()
+		done := n.terminateAll()
 		n.pass(time.Second)
 		n.announce()
 		n.pass(time.Minute)
@@ -132,11 +138,7 @@ func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 				if before {
 					n.announce()
 				}
-				done := make(chan error, 1)
-				go func() {
-					_, err := n.m.TerminateAll(t.Context())
-					done <- err
-				}()
+				done := n.terminateAll()
 				n.pass(time.Second)
 				if !before {
 					n.announce()
@@ -165,11 +167,7 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 				if announced {
 					n.announce()
 				}
-				done := make(chan error, 1)
-				go func() {
-					_, err := n.m.TerminateAll(t.Context())
-					done <- err
-				}()
+				done := n.terminateAll()
 				n.pass(time.Second)
 				n.stop()
 				n.stop = nil

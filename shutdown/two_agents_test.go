@@ -19,30 +19,20 @@ import (
 // without, and says so; it holds the host from the beginning on. A third has the folder as
 // soon as the first is gone.
 func TestTwoAgentsOnOneFolder(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOn(one)
+		other := n.startOther(nil, one, nil)
 		n.pass(time.Millisecond)
 		require.Equal(t, 1, other.host.Held())
-		<-m.Ready()
+		<-other.m.Ready()
 		n.pass(11 * time.Second)
 		other.announce()
 		other.pass(time.Second)
 		require.Contains(t, other.report().Errors[0], "another agent uses it")
-		require.NoFileExists(t, filepath.Join(dir, progressFile), "the folder is the first agent's")
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile), "the folder is the first agent's")
 		other.end()
 
-		third := newNode(t, nil)
-		third.opts.StateDir = dir
-		m, err = shutdown.NewManager(third.opts)
-		require.NoError(t, err)
-		third.start(m)
+		third := n.startOther(nil, one, nil)
 		n.pass(time.Second)
 		n.end()
 		n.pass(100 * time.Millisecond)
@@ -55,25 +45,20 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 // does not ask the host to be delayed: the host would refuse. It takes the lock that the host
 // has kept once it has the folder, or cannot have it, and hears a lost session meanwhile.
 func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		other.host.SetPending(&shutdown.Event{})
-		other.host.Kept = true
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.runOn(one)
+		other := n.startOther(nil, one, func(other *node) {
+			other.host.SetPending(&shutdown.Event{})
+			other.host.Kept = true
+		})
 		n.pass(7 * time.Second)
 		require.Equal(t, []string{"connect", "pending"}, other.host.Calls())
-		require.NoError(t, m.Inhibitor().Err, "the host has answered")
+		require.NoError(t, other.m.Inhibitor().Err, "the host has answered")
 		other.host.Lose()
 		n.pass(2 * time.Second)
 		require.Equal(t, []string{"connect", "pending", "close", "connect", "pending"}, other.host.Calls())
-		require.False(t, m.Admit(nil).Admit)
-		<-m.Ready()
+		require.False(t, other.m.Admit(nil).Admit)
+		<-other.m.Ready()
 		n.pass(time.Second)
 		require.Empty(t, other.host.Wishes())
 		require.Equal(t, "inhibit", other.host.Calls()[5])
@@ -84,21 +69,16 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 // An answer of Pending that is older than a cancellation does not keep admission closed, though
 // both come while the agent waits for the folder.
 func TestCancelledWhileTheFolderIsWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		other.host.SetPending(&shutdown.Event{})
-		other.host.PendingTakes = 2 * time.Second
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.runOn(one)
+		other := n.startOther(nil, one, func(other *node) {
+			other.host.SetPending(&shutdown.Event{})
+			other.host.PendingTakes = 2 * time.Second
+		})
 		n.pass(time.Second)
 		other.host.Cancel()
 		n.pass(12 * time.Second)
-		require.True(t, m.Admit(nil).Admit)
+		require.True(t, other.m.Admit(nil).Admit)
 		require.Equal(t, 1, other.host.Held())
 		other.end()
 	})
@@ -110,36 +90,30 @@ func TestCancelledWhileTheFolderIsWaitedFor(t *testing.T) {
 func TestShutdownOfAnotherAgent(t *testing.T) {
 	for name, sourced := range map[string]bool{"without a source": false, "on a host of its own": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				one := &boot{id: "one", began: time.Now()}
 				n.runOn(one)
 				n.announce()
 				n.pass(2 * time.Second)
-				stored, err := os.ReadFile(filepath.Join(dir, progressFile))
+				stored, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				if !sourced {
-					other.opts.Source = nil
-				}
-				m, err := shutdown.NewManagerOn(other.opts, one.now)
-				require.NoError(t, err)
-				other.start(m)
+				other := n.startOther(twoPods(), one, func(other *node) {
+					if !sourced {
+						other.opts.Source = nil
+					}
+				})
 				for range 9 {
-					require.False(t, m.Admit(nil).Admit, "as long as it waits")
+					require.False(t, other.m.Admit(nil).Admit, "as long as it waits")
 					n.pass(time.Second)
 				}
 				n.pass(2 * time.Second)
-				require.Equal(t, sourced, m.Admit(nil).Admit, "it has the folder no more than before")
-				now, err := os.ReadFile(filepath.Join(dir, progressFile))
+				require.Equal(t, sourced, other.m.Admit(nil).Admit, "it has the folder no more than before")
+				now, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 				require.Equal(t, string(stored), string(now))
 				n.pass(time.Minute)
-				require.True(t, m.Admit(nil).Admit)
+				require.True(t, other.m.Admit(nil).Admit)
 				require.Empty(t, other.killer.Kills())
 				require.Len(t, n.killer.Kills(), 2)
 				other.end()
@@ -152,22 +126,15 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 // An agent whose predecessor ends in the middle of a shutdown while it waits for the folder
 // takes up what that one has stored last: it has the same end.
 func TestSuccessorWaitsForTheFolder(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
 		n.runOn(one)
-		other := newNode(t, twoPods())
-		other.opts.StateDir, other.opts.Source = dir, nil
-		m, err := shutdown.NewManagerOn(other.opts, one.now)
-		require.NoError(t, err)
-		other.start(m)
+		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
 		n.announce()
 		n.pass(5 * time.Second)
 		n.end()
 		n.pass(time.Second)
-		require.False(t, m.Admit(nil).Admit)
+		require.False(t, other.m.Admit(nil).Admit)
 		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.granted(), "what is left of the first, and what it leaves")
 		n.pass(time.Minute)
 		report := other.report()
@@ -196,24 +163,18 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
-				n.runOn(&boot{id: "one", began: time.Now()})
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				m, err := shutdown.NewManager(other.opts)
-				require.NoError(t, err)
-				other.start(m)
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOn(one)
+				other := n.startOther(twoPods(), one, nil)
 				n.pass(time.Millisecond)
 				require.Equal(t, 1, other.host.Held())
-				require.True(t, m.Admit(nil).Admit)
+				require.True(t, other.m.Admit(nil).Admit)
 				began := time.Now()
 				test.say(other)
-				require.False(t, m.Admit(nil).Admit)
+				require.False(t, other.m.Admit(nil).Admit)
 				test.cancel(other)
 				synctest.Wait()
-				require.True(t, m.Admit(nil).Admit)
+				require.True(t, other.m.Admit(nil).Admit)
 				test.say(other)
 				said := time.Now()
 				n.pass(time.Second)
@@ -235,19 +196,13 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 // A shutdown that was announced before pods are terminated, and that is taken up after it, is
 // the one that is reported last.
 func TestTerminateAllBeforeAnAnnouncementIsTakenUp(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, twoPods())
-		other.opts.StateDir = dir
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOn(one)
+		other := n.startOther(twoPods(), one, nil)
 		n.pass(time.Millisecond)
 		other.host.Announce(shutdown.Event{Origin: "host"})
 		n.pass(time.Second)
-		_, err = m.TerminateAll(t.Context())
+		_, err := other.m.TerminateAll(t.Context())
 		require.NoError(t, err)
 		n.pass(time.Minute)
 		require.Equal(t, "host", other.report().Origin)
@@ -259,17 +214,11 @@ func TestTerminateAllBeforeAnAnnouncementIsTakenUp(t *testing.T) {
 func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
-				n.runOn(&boot{id: "one", began: time.Now()})
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				m, err := shutdown.NewManager(other.opts)
-				require.NoError(t, err)
-				other.start(m)
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOn(one)
+				other := n.startOther(twoPods(), one, nil)
 				<-time.After(after)
-				report, err := m.TerminateAll(t.Context())
+				report, err := other.m.TerminateAll(t.Context())
 				if after < 10*time.Second {
 					require.NoError(t, err)
 				}

@@ -15,11 +15,9 @@ import (
 // The final status of a pod that a cancelled shutdown has ended is told after the next boot,
 // also if another shutdown has begun before the API server came back.
 func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		one := &boot{id: "one", began: time.Now()}
+		n.opts.Reporter = c
 		n.runOn(one)
 		n.announce()
 		n.pass(time.Second)
@@ -43,12 +41,10 @@ func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
 func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 	for name, end := range map[string]func(*node){"of an agent that ends": (*node).end, "of one that is killed": (*node).crash} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-				one := &boot{id: "one", began: time.Now()}
 				n.runOn(one)
 				n.announce()
 				n.pass(3 * time.Second)
@@ -73,13 +69,10 @@ func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 // What is acknowledged after the end of a shutdown is not told again: neither by the agent that
 // follows one which is killed then, nor what that one has carried over itself.
 func TestLateAcknowledgementIsStored(t *testing.T) {
-	static := shutdowntest.Pod("static", 0, 5)
-	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node) {
+	static := staticPod()
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		one := &boot{id: "one", began: time.Now()}
+		n.opts.Reporter = c
 		n.runOn(one)
 		n.announce()
 		n.pass(time.Minute)
