@@ -23,11 +23,11 @@ func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, progressFile)
-	first := newTenant(t, dir)
+	first := newHostAgent(t, dir)
 	first.killer.Default = shutdowntest.Behaviour{Hangs: true}
 	first.run()
 	first.host.Announce(shutdown.Event{})
-	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return fileContains(path, "uid-web") }, 10*time.Second, time.Millisecond)
 	require.NoError(t, first.end())
 	var stored struct{ HostEndMonotonicNanoseconds time.Duration }
 	data, err := os.ReadFile(path)
@@ -37,7 +37,7 @@ func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 
 	asked := 0
 	for sinceBoot(t) < over-time.Second {
-		a := newTenant(t, dir)
+		a := newHostAgent(t, dir)
 		a.host.ConnectErr = errors.New("no bus")
 		var asking sync.WaitGroup
 		asking.Go(func() {
@@ -55,7 +55,7 @@ func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 		require.Empty(t, a.killer.Kills())
 	}
 	require.NotZero(t, asked)
-	last := newTenant(t, dir)
+	last := newHostAgent(t, dir)
 	last.host.ConnectErr = errors.New("no bus")
 	last.run()
 	require.Eventually(t, func() bool { return sinceBoot(t) > over+100*time.Millisecond }, 10*time.Second, time.Millisecond)

@@ -19,23 +19,23 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// instant is a killer whose pods end at once. The status is written, as the
+// killAtOnce is a killer whose pods end at once. The status is written, as the
 // kubelet's killer does.
-func instant(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+func killAtOnce(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	status := pod.Status
 	req.SetStatus(&status)
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// stopping is a killer whose pods take a moment.
-func stopping(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// killInAMoment is a killer whose pods take a moment.
+func killInAMoment(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return instant(ctx, pod, req)
+	return killAtOnce(ctx, pod, req)
 }
 
 // benchHost is a source with one session, whose lock tells of its release.
@@ -51,7 +51,9 @@ func newBenchHost() *benchHost {
 func (h *benchHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
 func (h *benchHost) Events() <-chan shutdown.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
-func (h *benchHost) Inhibit(context.Context) (io.Closer, error)        { return release(h.released), nil }
+func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
+	return notifyingLock(h.released), nil
+}
 
 func (h *benchHost) Close() error { close(h.events); return nil }
 
@@ -59,9 +61,9 @@ func (h *benchHost) RequestDelay(_ context.Context, wish time.Duration) (time.Du
 	return wish, nil
 }
 
-type release chan struct{}
+type notifyingLock chan struct{}
 
-func (r release) Close() error { close(r); return nil }
+func (r notifyingLock) Close() error { close(r); return nil }
 
 // benchPods are pods of which one in ten is critical.
 func benchPods(n int) []*v1.Pod {
@@ -82,10 +84,10 @@ func benchPods(n int) []*v1.Pod {
 // state file.
 func BenchmarkSignalToRelease(b *testing.B) {
 	for _, n := range []int{10, 110, 1_000, 10_000, 50_000} {
-		benchWays(b, fmt.Sprintf("pods=%d/stop=instant", n), benchPods(n), instant)
+		benchWays(b, fmt.Sprintf("pods=%d/stop=instant", n), benchPods(n), killAtOnce)
 	}
 	for _, n := range []int{110, 10_000} {
-		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), stopping)
+		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), killInAMoment)
 	}
 }
 
@@ -112,7 +114,7 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=kubegrace", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			m := benchManaged(b, newBenchHost(), nil, shutdown.PodKillerFunc(instant), "")
+			m := benchManaged(b, newBenchHost(), nil, shutdown.PodKillerFunc(killAtOnce), "")
 			b.StartTimer()
 			end := startManager(b, m)
 			b.StopTimer()

@@ -18,7 +18,7 @@ import (
 
 // A local drain that is over leaves nothing in the loop.
 func TestTerminateAllIsForgotten(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		_, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
@@ -28,17 +28,17 @@ func TestTerminateAllIsForgotten(t *testing.T) {
 
 // A shutdown that overtakes another one does not call Hold again.
 func TestOvertakingDoesNotHoldAgain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		holds := 0
 		n.opts.Hold = func(context.Context) error { holds++; return nil }
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(time.Second)
-		require.Equal(t, map[string]int64{"web": 20}, n.granted())
+		n.advance(time.Second)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
 		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 1, holds)
 		require.Equal(t, 20*time.Second, n.startedAt("etcd", began))
 	})
@@ -48,11 +48,11 @@ func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 func TestTakenBackBesideAnotherAgent(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
-		n.pass(12 * time.Second)
+		n.advance(12 * time.Second)
 		require.False(t, other.m.Admit(nil).Admit)
 		require.NoError(t, other.m.Trigger(shutdown.Event{Cancelled: true}))
 		synctest.Wait()
@@ -65,14 +65,14 @@ func TestTakenBackBesideAnotherAgent(t *testing.T) {
 func TestTheEndOfAStragglerIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(25 * time.Second)
+		n.advance(25 * time.Second)
 		stored, _, err := shutdown.StoredReport(n.opts.StateDir)
 		require.NoError(t, err)
 		require.Zero(t, stored.Pods[0].Ended)
 		n.killer.Release()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		stored, _, err = shutdown.StoredReport(n.opts.StateDir)
 		require.NoError(t, err)
 		require.NotZero(t, stored.Pods[0].Ended)
@@ -106,7 +106,7 @@ func TestReportOfTheHooks(t *testing.T) {
 		}, want: []string{"failed to publish the node state: boom"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
@@ -114,11 +114,11 @@ func TestReportOfTheHooks(t *testing.T) {
 				n.run()
 				n.announce()
 				if test.cancel {
-					n.pass(time.Second)
+					n.advance(time.Second)
 					n.host.Cancel()
 				}
-				n.pass(time.Minute)
-				got := n.report().Errors
+				n.advance(time.Minute)
+				got := n.lastReport().Errors
 				require.Len(t, got, len(test.want), "%q", got)
 				for i, want := range test.want {
 					require.Contains(t, got[i], want)
@@ -131,9 +131,9 @@ func TestReportOfTheHooks(t *testing.T) {
 // Refusals after the last write are stored at the end of Run.
 func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		before, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 		require.NoError(t, err)
 		require.NotContains(t, string(before), `"refused":1`)
@@ -147,7 +147,7 @@ func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 
 // TerminateAll returns the failures beside the report.
 func TestTerminateAllGivesItsFailures(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())

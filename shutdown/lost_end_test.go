@@ -12,7 +12,7 @@ import (
 // of Run.
 func TestHostIsLostAsRunEnds(t *testing.T) {
 	for range 200 { // which of the two comes first is chance
-		bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 			n.run()
 			n.host.Lose()
 			n.stop()

@@ -33,9 +33,9 @@ type node struct {
 	pods []*v1.Pod
 }
 
-// bubble runs a test in a bubble on a node with these pods: 20 s for the pods
+// inBubble runs a test in a bubble on a node with these pods: 20 s for the pods
 // below the critical ones, 10 s for those.
-func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
+func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, pods)
@@ -51,7 +51,7 @@ func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
 	t.Helper()
 	dir := t.TempDir() // made outside of the bubble, so that it is there until the manager has ended
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
 		test(t, n, &boot{id: "one", began: time.Now()})
 	})
@@ -63,7 +63,7 @@ func newNode(t *testing.T, pods []*v1.Pod) *node {
 	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
 	n.opts = shutdown.Options{
 		Config: config(30*time.Second, 10*time.Second),
-		Pods:   n.running,
+		Pods:   n.currentPods,
 		Killer: n.killer,
 		Source: n.host,
 		Events: n.events,
@@ -98,7 +98,7 @@ func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) 
 	if prepare != nil {
 		prepare(other)
 	}
-	m, err := shutdown.NewManagerOn(other.opts, one.now)
+	m, err := shutdown.NewManagerOn(other.opts, one.sinceBoot)
 	require.NoError(n.t, err)
 	other.start(m)
 	return other
@@ -117,8 +117,8 @@ func (n *node) end() {
 	require.Zero(n.t, n.host.Held(), "locks after Run")
 }
 
-// pass lets time go by.
-func (n *node) pass(d time.Duration) {
+// advance lets time go by.
+func (n *node) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -129,22 +129,22 @@ func (n *node) announce() {
 	synctest.Wait()
 }
 
-// running gives the pods of now.
-func (n *node) running() []*v1.Pod {
+// currentPods gives the pods of now.
+func (n *node) currentPods() []*v1.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.pods)
 }
 
-// set changes the pods.
-func (n *node) set(pods ...*v1.Pod) {
+// setPods changes the pods.
+func (n *node) setPods(pods ...*v1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pods = pods
 }
 
-// granted are the seconds of the kills so far, by the pods' names.
-func (n *node) granted() map[string]int64 {
+// grantedSeconds are the seconds of the kills so far, by the pods' names.
+func (n *node) grantedSeconds() map[string]int64 {
 	granted := map[string]int64{}
 	for _, kill := range n.killer.Kills() {
 		granted[kill.Pod.Name] = kill.Request.GracePeriodSeconds
@@ -169,8 +169,8 @@ func (n *node) releasedAfter(since time.Time) time.Duration {
 	return released.Sub(since)
 }
 
-// report is the last report; there has to be one.
-func (n *node) report() shutdown.Report {
+// lastReport is the last report; there has to be one.
+func (n *node) lastReport() shutdown.Report {
 	n.t.Helper()
 	report, ok := n.m.LastReport()
 	require.True(n.t, ok, "no report")
@@ -217,8 +217,8 @@ func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest
 	return published[1:]
 }
 
-// sample is the value of the one gauge or counter of a name.
-func sample(t *testing.T, reg prometheus.Gatherer, name string) float64 {
+// metricValue is the value of the one gauge or counter of a name.
+func metricValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	require.NoError(t, err)

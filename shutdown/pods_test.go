@@ -23,7 +23,7 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
-func queuedWrite(priority int32, seconds int64) plan.PodPriorityGracePeriod {
+func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 

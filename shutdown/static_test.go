@@ -31,25 +31,25 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
 				n.opts.Reporter = c
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.False(t, n.m.Admit(static).Admit, "the node shuts down")
 				n.host.Cancel()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				if carried {
 					n.crash()
-					n.runOn(one)
+					n.runOnBoot(one)
 				}
 				require.False(t, n.m.Admit(static).Admit, "its status is on the disk")
-				n.pass(100 * time.Millisecond)
+				n.advance(100 * time.Millisecond)
 				require.True(t, n.m.Admit(static).Admit)
 				n.crash()
-				n.runOn(one)
+				n.runOnBoot(one)
 				require.True(t, n.m.Admit(static).Admit)
-				c.set(false)
-				n.pass(5 * time.Second)
-				require.Equal(t, []string{"web"}, c.names())
+				c.setAway(false)
+				n.advance(5 * time.Second)
+				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
 		})
 	}
@@ -58,7 +58,7 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 // A static pod is not admitted while its final status is being sent. That is given up at once.
 func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	static := staticPod()
-	bubble(t, list(static), func(t *testing.T, n *node) {
+	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &silentCluster{}
 		n.opts.Reporter = c
 		n.run()
@@ -69,7 +69,7 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 		require.False(t, n.m.Admit(static).Admit)
 		synctest.Wait()
 		require.True(t, n.m.Admit(static).Admit)
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 1, c.calls)
 	})
 }
@@ -78,28 +78,28 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 // before that would be said to have failed by the agent after one that is killed.
 func TestStaticPodWaitsForTheDisk(t *testing.T) {
 	static, dir := staticPod(), t.TempDir()
-	bubble(t, list(static), func(t *testing.T, n *node) {
+	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
-		c.set(false)
-		for len(c.names()) == 0 {
-			n.pass(time.Millisecond)
+		n.advance(time.Second)
+		c.setAway(false)
+		for len(c.flushedPods()) == 0 {
+			n.advance(time.Millisecond)
 		}
 		require.False(t, n.m.Admit(static).Admit)
 		for !n.m.Admit(static).Admit {
-			n.pass(time.Millisecond)
+			n.advance(time.Millisecond)
 		}
 		n.crash()
 		clear(c.final)
-		n.runOn(one)
-		n.pass(5 * time.Second)
-		require.Empty(t, c.names())
+		n.runOnBoot(one)
+		n.advance(5 * time.Second)
+		require.Empty(t, c.flushedPods())
 	})
 }
 

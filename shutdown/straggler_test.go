@@ -14,12 +14,12 @@ import (
 func TestTheEndOfAStragglerAmongManyPodsIsStored(t *testing.T) {
 	dir := t.TempDir()
 	pods := append(manyPods(1001, 5), shutdowntest.Pod("stuck", 0, 5))
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		stuck := func() time.Time {
 			stored, _, err := shutdown.StoredReport(dir)
 			require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestTheEndOfAStragglerAmongManyPodsIsStored(t *testing.T) {
 		}
 		require.Zero(t, stuck())
 		n.killer.Release()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.NotZero(t, stuck())
 	})
 }

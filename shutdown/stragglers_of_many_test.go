@@ -20,13 +20,13 @@ func TestStragglerOfVeryManyPodsIsStored(t *testing.T) {
 	for i := range 1000 {
 		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("web-%d", i), 0, 60))
 	}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		dir := t.TempDir()
 		n.opts.StateDir = dir
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true, Deaf: true}}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		stored, found, err := shutdown.StoredReport(dir)
 		require.NoError(t, err)
 		require.True(t, found)
@@ -36,10 +36,10 @@ func TestStragglerOfVeryManyPodsIsStored(t *testing.T) {
 
 		n.killer.Release()
 		synctest.Wait()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		stored, _, err = shutdown.StoredReport(dir)
 		require.NoError(t, err)
 		require.Len(t, stored.Pods, len(pods))
-		require.True(t, n.report().Pods[0].Ended.Equal(stored.Pods[0].Ended), "it has ended since, which is stored")
+		require.True(t, n.lastReport().Pods[0].Ended.Equal(stored.Pods[0].Ended), "it has ended since, which is stored")
 	})
 }

@@ -25,13 +25,13 @@ func (c *errorCount) Error(error, string, ...any)    { c.errors.Add(1) }
 func (c *errorCount) WithValues(...any) klog.LogSink { return c }
 func (c *errorCount) WithName(string) klog.LogSink   { return c }
 func (c *errorCount) logger() klog.Logger            { return klog.New(c) }
-func (c *errorCount) is(t *testing.T, want int64, of any) {
+func (c *errorCount) requireErrors(t *testing.T, want int64, of any) {
 	t.Helper()
 	require.Equal(t, want, c.errors.Load(), "%v", of)
 }
 
-// tenant is an agent of this host with a state folder.
-type tenant struct {
+// hostAgent is an agent of this host with a state folder.
+type hostAgent struct {
 	t      *testing.T
 	m      *shutdown.Manager
 	host   shutdowntest.Host
@@ -42,9 +42,9 @@ type tenant struct {
 	reports chan shutdown.Report
 }
 
-func newTenant(t *testing.T, dir string) *tenant {
+func newHostAgent(t *testing.T, dir string) *hostAgent {
 	t.Helper()
-	a := &tenant{t: t, reports: make(chan shutdown.Report, 10)}
+	a := &hostAgent{t: t, reports: make(chan shutdown.Report, 10)}
 	var err error
 	a.m, err = shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
@@ -61,7 +61,7 @@ func newTenant(t *testing.T, dir string) *tenant {
 }
 
 // run starts the agent until the end of the test, or of end.
-func (a *tenant) run() {
+func (a *hostAgent) run() {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(klog.NewContext(a.t.Context(), a.log.logger()))
 	ended := make(chan error, 1)
@@ -76,12 +76,12 @@ func (a *tenant) run() {
 	<-a.m.Ready()
 }
 
-// drains shuts the host down and takes that back, and gives the report.
-func (a *tenant) drains() shutdown.Report {
+// shutDownAndCancel shuts the host down and takes that back, and gives the report.
+func (a *hostAgent) shutDownAndCancel() shutdown.Report {
 	a.t.Helper()
 	kills := len(a.killer.Kills())
 	a.host.Announce(shutdown.Event{Origin: fmt.Sprint("after ", kills)})
-	report := a.report()
+	report := a.nextReport()
 	require.Equal(a.t, fmt.Sprint("after ", kills), report.Origin)
 	require.Zero(a.t, a.host.Held())
 	require.Len(a.t, a.killer.Kills(), kills+2)
@@ -91,8 +91,8 @@ func (a *tenant) drains() shutdown.Report {
 	return report
 }
 
-// report is that of the next shutdown that is over.
-func (a *tenant) report() shutdown.Report {
+// nextReport is that of the next shutdown that is over.
+func (a *hostAgent) nextReport() shutdown.Report {
 	a.t.Helper()
 	select {
 	case report := <-a.reports:

@@ -19,7 +19,7 @@ func TestTerminateAll(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter, n.opts.StateDir = reporter, dir
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -51,7 +51,7 @@ func TestTerminateAll(t *testing.T) {
 
 // A shutdown that is under way is waited for, and its report given.
 func TestTerminateAllWithinAShutdown(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
@@ -66,7 +66,7 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 // Two at once are one, and both have its report. One whose context ends leaves the rest to
 // the other.
 func TestTerminateAllTwice(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		reports := make(chan shutdown.Report, 2)
@@ -77,17 +77,17 @@ func TestTerminateAllTwice(t *testing.T) {
 				reports <- report
 			}()
 		}
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, <-reports, <-reports)
 		require.Len(t, n.killer.Kills(), 2)
 	})
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		first, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { _, err := n.m.TerminateAll(first); ended <- err }()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		time.AfterFunc(time.Second, cancel)
 		report, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
@@ -111,14 +111,14 @@ func (n *node) terminateAll() <-chan error {
 // A shutdown that begins meanwhile joins the pods that still end, and takes the others
 // over.
 func TestShutdownWithinTerminateAll(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		began := time.Now()
 		done := n.terminateAll()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.NoError(t, <-done)
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, began, kill.Started, "not signalled again")
@@ -132,20 +132,20 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	for name, before := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 				n.run()
 				if before {
 					n.announce()
 				}
 				done := n.terminateAll()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				if !before {
 					n.announce()
-					n.pass(time.Second)
+					n.advance(time.Second)
 				}
 				n.host.Cancel()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.NoError(t, <-done)
 				_, killed := n.killer.Kill("etcd")
 				require.True(t, killed)
@@ -159,7 +159,7 @@ func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 func TestRunEndsWithinTerminateAll(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -168,7 +168,7 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 					n.announce()
 				}
 				done := n.terminateAll()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				n.stop()
 				n.stop = nil
 				require.NoError(t, <-n.ended)
@@ -184,7 +184,7 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 // The end of the context ends the waiting and is the error.
 func TestTerminateAllIsBounded(t *testing.T) {
 	errEnough := errors.New("enough")
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()

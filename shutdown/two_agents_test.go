@@ -20,22 +20,22 @@ import (
 // soon as the first is gone.
 func TestTwoAgentsOnOneFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.runOn(one)
+		n.runOnBoot(one)
 		other := n.startOther(nil, one, nil)
-		n.pass(time.Millisecond)
+		n.advance(time.Millisecond)
 		require.Equal(t, 1, other.host.Held())
 		<-other.m.Ready()
-		n.pass(11 * time.Second)
+		n.advance(11 * time.Second)
 		other.announce()
-		other.pass(time.Second)
-		require.Contains(t, other.report().Errors[0], "another agent uses it")
+		other.advance(time.Second)
+		require.Contains(t, other.lastReport().Errors[0], "another agent uses it")
 		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile), "the folder is the first agent's")
 		other.end()
 
 		third := n.startOther(nil, one, nil)
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.end()
-		n.pass(100 * time.Millisecond)
+		n.advance(100 * time.Millisecond)
 		require.Equal(t, 1, third.host.Held())
 		third.end()
 	})
@@ -46,20 +46,20 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 // has kept once it has the folder, or cannot have it, and hears a lost session meanwhile.
 func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
-		n.runOn(one)
+		n.runOnBoot(one)
 		other := n.startOther(nil, one, func(other *node) {
 			other.host.SetPending(&shutdown.Event{})
 			other.host.Kept = true
 		})
-		n.pass(7 * time.Second)
+		n.advance(7 * time.Second)
 		require.Equal(t, []string{"connect", "pending"}, other.host.Calls())
 		require.NoError(t, other.m.Inhibitor().Err, "the host has answered")
 		other.host.Lose()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.Equal(t, []string{"connect", "pending", "close", "connect", "pending"}, other.host.Calls())
 		require.False(t, other.m.Admit(nil).Admit)
 		<-other.m.Ready()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.Empty(t, other.host.Wishes())
 		require.Equal(t, "inhibit", other.host.Calls()[5])
 		other.end()
@@ -70,14 +70,14 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 // both come while the agent waits for the folder.
 func TestCancelledWhileTheFolderIsWaitedFor(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
-		n.runOn(one)
+		n.runOnBoot(one)
 		other := n.startOther(nil, one, func(other *node) {
 			other.host.SetPending(&shutdown.Event{})
 			other.host.PendingTakes = 2 * time.Second
 		})
-		n.pass(time.Second)
+		n.advance(time.Second)
 		other.host.Cancel()
-		n.pass(12 * time.Second)
+		n.advance(12 * time.Second)
 		require.True(t, other.m.Admit(nil).Admit)
 		require.Equal(t, 1, other.host.Held())
 		other.end()
@@ -92,9 +92,9 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(2 * time.Second)
+				n.advance(2 * time.Second)
 				stored, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 
@@ -105,19 +105,19 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 				})
 				for range 9 {
 					require.False(t, other.m.Admit(nil).Admit, "as long as it waits")
-					n.pass(time.Second)
+					n.advance(time.Second)
 				}
-				n.pass(2 * time.Second)
+				n.advance(2 * time.Second)
 				require.Equal(t, sourced, other.m.Admit(nil).Admit, "it has the folder no more than before")
 				now, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 				require.Equal(t, string(stored), string(now))
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.True(t, other.m.Admit(nil).Admit)
 				require.Empty(t, other.killer.Kills())
 				require.Len(t, n.killer.Kills(), 2)
 				other.end()
-				require.NotZero(t, n.report().Ended)
+				require.NotZero(t, n.lastReport().Ended)
 			})
 		})
 	}
@@ -128,16 +128,16 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 func TestSuccessorWaitsForTheFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(one)
+		n.runOnBoot(one)
 		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.end()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.False(t, other.m.Admit(nil).Admit)
-		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.granted(), "what is left of the first, and what it leaves")
-		n.pass(time.Minute)
-		report := other.report()
+		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.grantedSeconds(), "what is left of the first, and what it leaves")
+		n.advance(time.Minute)
+		report := other.lastReport()
 		require.Len(t, report.Pods, 2, "each once")
 		require.Empty(t, report.Errors)
 		other.end()
@@ -155,7 +155,7 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 		"before": {func(n *node) {
 			n.host.SetPending(&shutdown.Event{})
 			n.host.Lose()
-			n.pass(2 * time.Second)
+			n.advance(2 * time.Second)
 		}, func(n *node) { n.host.Cancel() }},
 		"by the embedder": {
 			func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{})) },
@@ -164,9 +164,9 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				n.runOn(one)
+				n.runOnBoot(one)
 				other := n.startOther(twoPods(), one, nil)
-				n.pass(time.Millisecond)
+				n.advance(time.Millisecond)
 				require.Equal(t, 1, other.host.Held())
 				require.True(t, other.m.Admit(nil).Admit)
 				began := time.Now()
@@ -177,16 +177,16 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 				require.True(t, other.m.Admit(nil).Admit)
 				test.say(other)
 				said := time.Now()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				require.Empty(t, other.killer.Kills())
 				require.Equal(t, 1, other.host.Held())
 				n.end()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				require.Len(t, other.killer.Kills(), 2)
 				require.Less(t, other.startedAt("web", said), 2*time.Second)
-				n.pass(time.Minute)
-				require.Len(t, other.report().Pods, 2)
-				require.WithinRange(t, other.report().Started, began, said)
+				n.advance(time.Minute)
+				require.Len(t, other.lastReport().Pods, 2)
+				require.WithinRange(t, other.lastReport().Started, began, said)
 				other.end()
 			})
 		})
@@ -197,15 +197,15 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 // the one that is reported last.
 func TestTerminateAllBeforeAnAnnouncementIsTakenUp(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.runOn(one)
+		n.runOnBoot(one)
 		other := n.startOther(twoPods(), one, nil)
-		n.pass(time.Millisecond)
+		n.advance(time.Millisecond)
 		other.host.Announce(shutdown.Event{Origin: "host"})
-		n.pass(time.Second)
+		n.advance(time.Second)
 		_, err := other.m.TerminateAll(t.Context())
 		require.NoError(t, err)
-		n.pass(time.Minute)
-		require.Equal(t, "host", other.report().Origin)
+		n.advance(time.Minute)
+		require.Equal(t, "host", other.lastReport().Origin)
 		other.end()
 	})
 }
@@ -215,7 +215,7 @@ func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				n.runOn(one)
+				n.runOnBoot(one)
 				other := n.startOther(twoPods(), one, nil)
 				<-time.After(after)
 				report, err := other.m.TerminateAll(t.Context())

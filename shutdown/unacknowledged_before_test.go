@@ -18,21 +18,21 @@ func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Cancel()
-		n.pass(time.Minute)
-		n.set(shutdowntest.Pod("api", 0, 60))
+		n.advance(time.Minute)
+		n.setPods(shutdowntest.Pod("api", 0, 60))
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.crash()
 
 		n.host.SetPending(nil)
-		c.set(false)
-		n.runOn(&boot{id: "two", began: time.Now()})
-		n.pass(time.Second)
-		require.Equal(t, []string{"api", "web"}, c.names())
+		c.setAway(false)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Second)
+		require.Equal(t, []string{"api", "web"}, c.flushedPods())
 	})
 }
 
@@ -45,22 +45,22 @@ func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 				c := &cluster{away: true}
 				n.opts.Reporter = c
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(3 * time.Second)
+				n.advance(3 * time.Second)
 				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(10 * time.Second)})
-				n.pass(15 * time.Second)
-				require.True(t, n.report().Pods[0].Ended.IsZero() || n.report().Pods[0].Error != "", "it is given up")
+				n.advance(15 * time.Second)
+				require.True(t, n.lastReport().Pods[0].Ended.IsZero() || n.lastReport().Pods[0].Error != "", "it is given up")
 				n.killer.Release()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				end(n)
 
-				n.set()
+				n.setPods()
 				n.host.SetPending(nil)
-				c.set(false)
-				n.runOn(one)
-				n.pass(2 * time.Second)
-				require.Equal(t, []string{"web"}, c.names())
+				c.setAway(false)
+				n.runOnBoot(one)
+				n.advance(2 * time.Second)
+				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
 		})
 	}
@@ -73,50 +73,50 @@ func TestLateAcknowledgementIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.crash()
-		n.set(shutdowntest.Pod("api", 0, 5))
-		n.runOn(one) // with a shutdown of its own
+		n.setPods(shutdowntest.Pod("api", 0, 5))
+		n.runOnBoot(one) // with a shutdown of its own
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
-		require.Empty(t, c.names())
-		c.set(false)
-		n.pass(5 * time.Second)
-		require.Equal(t, []string{"api", "static", "web"}, c.names())
+		n.advance(time.Second)
+		require.Empty(t, c.flushedPods())
+		c.setAway(false)
+		n.advance(5 * time.Second)
+		require.Equal(t, []string{"api", "static", "web"}, c.flushedPods())
 		n.crash()
 
 		clear(c.final)
-		n.runOn(one)
-		n.pass(5 * time.Second)
-		require.Empty(t, c.names())
+		n.runOnBoot(one)
+		n.advance(5 * time.Second)
+		require.Empty(t, c.flushedPods())
 	})
 }
 
 // Of pods that a later shutdown has signalled too, and of those that were acknowledged
 // meanwhile, that one's word counts. A drain is kept only as long as it has something to tell.
 func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
 		n.run()
 		for range 3 {
 			n.announce()
-			n.pass(time.Second)
+			n.advance(time.Second)
 			n.host.Cancel()
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 		}
 		require.Equal(t, 3, n.m.UnacknowledgedDrains())
-		c.set(false)
-		n.pass(time.Minute)
+		c.setAway(false)
+		n.advance(time.Minute)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Zero(t, n.m.UnacknowledgedDrains())
-		require.Equal(t, []string{"web"}, c.names())
+		require.Equal(t, []string{"web"}, c.flushedPods())
 	})
 }

@@ -21,7 +21,7 @@ func (slowMarks) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name != "spared" {
 		return nil
 	}
-	return after(ctx, time.Hour)
+	return wait(ctx, time.Hour)
 }
 
 // What the agent of the next boot tells of a shutdown in which the machine went down: the final
@@ -41,20 +41,20 @@ func TestStatusesThatAreLeftToTheNextBoot(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			pods := list(shutdowntest.Pod("quick", 0, 60), shutdowntest.Pod("hangs", 0, 60), shutdowntest.Pod("spared", 0, 60))
-			bubble(t, pods, func(t *testing.T, n *node) {
+			inBubble(t, pods, func(t *testing.T, n *node) {
 				c := &cluster{}
 				n.opts.StateDir, n.opts.Reporter = dir, slowMarks{c}
 				n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return test.policy }
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}}
-				n.runOn(&boot{id: "one", began: time.Now()})
+				n.runOnBoot(&boot{id: "one", began: time.Now()})
 				n.announce()
-				n.pass(test.after)
+				n.advance(test.after)
 				n.crash()
 				clear(c.final)
 				n.host.SetPending(nil)
-				n.runOn(&boot{id: "two", began: time.Now()})
-				n.pass(time.Second)
-				require.Equal(t, test.want, c.names())
+				n.runOnBoot(&boot{id: "two", began: time.Now()})
+				n.advance(time.Second)
+				require.Equal(t, test.want, c.flushedPods())
 			})
 		})
 	}
