@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// listingAgent is an agent that lists a pod first and asks for its admission then. It removes the pod
-// again if it is refused.
+// listingAgent is an agent that lists a pod before it asks for admission, and removes the pod
+// from the list if it is refused.
 type listingAgent struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
@@ -45,7 +45,7 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 func TestAdmissionRace(t *testing.T) {
 	const admissions = 1000
 	seen := map[bool]int{}  // both answers were given
-	for round := range 10 { // the event in a different place each time
+	for round := range 10 { // the shutdown is triggered after another number of admissions each time
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.Pods = nil, agent.list

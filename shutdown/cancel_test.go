@@ -112,7 +112,7 @@ func TestShutdownAgain(t *testing.T) {
 		require.Equal(t, []int64{18, 9}, granted, "shortened")
 		kill, _ := n.killer.Kill("short")
 		require.Equal(t, began, kill.Started, "not signalled again")
-		require.Equal(t, 12*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 12*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 17*time.Second, n.releasedAfter(began))
 		report := n.lastReport()
 		require.False(t, report.Cancelled)

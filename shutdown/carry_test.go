@@ -94,7 +94,7 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 				require.True(t, n.m.Admit(ended).Admit)
 				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
 				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
-				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "no more is stored than who it is")
+				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
 				n.end()
 
 				clear(c.final)
@@ -198,7 +198,7 @@ func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 		n.advance(2 * time.Second)
 		n.end()
 		n.host.SetPending(nil)
-		require.False(t, m.Admit(web).Admit, "it has not seen that")
+		require.False(t, m.Admit(web).Admit, "the new manager has not read the state file again")
 		n.start(m)
 		synctest.Wait()
 		require.True(t, m.Admit(web).Admit)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The wall clock is stepped by an hour while no agent runs: the next one goes on with the
-// windows that there are, by the clock of the boot. Only what people read is dated by the
-// other one.
+// The wall clock is stepped by an hour while no agent runs. The next agent keeps the stored
+// windows, which are on the clock of the boot. Only the dates in the report are by the wall
+// clock.
 func TestWallClockIsSteppedBetweenTwoAgents(t *testing.T) {
 	date := regexp.MustCompile(`"20[0-9-]+T[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -43,7 +43,7 @@ func TestWallClockIsSteppedBetweenTwoAgents(t *testing.T) {
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 33*time.Second, kill.Ended.Sub(began))
 				report := n.lastReport()
-				require.True(t, began.Add(step).Equal(report.Started), "as it was dated then")
+				require.True(t, began.Add(step).Equal(report.Started), "the stored date")
 				require.NotZero(t, report.Ended)
 				require.Len(t, report.Pods, 2)
 			})

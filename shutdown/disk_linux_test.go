@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// filledDuringTheDrain is an agent whose folder has become full after its first pod was
-// signalled, and stored, and that has signalled the other one since.
+// filledDuringTheDrain returns an agent whose folder has become full during a drain: the kill of
+// the first pod is stored, that of the second one is not.
 func filledDuringTheDrain(t *testing.T) (a *hostAgent, dir string) {
 	t.Helper()
 	dir = smallFileSystem(t)
@@ -30,8 +30,8 @@ func filledDuringTheDrain(t *testing.T) (a *hostAgent, dir string) {
 	return a, dir
 }
 
-// A disk that is full for a part of a drain costs what is written meanwhile, which is said
-// once. As soon as there is space again all of the report is stored.
+// What happens while the disk is full is stored as soon as there is space again. The report says
+// once that it could not be written.
 func TestFolderThatIsFullForAWhile(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
@@ -55,8 +55,8 @@ func TestFolderThatIsFullForAWhile(t *testing.T) {
 	require.True(t, next.m.Admit(nil).Admit)
 }
 
-// An agent that is killed while its folder is full is followed by one that goes on from what
-// was stored last: until the same end, and no pod has more time than it had.
+// If an agent is killed while its folder is full, the next agent resumes from the last state
+// file: the shutdown keeps its end, and no pod is granted more time.
 func TestKilledWhileItsFolderIsFull(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
@@ -67,7 +67,7 @@ func TestKilledWhileItsFolderIsFull(t *testing.T) {
 	require.NoError(t, a.end())
 	now, err := os.ReadFile(filepath.Join(dir, progressFile))
 	require.NoError(t, err)
-	require.Equal(t, string(stored), string(now), "the file is that of before, and whole")
+	require.Equal(t, string(stored), string(now), "the file has not changed")
 
 	next := newHostAgent(t, dir)
 	require.False(t, next.m.Admit(nil).Admit)

@@ -29,9 +29,9 @@ func TestBucketsInOrder(t *testing.T) {
 		n.announce()
 		n.advance(time.Minute)
 
-		require.Zero(t, n.startedAt("web", began))
-		require.Zero(t, n.startedAt("batch", began))
-		require.Equal(t, 3*time.Second, n.startedAt("etcd", began))
+		require.Zero(t, n.killedAfter("web", began))
+		require.Zero(t, n.killedAfter("batch", began))
+		require.Equal(t, 3*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 6*time.Second, n.releasedAfter(began))
 		require.Equal(t, map[string]int64{"web": 5, "batch": 5, "etcd": 5}, n.grantedSeconds())
 	})
@@ -109,7 +109,7 @@ func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
 		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Minute)})
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, n.grantedSeconds())
-		require.Equal(t, 9*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 9*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 19*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }
@@ -125,7 +125,7 @@ func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
 		n.host.Announce(shutdown.Event{Deadline: began.Add(9 * time.Second)})
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 0, "etcd": 7}, n.grantedSeconds())
-		require.Equal(t, time.Second, n.startedAt("etcd", began))
+		require.Equal(t, time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 8*time.Second, n.releasedAfter(began))
 	})
 }
@@ -151,7 +151,7 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 		n.announce()
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.grantedSeconds())
-		require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 14*time.Second, n.releasedAfter(began))
 	})
 }
@@ -194,7 +194,7 @@ func TestHangingKiller(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(20 * time.Second)
-		require.Equal(t, 20*time.Second, n.startedAt("etcd", began), "the next bucket begins all the same")
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began), "the next bucket begins all the same")
 		n.advance(time.Minute)
 		require.Equal(t, 32*time.Second, n.releasedAfter(began), "the limit less the margin")
 
@@ -340,7 +340,7 @@ func TestBucketOfNoTime(t *testing.T) {
 		n.run()
 		began := time.Now()
 		n.announce()
-		require.Zero(t, n.startedAt("etcd", began), "it does not wait for web")
+		require.Zero(t, n.killedAfter("etcd", began), "it does not wait for web")
 		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.grantedSeconds())
 		n.advance(time.Minute)
 		require.Equal(t, 32*time.Second, n.releasedAfter(began), "stragglers of it are waited for at the end")
@@ -368,7 +368,7 @@ func TestLatePod(t *testing.T) {
 		n.announce()
 		n.setPods(web, etcd, shutdowntest.Pod("late", 0, 60))
 		n.advance(time.Minute)
-		require.Equal(t, 5*time.Second, n.startedAt("late", began))
+		require.Equal(t, 5*time.Second, n.killedAfter("late", began))
 		require.Equal(t, int64(25), n.grantedSeconds()["late"])
 		require.Len(t, n.killer.Kills(), 3, "nobody is killed twice")
 		kill := n.lastReport().Pods[2]

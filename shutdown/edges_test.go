@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A local drain that is over leaves nothing in the loop.
+// The manager does not keep the drain of TerminateAll after its end.
 func TestTerminateAllIsForgotten(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
@@ -40,7 +40,7 @@ func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
 		n.advance(time.Minute)
 		require.Equal(t, 1, holds)
-		require.Equal(t, 20*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
 	})
 }
 
@@ -58,24 +58,6 @@ func TestTakenBackBesideAnotherAgent(t *testing.T) {
 		synctest.Wait()
 		require.True(t, other.m.Admit(nil).Admit)
 		other.end()
-	})
-}
-
-// The report and the stored report have the end of a pod that outlived its shutdown.
-func TestTheEndOfAStragglerIsStored(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(25 * time.Second)
-		stored, _, err := shutdown.StoredReport(n.opts.StateDir)
-		require.NoError(t, err)
-		require.Zero(t, stored.Pods[0].Ended)
-		n.killer.Release()
-		n.advance(time.Second)
-		stored, _, err = shutdown.StoredReport(n.opts.StateDir)
-		require.NoError(t, err)
-		require.NotZero(t, stored.Pods[0].Ended)
 	})
 }
 
@@ -145,7 +127,7 @@ func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
 	})
 }
 
-// TerminateAll returns the failures beside the report.
+// TerminateAll returns the errors of the drain in addition to the report.
 func TestTerminateAllGivesItsFailures(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// nilError is an error type whose methods fail on a nil pointer. A function that returns a nil
-// *nilError as an error has this fault.
+// nilError is an error type whose methods panic if the pointer is nil, as happens with a function
+// that returns a nil *nilError as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -67,7 +67,7 @@ func (s locklessHost) Connect(ctx context.Context) (shutdown.Session, error) {
 
 type locklessSession struct{ shutdown.Session }
 
-func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // as somebody may write it
+func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // the mistake that the test is about
 
 // A host that returns neither a lock nor an error does not count as held.
 func TestHostGivesNoLock(t *testing.T) {

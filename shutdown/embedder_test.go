@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// misbehaving replaces one function of the options by one that does something else first
-// once a shutdown goes on.
+// misbehaviours maps the name of a call of the embedder's code to a function that changes the
+// options of a node: the call then calls misbehave first.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.Pods": func(n *node, misbehave func()) {
 		n.opts.Pods = func() []*v1.Pod { misbehave(); return n.currentPods() }
@@ -105,7 +105,7 @@ func callIfSet(f func()) error {
 	return nil
 }
 
-// closingHost is a host whose locks call a function before they are given back.
+// closingHost is a host whose locks call a function before they are closed.
 type closingHost struct {
 	*shutdowntest.Host
 

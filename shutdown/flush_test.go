@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// flushedPods returns what FlushPod gets for pods that were killed under a policy.
-func flushedPods(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
+// flushedUnder drains a node under a policy and returns the pods that FlushPod gets, by name.
+func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
 	t.Helper()
 	final = map[string]*v1.Pod{}
 	inBubble(t, pods, func(_ *testing.T, n *node) {
@@ -36,21 +36,21 @@ func flushedPods(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdow
 	return final, report
 }
 
-// daemonSetPod is a pod that a DaemonSet controls.
+// daemonSetPod returns a pod that a DaemonSet controls.
 func daemonSetPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
 	return pod
 }
 
-// mirrorPod is a pod that stands for a static one.
+// mirrorPod returns the pod that stands for a static one at the API server.
 func mirrorPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	return pod
 }
 
-// deletedPod is a pod that was deleted before.
+// deletedPod returns a pod that was deleted before the shutdown.
 func deletedPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -61,7 +61,7 @@ func deletedPod(name string) *v1.Pod {
 func TestFlushedPodsAreFinal(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
-	final, report := flushedPods(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
+	final, report := flushedUnder(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
 		"web": {Status: &ended},
 		"job": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}},
 	}, web, job, plain)
@@ -98,7 +98,7 @@ func TestFlushedPodIsACopy(t *testing.T) {
 
 // Pods with PolicyLeaveAsIs get no final status, unless they were deleted before.
 func TestFlushUnderLeaveAsIs(t *testing.T) {
-	final, report := flushedPods(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
+	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
 	require.Len(t, final, 1)
 	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
 	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
@@ -112,7 +112,7 @@ func TestFlushUnderDelete(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
 	web := shutdowntest.Pod("web", 0, 5)
-	final, _ := flushedPods(t, shutdown.PolicyDelete, nil, web, other, daemonSetPod("agent"), mirrorPod("etcd"), deletedPod("gone"))
+	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, web, other, daemonSetPod("agent"), mirrorPod("etcd"), deletedPod("gone"))
 	require.Len(t, final, 3)
 	for _, name := range []string{"web", "owned"} {
 		require.Equal(t, v1.PodFailed, final[name].Status.Phase, name)
@@ -127,7 +127,7 @@ func TestFlushUnderDelete(t *testing.T) {
 func TestFlushOfADeletedDaemonUnderDelete(t *testing.T) {
 	pod := daemonSetPod("agent")
 	pod.DeletionTimestamp = deletedPod("agent").DeletionTimestamp
-	final, _ := flushedPods(t, shutdown.PolicyDelete, nil, pod)
+	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, pod)
 	require.Equal(t, v1.PodFailed, final["agent"].Status.Phase)
 	require.Equal(t, time.Unix(1, 0), final["agent"].DeletionTimestamp.Time)
 }
@@ -213,7 +213,7 @@ func TestNextBucketDoesNotWaitForTheStatusOfAPodThatHangs(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, 20500*time.Millisecond, n.startedAt("cni", began))
+		require.Equal(t, 20500*time.Millisecond, n.killedAfter("cni", began))
 	})
 }
 
@@ -228,7 +228,7 @@ func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, 21*time.Second, n.startedAt("cni", began), "20 s of its own and 1 s for the statuses")
+		require.Equal(t, 21*time.Second, n.killedAfter("cni", began), "20 s of its own and 1 s for the statuses")
 		require.Equal(t, map[string]int64{"web": 20, "stuck": 20, "cni": 10}, n.grantedSeconds())
 	})
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// withMounts marks the process that has mounts of its own.
+// withMounts is the environment variable of a process that inOwnMounts has started.
 const withMounts = "KUBEGRACE_TEST_MOUNTS"
 
-// inOwnMounts runs a test again as a process with mounts of its own, and is true there.
+// inOwnMounts runs the test again in a new process with a mount namespace of its own. It
+// returns true in that process, and false in the first one when the new process has succeeded.
 func inOwnMounts(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(withMounts) != "" {
@@ -46,7 +47,7 @@ func inOwnMounts(t *testing.T) bool {
 	return false
 }
 
-// smallFileSystem is a folder on a file system of its own, which is small.
+// smallFileSystem mounts a file system of 64 KiB and returns its folder.
 func smallFileSystem(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +56,7 @@ func smallFileSystem(t *testing.T) string {
 	return dir
 }
 
-// fillUp leaves no space in a folder.
+// fillUp writes a file "other" until the folder's file system is full.
 func fillUp(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "other"))
@@ -79,8 +80,8 @@ func requireNoLeftovers(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// A full folder costs no pod anything: pods are admitted, shutdowns drain, and each reports once
-// what it could not store.
+// A full or read-only folder does not change what happens to pods. They are admitted, shutdowns
+// drain, and each shutdown reports once what it could not store.
 func TestFolderThatTakesNothing(t *testing.T) {
 	if !inOwnMounts(t) {
 		return

@@ -28,7 +28,7 @@ func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	})
 }
 
-// A call that hangs is named for what it is, not for an earlier call in its goroutine.
+// The error names the call that hangs and not an earlier call of the same goroutine.
 func TestHangingFlushIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []*v1.Pod

@@ -69,7 +69,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 				n.announce()
 				n.advance(time.Minute)
 				require.Equal(t, test.asked, killer.asked)
-				require.Equal(t, test.etcd, n.startedAt("etcd", began))
+				require.Equal(t, test.etcd, n.killedAfter("etcd", began))
 				require.Equal(t, test.outcome, n.lastReport().Pods[0].Outcome)
 				require.Equal(t, test.report, n.lastReport().Pods[0].Error)
 			})
@@ -103,7 +103,7 @@ func TestKillThatGoesOn(t *testing.T) {
 		n.announce()
 		n.advance(time.Minute)
 		require.Equal(t, 1, asked)
-		require.Equal(t, 8*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 8*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, "Forced", n.lastReport().Pods[0].Outcome)
 	})
 }

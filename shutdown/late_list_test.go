@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The second for the marks of a bucket begins when its pods are listed, so that a slow list
-// takes nothing from them where the bucket has time to spare.
+// The second for the marks of a bucket begins once its pods are listed. If the bucket has time
+// to spare, a slow list takes no time from the marks.
 func TestMarksHaveTheirTimeAfterASlowList(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = markingServer{newSlowServer(500 * time.Millisecond)}

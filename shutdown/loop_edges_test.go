@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown of the embedder does not report that the host did not wait, also after one that
-// the host had announced and that was cancelled, by whomever.
+// The report of a triggered shutdown does not say that the host did not wait, not even if the
+// host had announced a shutdown before that was cancelled.
 func TestTriggeredAfterTheHostsShutdown(t *testing.T) {
 	for name, cancel := range map[string]func(n *node){
 		"the host cancelled":     func(n *node) { n.host.Cancel() },
@@ -42,7 +42,8 @@ func TestTriggeredAfterTheHostsShutdown(t *testing.T) {
 	}
 }
 
-// A shutdown on record that an embedder takes back, while the host cannot be asked, is over.
+// A stored shutdown that the embedder cancels with Trigger, while the host cannot be asked, is
+// over.
 func TestRecordIsTakenBackByTheEmbedder(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
@@ -61,7 +62,7 @@ func TestRecordIsTakenBackByTheEmbedder(t *testing.T) {
 	})
 }
 
-// What a cancelled shutdown has taken back is not taken back again in the next session.
+// The node state that a cancellation has reverted is not reverted again in the next session.
 func TestTakenBackOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}

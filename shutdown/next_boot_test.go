@@ -39,7 +39,7 @@ func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 		c.setAway(true)
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
-		n.runOnBoot(&boot{id: "one", began: time.Now().Add(-1000 * time.Hour)}) // its clock is far ahead of the next one's
+		n.runOnBoot(&boot{id: "one", began: time.Now().Add(-1000 * time.Hour)}) // so that its clock is far ahead of the next boot's
 		n.announce()
 		n.advance(5 * time.Second)
 		n.crash()
@@ -59,7 +59,7 @@ func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 		require.True(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
 		n.advance(time.Second)
-		require.Equal(t, []string{"ended", "hangs"}, c.flushedPods(), "it has ended with its boot")
+		require.Equal(t, []string{"ended", "hangs"}, c.flushedPods(), "the pod has ended with its boot")
 	})
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// That pods could not be marked is reported once, with the reason.
+// The report says once, with the reason, that pods could not be marked not ready.
 func TestMarksThatFailAreReportedOnce(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("spared", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-		n.opts.Reporter = slowMarks{&cluster{}}
+		n.opts.Reporter = hangingMarker{&cluster{}}
 		n.run()
 		n.announce()
 		n.advance(time.Minute)
@@ -28,7 +28,7 @@ func TestMarksThatFailAreReportedOnce(t *testing.T) {
 	})
 }
 
-// An agent that tells nobody of statuses survives those that a former one has left.
+// An agent without a reporter drops the final statuses that an earlier agent has stored.
 func TestCarriedStatusesWithoutAReporter(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)
@@ -46,8 +46,8 @@ func TestCarriedStatusesWithoutAReporter(t *testing.T) {
 	})
 }
 
-// A shutdown that is resumed where the host cannot tell is the host's: that it did not wait
-// is reported.
+// If the host cannot tell what is pending, a resumed shutdown counts as the host's: the report
+// says that the host did not wait.
 func TestResumedWithoutALock(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
@@ -57,7 +57,7 @@ func TestResumedWithoutALock(t *testing.T) {
 	})
 }
 
-// A second TerminateAll gives the failures of the first one, too.
+// A second TerminateAll returns the errors of the drain that the first one has begun.
 func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
@@ -75,7 +75,8 @@ func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
 	})
 }
 
-// Where no time is kept for publishing, a call of the reporter may take its time all the same.
+// A call of PublishNode has time to return even if PublishTimeout is negative, so that no drain
+// waits for it.
 func TestPublishingThatNobodyWaitsFor(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PublishTimeout = -1
@@ -87,7 +88,7 @@ func TestPublishingThatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// flakyPublisher is a reporter of the node's state that fails at first, and then takes some time.
+// flakyPublisher is a reporter whose first calls fail, and whose later calls take some time.
 type flakyPublisher struct {
 	takes       time.Duration
 	fails, done int
@@ -98,14 +99,14 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 		p.fails--
 		return errors.New("boom")
 	}
-	err := wait(ctx, p.takes)
+	err := waitOrCancelled(ctx, p.takes)
 	if err == nil {
 		p.done++
 	}
 	return err
 }
 
-// loggedErrors runs a node through a shutdown and gives how many errors it has logged.
+// loggedErrors runs a shutdown and returns how many errors the manager has logged.
 func loggedErrors(t *testing.T, change func(n *node)) (count int64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +119,7 @@ func loggedErrors(t *testing.T, change func(n *node)) (count int64) {
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
 		<-m.Ready()
-		n.advance(time.Second) // the state of before the shutdown is published by then
+		n.advance(time.Second) // until the manager has published that the node does not shut down
 		n.announce()
 		n.advance(time.Minute)
 		stop()
@@ -128,7 +129,7 @@ func loggedErrors(t *testing.T, change func(n *node)) (count int64) {
 	return count
 }
 
-// A shutdown in which all goes well logs no error, and what fails is logged as one, once.
+// A shutdown without failures logs no error. A failure is logged once, as an error.
 func TestErrorsThatAreLogged(t *testing.T) {
 	require.Zero(t, loggedErrors(t, func(*node) {}))
 	require.EqualValues(t, 1, loggedErrors(t, func(n *node) {

@@ -14,21 +14,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// usePodsThatUseAllTheirGrace are pods that ask for more than there is and use all that they get.
+// usePodsThatUseAllTheirGrace gives a node two pods that ask for more time than there is and use
+// all that they are granted.
 func usePodsThatUseAllTheirGrace(n *node) {
 	n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	n.setPods(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("etcd", topPriority, 600))
 }
 
-// setAllHooks gives a manager something to do beside the kills.
+// setAllHooks sets the reporter and the volumes, so that a drain has more to do than the kills.
 func setAllHooks(n *node) {
 	n.opts.Reporter = &shutdowntest.Reporter{}
 	n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return nil })
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The host is asked for all that the drain needs, and for no more than an operator
-// allows.
+// The host is asked for all the time that a drain needs, but not for more than Plan.Limit.
 func TestWishes(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
@@ -199,13 +199,13 @@ func TestResumedDrainBeginsLate(t *testing.T) {
 
 		n.runOnBoot(one)
 		n.advance(5 * time.Minute)
-		require.Equal(t, 87500*time.Millisecond, n.startedAt("web", began))
+		require.Equal(t, 87500*time.Millisecond, n.killedAfter("web", began))
 		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 	})
 }
 
-// A second announcement that leaves the drain all of its time changes nothing, and
-// one that leaves it less does not hold it again.
+// A second announcement that leaves the drain all of its time changes nothing. One that leaves
+// less time begins another drain, which does not call Hold again.
 func TestOvertakenByLessTimeOnly(t *testing.T) {
 	for _, c := range []struct {
 		deadline time.Duration
@@ -254,7 +254,8 @@ func TestNotOvertakenWithoutALimit(t *testing.T) {
 	})
 }
 
-// A drain that is resumed has the ends that its predecessor had, hooks included.
+// A resumed drain has the same ends of buckets as the drain of the agent before, including the
+// time for hooks.
 func TestResumedDrainHasTheSameEnds(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		usePodsThatUseAllTheirGrace(n)
@@ -264,7 +265,7 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(15 * time.Second)
-		for range 2 { // what the second agent stores is what the third one goes on with
+		for range 2 { // the third agent resumes from what the second one has stored
 			n.end()
 			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 			n.opts.Killer = n.killer
@@ -273,7 +274,7 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		}
 		n.advance(5 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 7, "etcd": 10}, n.grantedSeconds(), "23 s is when the first bucket's pods had to be gone")
-		require.Equal(t, 23*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 23*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 33*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }

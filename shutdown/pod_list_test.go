@@ -20,15 +20,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// newPodUnderTheName is a new pod under the name of an earlier one.
+// newPodUnderTheName returns a pod with the name of another pod and a new UID.
 func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	other := pod.DeepCopy()
 	other.UID += "-again"
 	return other
 }
 
-// The list of pods is another one before each bucket: what is in it then is killed, each pod
-// once, by the priority that it has then.
+// The list of pods and their priorities change during a drain. Each bucket kills the pods that
+// the list has when the bucket begins, and each pod is killed once.
 func TestPodsChangeDuringTheDrain(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
@@ -58,8 +58,8 @@ func TestPodsChangeDuringTheDrain(t *testing.T) {
 	})
 }
 
-// A pod that came back under its name and was killed by the next agent does not replace the
-// earlier one in the report.
+// A new pod that has the name of a killed one, and is killed by the next agent, does not replace
+// the killed one in the report.
 func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		web := n.pods[0]
@@ -74,8 +74,8 @@ func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
 	})
 }
 
-// bytesOfADrain is a node with many pods of one priority, over a terminator whose containers take a
-// second.
+// bytesOfADrain drains a node with so many pods of one priority, through a terminator whose
+// containers take a second to stop. It returns how many bytes the drain has allocated.
 func bytesOfADrain(t *testing.T, pods int) (bytes uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,17 +120,17 @@ func bytesOfADrain(t *testing.T, pods int) (bytes uint64) {
 	return bytes
 }
 
-// Ten thousand pods of one priority are signalled at the same moment, and have all ended at
-// the same moment; what that takes grows with their number.
+// Ten thousand pods of one priority are all signalled at the same moment, and their ends are
+// noticed at the same moment. The allocated memory grows in proportion to the number of pods.
 func TestManyPodsOfOnePriority(t *testing.T) {
 	few, many := bytesOfADrain(t, 1000), bytesOfADrain(t, 10_000)
 	t.Logf("%d bytes for each of 1,000 pods, %d for each of 10,000", few/1000, many/10_000)
 	require.Less(t, many, 15*few)
 }
 
-// A static pod that is started again under its UID after a cancelled shutdown is another life:
-// the next shutdown ends it with all of its grace, whether the agent has made the terminator
-// forget it or has not.
+// A static pod is started again, under the same UID, after a cancelled shutdown. The next
+// shutdown kills it with its whole grace period, whether the agent has called Forget of the
+// terminator or not.
 func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 	for _, forgets := range []bool{true, false} {
 		t.Run(fmt.Sprintf("forgotten: %t", forgets), func(t *testing.T) {
@@ -178,9 +178,8 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A pod that is started again under its UID within the shutdown, against what Admit says, is
-// not the one that the shutdown has ended: it is not killed a second time, and the report has
-// the one that was.
+// A pod that is started again under its UID during the shutdown, although Admit refuses it, is
+// not killed a second time. The report has the pod that was killed.
 func TestPodWhoseUIDIsUsedAgainWithinTheShutdown(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 10)
 	inBubble(t, list(web, shutdowntest.Pod("etcd", topPriority, 10)), func(t *testing.T, n *node) {

@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// storedReport is the report that the next boot finds.
-func (n *node) storedReport() shutdown.Report {
+// reportOfNextBoot ends the agent and returns the report that the agent of the next boot reads.
+func (n *node) reportOfNextBoot() shutdown.Report {
 	n.t.Helper()
 	n.end()
 	n.host.SetPending(nil)
@@ -56,7 +56,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// That a pod was signalled, and that it has ended, is on the disk within 100 ms.
+// The signal and the end of a pod are in the state file within 100 ms.
 func TestKillsAreStoredAtOnce(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Second}, "db": {Takes: 2 * time.Second}}
@@ -76,21 +76,6 @@ func TestKillsAreStoredAtOnce(t *testing.T) {
 	})
 }
 
-// A straggler's end is in the stored report too, once it has come.
-func TestStragglerIsStored(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		require.Zero(t, n.host.Held())
-		require.Zero(t, n.lastReport().Pods[0].Ended)
-		n.killer.Release()
-		n.advance(time.Second)
-		require.NotZero(t, n.storedReport().Pods[0].Ended)
-	})
-}
-
 // The stored report of a shutdown that is over says so, even if pods still end or the shutdown is
 // cancelled later.
 func TestEndedShutdownStaysEnded(t *testing.T) {
@@ -100,15 +85,15 @@ func TestEndedShutdownStaysEnded(t *testing.T) {
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
-		before := n.storedReport()
+		before := n.reportOfNextBoot()
 		require.NotZero(t, before.Ended)
 		n.advance(10 * time.Second)
-		require.NotZero(t, n.storedReport().Pods[0].Ended)
-		require.Equal(t, before.Ended, n.storedReport().Ended)
+		require.NotZero(t, n.reportOfNextBoot().Pods[0].Ended)
+		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
 		n.host.Cancel()
 		n.advance(time.Second)
-		require.Equal(t, before.Ended, n.storedReport().Ended)
-		require.False(t, n.storedReport().Cancelled)
+		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
+		require.False(t, n.reportOfNextBoot().Cancelled)
 	})
 }
 
@@ -123,7 +108,7 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
-		stored := n.storedReport()
+		stored := n.reportOfNextBoot()
 		require.Len(t, stored.Pods, len(pods))
 		require.NotZero(t, stored.Ended)
 	})
@@ -142,7 +127,7 @@ func TestSuccessorIsStored(t *testing.T) {
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
 		n.advance(time.Minute)
 		require.Equal(t, shutdown.KindHalt, n.lastReport().Kind)
-		require.Equal(t, shutdown.KindHalt, n.storedReport().Kind)
+		require.Equal(t, shutdown.KindHalt, n.reportOfNextBoot().Kind)
 	})
 }
 
@@ -200,7 +185,7 @@ func TestOutcomeOfAPlainKiller(t *testing.T) {
 	})
 }
 
-// metricByLabel are the values of a series by its only label.
+// metricByLabel returns the values of a metric by the value of its only label.
 func metricByLabel(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()

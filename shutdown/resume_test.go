@@ -26,7 +26,8 @@ const (
 	progressFile = "graceful_node_shutdown_progress"
 )
 
-// boot goes on while agents come and go.
+// boot is a boot of the host, on which agents run one after the other. err is the error of
+// reading its ID and clock.
 type boot struct {
 	id    string
 	began time.Time
@@ -37,7 +38,7 @@ func (b *boot) sinceBoot() (string, time.Duration, error) {
 	return b.id, time.Since(b.began) + time.Hour, b.err
 }
 
-// runOnBoot starts a manager on a boot.
+// runOnBoot makes a manager on a boot, starts it, and waits until it is ready.
 func (n *node) runOnBoot(b *boot) {
 	n.t.Helper()
 	m, err := shutdown.NewManagerOn(n.opts, b.sinceBoot)
@@ -47,7 +48,7 @@ func (n *node) runOnBoot(b *boot) {
 	synctest.Wait()
 }
 
-// crash ends the agent like kill -9: the next agent finds the files as they were before the end.
+// crash ends the agent like kill -9: the next agent finds the state files as they were before.
 func (n *node) crash() {
 	n.t.Helper()
 	files := map[string][]byte{}
@@ -119,7 +120,7 @@ func TestResumeAfterAStop(t *testing.T) {
 		require.Zero(t, n.lastReport().Ended)
 		n.advance(2 * time.Second)
 		n.runOnBoot(one)
-		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds(), "what is left of the bucket that was not done")
+		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds(), "the rest of the first bucket's time")
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.grantedSeconds())
 	})
@@ -154,8 +155,8 @@ func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	})
 }
 
-// inBubbleAfterCrash is a node with the record of a shutdown in which an agent was killed, 22 s after the
-// announcement. The host's time is over at 32 s.
+// inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement
+// of a shutdown. The state file has the unfinished shutdown; the host's time is over at 32 s.
 func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -170,13 +171,14 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// A shutdown on record kills no pod if it is not known to go on, or is known to be over: the
-// connection may have failed, its time may be over, or another shutdown may be pending.
+// An agent kills no pod because of a stored shutdown if it does not know that the shutdown goes
+// on: there may be no connection to the host, the time of the shutdown may be over, or another
+// shutdown may be pending.
 func TestStaleState(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(n *node)
-		after  time.Duration // the agent is started again so much later
-		admits time.Duration // and admits pods after that
+		after  time.Duration // from the kill of the agent to the start of the next one
+		admits time.Duration // from that start to the admission of pods; negative: none is admitted
 		kills  int
 	}{
 		"cancelled meanwhile":                 {func(n *node) { n.host.SetPending(nil) }, 0, 0, 0},
@@ -207,14 +209,14 @@ func TestStaleState(t *testing.T) {
 				require.Equal(t, test.admits >= 0, m.Admit(nil).Admit)
 				require.Len(t, n.killer.Kills(), test.kills)
 				if test.admits >= 0 {
-					require.NotZero(t, n.lastReport().Ended, "it is over")
+					require.NotZero(t, n.lastReport().Ended, "the stored shutdown is over")
 				}
 			})
 		})
 	}
 }
 
-// A hold is not asked for twice.
+// An agent that resumes a drain does not call Hold again.
 func TestResumeDoesNotHoldAgain(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		holds := 0
@@ -228,7 +230,7 @@ func TestResumeDoesNotHoldAgain(t *testing.T) {
 		require.Equal(t, 1, holds)
 		require.Len(t, n.killer.Kills(), 1)
 		n.advance(time.Minute)
-		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "hold", "nor is it missed")
+		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "hold")
 	})
 }
 
@@ -266,11 +268,12 @@ func TestResumeWithoutALimit(t *testing.T) {
 		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 		require.Equal(t, 0, n.host.Held())
 		n.advance(time.Second)
-		require.Zero(t, n.lastReport().Ended, "it is waited for")
+		require.Zero(t, n.lastReport().Ended, "the drain waits for the pod")
 	})
 }
 
-// Same boot, nothing pending: the shutdown was cancelled meanwhile.
+// If nothing is pending on the boot of a stored shutdown, the shutdown was cancelled while no
+// agent ran.
 func TestCancelledWhileAway(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{}
@@ -281,7 +284,7 @@ func TestCancelledWhileAway(t *testing.T) {
 		n.advance(5 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
-		for range 2 { // the second time it is known from the file
+		for range 2 { // the second agent reads in the state file that the shutdown was cancelled
 			n.runOnBoot(one)
 			require.True(t, n.m.Admit(nil).Admit)
 			require.Equal(t, 1, n.host.Held())
@@ -295,8 +298,8 @@ func TestCancelledWhileAway(t *testing.T) {
 	})
 }
 
-// Another boot: the report is read back, the metrics show the times, the node's
-// state is undone, and nothing else is left of the shutdown.
+// On the next boot an agent reads the stored report, shows the times of the shutdown in its
+// metrics, and reverts the node state. It admits pods.
 func TestNextBoot(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
@@ -337,7 +340,7 @@ func TestUnfinishedInAnotherBoot(t *testing.T) {
 		require.True(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
 		require.Zero(t, n.lastReport().Ended)
-		require.Len(t, n.lastReport().Pods, 2, "what was signalled when it was stored last")
+		require.Len(t, n.lastReport().Pods, 2, "the pods that were signalled before the last write")
 	})
 }
 
@@ -369,7 +372,8 @@ func TestUnusableState(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written to costs the report, not the drain.
+// A state folder that cannot be written to does not change the drain. Its report names the
+// error.
 func TestUnwritableState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -387,7 +391,7 @@ func TestUnwritableState(t *testing.T) {
 	})
 }
 
-// Where boots cannot be told apart the times are stored all the same.
+// If the boot has no ID, only the kubelet's file is written.
 func TestUnknownBoot(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -401,7 +405,7 @@ func TestUnknownBoot(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, progressFile))
 }
 
-// The kubelet's file has its two fields: the end is zero while a shutdown goes on.
+// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
 func TestStoredTimes(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -434,8 +438,8 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// refusedMetric is what a new registry shows of pods that were refused, once an agent
-// has been started and stopped between which something happens.
+// refusedMetric starts an agent with a new registry, calls during, and ends the agent. It
+// returns the agent's metric of refused pods.
 func (n *node) refusedMetric(b *boot, during func()) float64 {
 	n.t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -448,8 +452,8 @@ func (n *node) refusedMetric(b *boot, during func()) float64 {
 	return metricValue(n.t, reg, "kubelet_graceful_shutdown_pods_refused_total")
 }
 
-// The counter of refused pods goes on after a restart, and after a reboot: a node
-// that shuts down is rarely scraped once more.
+// The counter of refused pods keeps its value after a restart and after a reboot, because a node
+// that shuts down is rarely scraped again.
 func TestRefusedPodsAreRemembered(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = t.TempDir()

@@ -21,9 +21,9 @@ func staticPod() *v1.Pod {
 	return pod
 }
 
-// The final status of a static pod that is started again after a cancelled shutdown, under the
-// same UID, is not told any more: neither by its agent nor by the next ones of the same boot.
-// The pod need not wait for the API server, which may be the pod itself.
+// The final status of a static pod is dropped when the pod is started again, under the same UID,
+// after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
+// for the API server, which may be the pod itself.
 func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
@@ -55,7 +55,7 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A static pod is not admitted while its final status is being sent. That is given up at once.
+// A static pod is not admitted while its final status is being sent. Admit ends that request.
 func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	static := staticPod()
 	inBubble(t, list(static), func(t *testing.T, n *node) {
@@ -74,8 +74,8 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	})
 }
 
-// What was acknowledged counts once it is on the disk: a static pod that is started again
-// before that would be said to have failed by the agent after one that is killed.
+// A static pod whose final status was acknowledged is admitted once that is in the state file.
+// Otherwise, if the agent is killed, the next one would send the status to a pod that runs again.
 func TestStaticPodWaitsForTheDisk(t *testing.T) {
 	static, dir := staticPod(), t.TempDir()
 	inBubble(t, list(static), func(t *testing.T, n *node) {

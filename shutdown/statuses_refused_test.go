@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// callTimes is when calls of a server began, since a time.
+// callTimes records when the calls of a server began, as the time since another moment.
 type callTimes struct {
 	mu sync.Mutex
 	at []time.Duration
@@ -31,7 +31,7 @@ func (r *callTimes) record(since time.Time) {
 	r.at = append(r.at, time.Since(since))
 }
 
-// mostPerSecond is the most calls within any one second from a time on.
+// mostPerSecond returns the largest number of calls within a second, of all seconds after from.
 func (r *callTimes) mostPerSecond(from time.Duration) (most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, test := range map[string]struct {
 		answer  func(context.Context) error
-		publish bool // the node's state is not accepted either
+		publish bool // the server gives the same answer to the node state
 		rate    int  // requests in any second but the first
 	}{
 		"refuses connections":    {refusing(errors.New("connection refused")), true, 3},
@@ -140,8 +140,8 @@ func (d deadMarker) MarkNotReady(ctx context.Context, _ *v1.Pod) error {
 	return d.answer(ctx)
 }
 
-// A pod whose status is refused for ever keeps nobody else's back, and costs one wait for
-// each bucket.
+// A status that the server always refuses delays no other status. It costs one wait in each
+// bucket.
 func TestServerThatRefusesOnePod(t *testing.T) {
 	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
 		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
@@ -159,7 +159,7 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 		n.advance(time.Minute)
 		acked, _ := server.acknowledgedBefore(began.Add(4 * time.Second))
 		require.Equal(t, 300, acked)
-		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.startedAt("etcd", began).Round(10*time.Millisecond))
+		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.killedAfter("etcd", began).Round(10*time.Millisecond))
 		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "etcd's was acknowledged between the two")
 		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pod default/pod-0000: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
 		for _, pod := range n.lastReport().Pods {

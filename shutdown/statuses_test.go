@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowServer is a reporter in front of a server whose answers all take the same time.
+// slowServer is a reporter whose calls all take the same time.
 type slowServer struct {
 	takes time.Duration
 
@@ -37,7 +37,7 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	s.mu.Lock()
 	s.asked[pod.Name]++
 	s.mu.Unlock()
-	err := wait(ctx, s.takes)
+	err := waitOrCancelled(ctx, s.takes)
 	if err == nil && s.answer != nil {
 		err = s.answer(ctx, pod)
 	}
@@ -50,8 +50,8 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// wait lets time go by, until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
+// waitOrCancelled waits for d. It returns the cause of ctx if that ends first.
+func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -62,7 +62,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// acknowledgedBefore is how many final statuses were acknowledged before a time, and when the last was.
+// acknowledgedBefore returns how many final statuses were acknowledged up to a time, and when the
+// last of these was.
 func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	return n, last
 }
 
-// flushCalls is how many calls of FlushPod there were, and for how many pods.
+// flushCalls returns how many calls of FlushPod there were, and for how many pods.
 func (s *slowServer) flushCalls() (calls, pods int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,11 +88,11 @@ func (s *slowServer) flushCalls() (calls, pods int) {
 	return calls, len(s.asked)
 }
 
-// markingServer also marks pods, and takes as long for it.
+// markingServer also marks pods, which takes as long as a status.
 type markingServer struct{ *slowServer }
 
 func (s markingServer) MarkNotReady(ctx context.Context, _ *v1.Pod) error {
-	return wait(ctx, s.takes)
+	return waitOrCancelled(ctx, s.takes)
 }
 
 func manyPods(n int, grace int64) []*v1.Pod {
@@ -102,10 +103,10 @@ func manyPods(n int, grace int64) []*v1.Pod {
 	return pods
 }
 
-// A host that waits for 36.55 s when it is asked for 20 s and 10 s of the pods, 2 s for the
-// node's state, 1 s a bucket for the statuses, 2 s for the containers and half a second
-// after it all: it is let go within 36.05 s, and within 38.05 s where marks have their
-// second in each bucket too. No answer falls on that moment.
+// The host is asked for 20 s and 10 s of the pods, 2 s for the node state, 1 s for the statuses
+// of each bucket, 2 s for the containers and a margin of half a second. It waits for 50 ms more
+// than these 36.5 s, so that no answer comes at the very end. With marks, which have a second in
+// each bucket, it waits for 2 s more.
 const (
 	odd          = 50 * time.Millisecond
 	hostWaits    = 36500*time.Millisecond + odd
@@ -115,13 +116,13 @@ const (
 	bucketTime   = 20 * time.Second
 )
 
-// paceRow is one line of the table.
+// paceRow is a line of the table.
 type paceRow struct {
-	uses         bool // the pods use all of their grace
+	uses         bool // the pods use all of their grace period
 	pods         int
 	takes        time.Duration
 	acknowledged int
-	waited       time.Duration // after the last acknowledgement
+	waited       time.Duration // from the last acknowledgement to the release
 	release      time.Duration
 }
 
@@ -135,7 +136,7 @@ func (r paceRow) String() string {
 
 const tableHead = "| pods end | pods | one request | acknowledged | host let go after | after the last answer |\n|---|---|---|---|---|---|"
 
-// runPaceRow is a row as it was.
+// runPaceRow runs a shutdown with the pods of a row and fills in what was measured.
 func runPaceRow(t *testing.T, r paceRow, marks bool) (paceRow, shutdown.Report) {
 	t.Helper()
 	var report shutdown.Report
@@ -167,9 +168,9 @@ func runPaceRow(t *testing.T, r paceRow, marks bool) (paceRow, shutdown.Report) 
 	return r, report
 }
 
-// Final statuses arrive at the server's pace, ten at a time, as long as the host waits,
-// which is let go right after the last answer. What was not acknowledged by then is in the
-// report.
+// Final statuses are sent ten at a time, as fast as the server answers, as long as the host
+// waits. The host is released right after the last answer. The report names the statuses that
+// were not acknowledged by then.
 func TestStatusesByTheServersPace(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
@@ -209,8 +210,8 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// With marks each pod leaves its services first. They share the ten calls for a second at
-// most, and the statuses lose no more than that.
+// With marks each pod is marked not ready before it is killed. Marks and statuses share the ten
+// calls, so statuses are delayed by the second that a bucket has for its marks at most.
 func TestStatusesBesideMarks(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
@@ -246,8 +247,8 @@ func TestStatusesBesideMarks(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// The first pod that ends is at a server that answers in 20 ms within 200 ms, whatever the
-// others do.
+// A server that answers in 20 ms has the final status of the first pod that ends within 200 ms,
+// whatever other pods do.
 func TestFirstStatusIsNotHeldUp(t *testing.T) {
 	for name, set := range map[string]func(n *node){
 		"one hangs": func(n *node) {
@@ -308,7 +309,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 				n.run()
 				n.announce()
 				n.advance(2500 * time.Millisecond)
-				n.setPods() // they have ended
+				n.setPods() // all pods have ended
 				next(n)
 				n.advance(8 * time.Second)
 				require.Len(t, server.acknowledged, 100)
@@ -318,7 +319,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 				if name != "cancelled" {
 					released, ok := n.host.Released()
 					require.True(t, ok)
-					require.True(t, released.Equal(server.last), "let go with the last answer")
+					require.True(t, released.Equal(server.last), "released with the last answer")
 				}
 			})
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// atEachMessage is a log that has something done whenever anything is logged.
+// atEachMessage is a log sink that calls a function for each message.
 type atEachMessage func()
 
 func (atEachMessage) Init(klog.RuntimeInfo)             {}
@@ -31,8 +31,8 @@ func (do atEachMessage) Error(error, string, ...any)    { do() }
 func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
 func (do atEachMessage) WithName(string) klog.LogSink   { return do }
 
-// Where another shutdown is under way than the one on record, no pod is admitted between the
-// two, and the node is not said to be well.
+// If another shutdown is under way than the stored one, no pod is admitted at any moment, and the
+// agent never publishes that the node does not shut down.
 func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot})
@@ -58,9 +58,9 @@ func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
 	})
 }
 
-// A pod that one agent has signalled, and that the next one does not see any more, has its
-// final status told after the reboot, although the next one was killed too; not where that
-// one was told that the shutdown was cancelled.
+// One agent has signalled a pod, the next agent does not list it any more, and both are killed.
+// The final status of the pod is sent after the reboot, unless the shutdown was cancelled while
+// the second agent ran.
 func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
 	for cancelled, want := range map[bool][]string{false: {"hangs"}, true: nil} {
 		t.Run(strconv.FormatBool(cancelled), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
 				n.advance(5 * time.Second)
 				n.crash()
 
-				n.setPods() // what it asks for its pods is not ready
+				n.setPods() // the second agent does not know of pods yet
 				n.opts.LateStart = func(shutdown.Event) bool { return true }
 				n.runOnBoot(one)
 				if cancelled {
@@ -93,8 +93,8 @@ func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
 	}
 }
 
-// A pod that has outlived a shutdown, and that is left to run by the next agent of the same
-// boot, is not said to have ended with that boot by the agent after it.
+// A pod outlives a shutdown, and the next agent of the same boot lets it run. The agent of the
+// next boot does not report that the pod has ended.
 func TestPodThatHasOutlivedItsShutdown(t *testing.T) {
 	dir := t.TempDir()
 	hangs := shutdowntest.Pod("hangs", 0, 5)

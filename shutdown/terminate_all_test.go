@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The same drain, bucket after bucket, whether the manager runs or not; but the
-// host is none the wiser and nothing is stored.
+// TerminateAll drains bucket after bucket, whether the manager runs or not. The node state is
+// not published, the host stays held, and nothing is stored.
 func TestTerminateAll(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTerminateAll(t *testing.T) {
 				report, err := n.m.TerminateAll(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, 8*time.Second, time.Since(began))
-				require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+				require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
 				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
 				require.Equal(t, "TerminateAll", report.Origin)
 				for _, published := range reporter.Published() {
@@ -49,7 +49,7 @@ func TestTerminateAll(t *testing.T) {
 	}
 }
 
-// A shutdown that is under way is waited for, and its report given.
+// TerminateAll waits for a shutdown that is under way and returns its report.
 func TestTerminateAllWithinAShutdown(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -63,8 +63,8 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
-// Two at once are one, and both have its report. One whose context ends leaves the rest to
-// the other.
+// Two calls at the same time share one drain, and both return its report. If the context of one
+// call ends, the drain goes on for the other.
 func TestTerminateAllTwice(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -98,7 +98,7 @@ func TestTerminateAllTwice(t *testing.T) {
 	})
 }
 
-// terminateAll calls TerminateAll in a goroutine of its own, and returns its error to come.
+// terminateAll calls TerminateAll in a goroutine, which sends the error.
 func (n *node) terminateAll() <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -108,8 +108,8 @@ func (n *node) terminateAll() <-chan error {
 	return done
 }
 
-// A shutdown that begins meanwhile joins the pods that still end, and takes the others
-// over.
+// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills
+// the others.
 func TestShutdownWithinTerminateAll(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -122,13 +122,13 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 		require.NoError(t, <-done)
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, began, kill.Started, "not signalled again")
-		require.Len(t, n.killer.Kills(), 2, "etcd is the shutdown's alone")
+		require.Len(t, n.killer.Kills(), 2, "etcd is killed by the shutdown only")
 		require.Equal(t, 31*time.Second, n.releasedAfter(began))
 	})
 }
 
-// A shutdown that is cancelled leaves pods for the drain that it took the place of, be it
-// that it was under way before or began meanwhile.
+// TerminateAll kills the pods that a cancelled shutdown has spared, whether the shutdown began
+// before TerminateAll or during it.
 func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	for name, before := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
@@ -154,8 +154,8 @@ func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	}
 }
 
-// The end of Run takes neither the pods nor the way to the API server from a drain that
-// goes on, be it that it began by itself or waits for a shutdown.
+// The drain of TerminateAll goes on after the end of Run, statuses included, whether it runs alone
+// or has joined a shutdown.
 func TestRunEndsWithinTerminateAll(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 	}
 }
 
-// The end of the context ends the waiting and is the error.
+// TerminateAll returns when its context ends, with the cause of that.
 func TestTerminateAllIsBounded(t *testing.T) {
 	errEnough := errors.New("enough")
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The times that are shown are those of the newest shutdown, also if the pods of a cancelled
-// one end after it.
+// The metrics show the times of the newest shutdown, even if the pods of a cancelled one end
+// after it.
 func TestTimesOfTheNewestShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
 		registry := prometheus.NewRegistry()

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Wherever the record of an unfinished shutdown was cut off, the next agent kills and refuses
-// nobody because of it, and says what is wrong with it; where a shutdown is pending, it is a
-// new one.
+// A state file with an unfinished shutdown is cut off at any length. The next agent neither kills
+// nor refuses a pod because of it, and reports what is wrong with the file. A pending shutdown
+// counts as a new one.
 func TestRecordThatIsTornAnywhere(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		path := filepath.Join(n.opts.StateDir, progressFile)
@@ -44,8 +44,8 @@ func TestRecordThatIsTornAnywhere(t *testing.T) {
 	})
 }
 
-// The agent is killed right before a file takes the place of the one before it: that one is
-// used, and what was written of the next is removed.
+// An agent is killed right before it renames a new state file. The next agent uses the old file
+// and removes the new one.
 func TestRecordThatWasNotPutInItsPlace(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		dir := n.opts.StateDir

@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The final status of a pod that a cancelled shutdown has ended is told after the next boot,
-// also if another shutdown has begun before the API server came back.
+// The final status of a pod that a cancelled shutdown has ended is sent after the next boot, even
+// if another shutdown has begun before the API server came back.
 func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
@@ -36,8 +36,8 @@ func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
 	})
 }
 
-// A pod that ends when the drain which has overtaken its own has given it up is told by the next
-// agent of the same boot.
+// A pod ends after its own drain was overtaken by another one, which has given the pod up. The
+// next agent of the same boot sends the final status.
 func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 	for name, end := range map[string]func(*node){"of an agent that ends": (*node).end, "of one that is killed": (*node).crash} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +66,9 @@ func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 	}
 }
 
-// What is acknowledged after the end of a shutdown is not told again: neither by the agent that
-// follows one which is killed then, nor what that one has carried over itself.
+// A final status that is acknowledged after the end of a shutdown is not sent again, even if the
+// agent is killed right after that. This holds too for statuses that the agent has taken over from
+// an earlier one.
 func TestLateAcknowledgementIsStored(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node, one *boot) {
@@ -98,8 +99,8 @@ func TestLateAcknowledgementIsStored(t *testing.T) {
 	})
 }
 
-// Of pods that a later shutdown has signalled too, and of those that were acknowledged
-// meanwhile, that one's word counts. A drain is kept only as long as it has something to tell.
+// The manager keeps an ended drain only as long as a final status of it has to be sent: not if
+// all were acknowledged, or if a later drain has signalled the same pods.
 func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		c := &cluster{away: true}

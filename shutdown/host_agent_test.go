@@ -30,7 +30,8 @@ func (c *errorCount) requireErrors(t *testing.T, want int64, of any) {
 	require.Equal(t, want, c.errors.Load(), "%v", of)
 }
 
-// hostAgent is an agent of this host with a state folder.
+// hostAgent is an agent with a state folder that runs in real time and on the boot of this
+// host, outside of a bubble.
 type hostAgent struct {
 	t      *testing.T
 	m      *shutdown.Manager
@@ -60,7 +61,8 @@ func newHostAgent(t *testing.T, dir string) *hostAgent {
 	return a
 }
 
-// run starts the agent until the end of the test, or of end.
+// run starts the agent, which ends with the test or when end is called, and waits until it is
+// ready.
 func (a *hostAgent) run() {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(klog.NewContext(a.t.Context(), a.log.logger()))
@@ -72,11 +74,12 @@ func (a *hostAgent) run() {
 		ended <- err
 		return err
 	}
-	a.t.Cleanup(func() { _ = a.end() }) // the test has looked at it
+	a.t.Cleanup(func() { _ = a.end() }) // tests check the error where it matters
 	<-a.m.Ready()
 }
 
-// shutDownAndCancel shuts the host down and takes that back, and gives the report.
+// shutDownAndCancel makes the host announce a shutdown and cancel it after the drain. It
+// returns the report of the drain.
 func (a *hostAgent) shutDownAndCancel() shutdown.Report {
 	a.t.Helper()
 	kills := len(a.killer.Kills())
@@ -91,7 +94,7 @@ func (a *hostAgent) shutDownAndCancel() shutdown.Report {
 	return report
 }
 
-// nextReport is that of the next shutdown that is over.
+// nextReport waits for the next shutdown that is over and returns its report.
 func (a *hostAgent) nextReport() shutdown.Report {
 	a.t.Helper()
 	select {
