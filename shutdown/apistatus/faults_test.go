@@ -165,7 +165,7 @@ func TestFaultsOfPublishNode(t *testing.T) {
 			server, _ := serve(t, nodeOf(ready))
 			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Times: 1, Fault: fault}))
 			require.NoError(t, server.reporter(patience).PublishNode(t.Context(), reboot))
-			require.Equal(t, []said{notReady, rebooting}, saidBy(server.node().Status.Conditions))
+			require.Equal(t, []conditionText{notReady, rebooting}, conditionTexts(server.node().Status.Conditions))
 		})
 	}
 }
