@@ -49,7 +49,7 @@ func TestAKillAfterOneThatGotStuckHasAResultOfItsOwn(t *testing.T) {
 	})
 }
 
-// A kill after Close leaves the containers running, and its result has each of them once.
+// A kill after Close leaves the container running. Its error says once that the agent stops.
 func TestAKillAfterCloseIsRefusedOnce(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", exec(), lifecycletest.Script{})
@@ -116,7 +116,7 @@ func TestAPostStartHookDoesNotHideItsContainer(t *testing.T) {
 	})
 }
 
-// startWithPostStart calls Start for a container and runs its postStart hook, which is an exec.
+// startWithPostStart calls Start for a container that has an exec as its postStart hook.
 func (b *bed) startWithPostStart(name string) lifecycle.Container {
 	b.Helper()
 	c := container(name, nil)
@@ -197,8 +197,8 @@ func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
 	})
 }
 
-// KillPod records an event if its context ends after the pod should have ended, and none if it
-// ends before.
+// Wait records an event if its context ends when the pod should have ended, 2 s after its grace
+// period, and none if the context ends before that.
 func TestTheEventOfAWaitInVain(t *testing.T) {
 	for wait, events := range map[time.Duration][]string{
 		time.Second:                           {"Killing"},

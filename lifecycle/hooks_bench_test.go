@@ -17,7 +17,7 @@ import (
 // sleepFunc sleeps until ctx ends.
 type sleepFunc func(ctx context.Context) error
 
-// sleeperNames are the keys of sleepers, in the order of a report.
+// sleeperNames has the keys of sleepFuncs in the order of the report.
 var sleeperNames = []string{"floor", "plain", "kubegrace"}
 
 // sleepFuncs returns the compared ways to sleep: "floor", a goroutine that only waits; "plain",

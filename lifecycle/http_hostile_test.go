@@ -196,8 +196,8 @@ func TestHTTPHookStaysWithItsHost(t *testing.T) {
 	}
 }
 
-// The header Host does not change where the request goes. A header with a line break is not sent
-// at all.
+// The header Host does not change where the request goes. A hook with an invalid header, such as
+// one with a line break, fails without a request.
 func TestHeadersOfAHookAreSentAsTheyAreOrNotAtAll(t *testing.T) {
 	var requests []*http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))

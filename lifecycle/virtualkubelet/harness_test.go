@@ -112,7 +112,7 @@ func (b *bed) deletePod(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }
 
-// wait lets virtual time pass and waits for what it causes.
+// wait advances the time of the bubble and waits until all goroutines are blocked.
 func wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
