@@ -15,12 +15,12 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-func today() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
+func testTime() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// ending is a pod with a deletionTimestamp that is in from today, and with that grace period.
-func ending(in time.Duration, grace *int64) *v1.Pod {
-	pod := scheduled(ptr.To(int64(60)))
-	pod.DeletionTimestamp = &metav1.Time{Time: today().Add(in)}
+// deletedPod is a pod with a deletionTimestamp that is in from today, and with that grace period.
+func deletedPod(in time.Duration, grace *int64) *v1.Pod {
+	pod := scheduledPod(ptr.To(int64(60)))
+	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(in)}
 	pod.DeletionGracePeriodSeconds = grace
 	return pod
 }
@@ -34,26 +34,26 @@ func TestBeforeDeleteOfAPod(t *testing.T) {
 		want       int64
 		ends       time.Duration
 	}{
-		{"the pod's grace", scheduled(ptr.To(int64(30))), asking(nil), 0, 30, 30 * time.Second},
-		{"the options' grace", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(90))), 4, 90, 90 * time.Second},
-		{"none", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(0))), 1, 0, 0},
-		{"no options", scheduled(ptr.To(int64(30))), nil, 1, 0, 0},
-		{"negative", scheduled(ptr.To(int64(-30))), asking(nil), 1, 1, time.Second},
-		{"negative options", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
-		{"not on a node", podWith(ptr.To(int64(30)), nil), asking(ptr.To(int64(20))), 1, 0, 0},
-		{"a stored grace without a timestamp is replaced", podWith(nil, ptr.To(int64(-9))), asking(nil), 0, 0, 0},
-		{"forever", scheduled(nil), asking(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
+		{"the pod's grace", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 0, 30, 30 * time.Second},
+		{"the options' grace", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 4, 90, 90 * time.Second},
+		{"none", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 1, 0, 0},
+		{"no options", scheduledPod(ptr.To(int64(30))), nil, 1, 0, 0},
+		{"negative", scheduledPod(ptr.To(int64(-30))), deleteOptions(nil), 1, 1, time.Second},
+		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
+		{"not on a node", podWith(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
+		{"a stored grace without a timestamp is replaced", podWith(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
+		{"forever", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation
-			graceful, pending, err := graceperiod.BeforeDelete(c.pod, c.options, today())
+			graceful, pending, err := graceperiod.BeforeDelete(c.pod, c.options, testTime())
 			require.NoError(t, err)
 			require.True(t, graceful)
 			require.False(t, pending)
 			require.Equal(t, ptr.To(c.want), c.pod.DeletionGracePeriodSeconds)
-			require.Equal(t, today().Add(c.ends), c.pod.DeletionTimestamp.Time)
+			require.Equal(t, testTime().Add(c.ends), c.pod.DeletionTimestamp.Time)
 			if c.options != nil {
-				require.Equal(t, asking(ptr.To(c.want)), c.options)
+				require.Equal(t, deleteOptions(ptr.To(c.want)), c.options)
 			}
 			if c.generation > 0 {
 				c.generation++
@@ -76,25 +76,25 @@ func TestBeforeDeleteAgain(t *testing.T) {
 		options *metav1.DeleteOptions
 		want    outcome
 	}{
-		{"shorter", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 5 * s, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, just not over", ending(20*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, over by then", ending(15*s, ptr.To(int64(30))), asking(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
-		{"forced", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(0))), outcome{true, false, 0, ptr.To(int64(0)), ptr.To(int64(0))}},
-		{"forced by negative options", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(-4))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"forced before its beginning", ending(40*s, ptr.To(int64(30))), asking(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
-		{"equal", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(30))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
-		{"longer", ending(25*s, ptr.To(int64(30))), asking(ptr.To(int64(31))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(31))}},
-		{"open", ending(25*s, ptr.To(int64(30))), asking(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
-		{"stuck, no grace", ending(25*s, nil), asking(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
-		{"stuck, grace of 0", ending(0, ptr.To(int64(0))), asking(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
-		{"stored negative", ending(25*s, ptr.To(int64(-8))), asking(nil), outcome{false, true, 25 * s, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"extremes", ending(0, ptr.To(int64(math.MaxInt64))), asking(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
+		{"shorter", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 5 * s, ptr.To(int64(10)), ptr.To(int64(10))}},
+		{"shorter, just not over", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
+		{"shorter, over by then", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
+		{"forced", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 0, ptr.To(int64(0)), ptr.To(int64(0))}},
+		{"forced by negative options", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(-4))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(1))}},
+		{"forced before its beginning", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
+		{"equal", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(30))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
+		{"longer", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(31))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(31))}},
+		{"open", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
+		{"stuck, no grace", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
+		{"stuck, grace of 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
+		{"stored negative", deletedPod(25*s, ptr.To(int64(-8))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(1)), ptr.To(int64(1))}},
+		{"extremes", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
-			graceful, pending, err := graceperiod.BeforeDelete(c.pod, c.options, today())
+			graceful, pending, err := graceperiod.BeforeDelete(c.pod, c.options, testTime())
 			require.NoError(t, err)
-			ends := c.pod.DeletionTimestamp.Sub(today())
+			ends := c.pod.DeletionTimestamp.Sub(testTime())
 			require.Equal(t, c.want, outcome{graceful, pending, ends, c.pod.DeletionGracePeriodSeconds, c.options.GracePeriodSeconds})
 			require.Equal(t, int64(4), c.pod.Generation)
 		})
@@ -102,34 +102,34 @@ func TestBeforeDeleteAgain(t *testing.T) {
 }
 
 func TestBeforeDeleteAgainWithoutOptions(t *testing.T) {
-	pod := ending(25*time.Second, ptr.To(int64(30)))
-	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, today())
+	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
+	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false}, []bool{graceful, pending})
-	require.Equal(t, ending(0, ptr.To(int64(0))), pod)
+	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
 }
 
 // The pod must not point into the options, which callers often use for many pods.
 func TestBeforeDeleteSharesNoPointer(t *testing.T) {
-	first, again := scheduled(ptr.To(int64(30))), ending(25*time.Second, ptr.To(int64(30)))
+	first, again := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{first, again} {
-		options := asking(nil)
-		_, _, err := graceperiod.BeforeDelete(pod, options, today())
+		options := deleteOptions(nil)
+		_, _, err := graceperiod.BeforeDelete(pod, options, testTime())
 		require.NoError(t, err)
 		*options.GracePeriodSeconds = 99
 		require.Equal(t, ptr.To(int64(30)), pod.DeletionGracePeriodSeconds)
 	}
-	shorter, options := ending(25*time.Second, ptr.To(int64(30))), asking(ptr.To(int64(20)))
-	_, _, err := graceperiod.BeforeDelete(shorter, options, today())
+	shorter, options := deletedPod(25*time.Second, ptr.To(int64(30))), deleteOptions(ptr.To(int64(20)))
+	_, _, err := graceperiod.BeforeDelete(shorter, options, testTime())
 	require.NoError(t, err)
 	*options.GracePeriodSeconds = 99
 	require.Equal(t, ptr.To(int64(20)), shorter.DeletionGracePeriodSeconds)
 }
 
 func TestBeforeDeleteErrors(t *testing.T) {
-	pod := ending(0, ptr.To(int64(-3)))
+	pod := deletedPod(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
-	if graceful, pending, err := graceperiod.BeforeDelete(nil, nil, today()); graceful || pending || !apierrors.IsInternalError(err) {
+	if graceful, pending, err := graceperiod.BeforeDelete(nil, nil, testTime()); graceful || pending || !apierrors.IsInternalError(err) {
 		t.Fatal("a nil pod:", graceful, pending, err)
 	}
 	for _, c := range []struct {
@@ -160,7 +160,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.options.GracePeriodSeconds = ptr.To(int64(-2))
 			before, asked := pod.DeepCopy(), c.options.DeepCopy()
-			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, today())
+			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, testTime())
 			require.True(t, c.is(err), "%v", err)
 			require.EqualError(t, err, c.message)
 			require.Equal(t, []bool{false, false}, []bool{graceful, pending})
@@ -171,10 +171,10 @@ func TestBeforeDeleteErrors(t *testing.T) {
 }
 
 func TestBeforeDeleteWithPreconditionsThatHold(t *testing.T) {
-	pod := scheduled(ptr.To(int64(30)))
+	pod := scheduledPod(ptr.To(int64(30)))
 	pod.UID, pod.ResourceVersion = "u-1", "17"
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("17")}}
-	graceful, _, err := graceperiod.BeforeDelete(pod, options, today())
+	graceful, _, err := graceperiod.BeforeDelete(pod, options, testTime())
 	require.NoError(t, err)
 	require.True(t, graceful)
 }

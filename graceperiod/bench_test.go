@@ -14,9 +14,9 @@ import (
 
 // A node agent asks these for every pod and container, again and again.
 func TestPlainFunctionsDoNotAllocate(t *testing.T) {
-	pod, deleted := scheduled(ptr.To(int64(30))), ending(9*time.Second, ptr.To(int64(30)))
+	pod, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(9*time.Second, ptr.To(int64(30)))
 	pod.Spec.Containers = []v1.Container{container("app", ptr.To(int64(10)), nil)}
-	options, override, now := asking(nil), ptr.To(int64(10)), today()
+	options, override, now := deleteOptions(nil), ptr.To(int64(10)), testTime()
 	var span time.Duration
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -32,9 +32,9 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 	require.Equal(t, 30*time.Second, span)
 }
 
-// compare measures the same by hand and through the package. What either gives is
+// compareWays measures the same by hand and through the package. What either gives is
 // returned, so that the compiler leaves nothing out; the call of a closure is in both.
-func compare[T any](b *testing.B, plain, kubegrace func() T) {
+func compareWays[T any](b *testing.B, plain, kubegrace func() T) {
 	b.Helper()
 	for _, way := range []struct {
 		name string
@@ -49,44 +49,44 @@ func compare[T any](b *testing.B, plain, kubegrace func() T) {
 	}
 }
 
-// probed is a pod of one container whose liveness probe has a grace of its own.
-func probed() (*v1.Pod, *v1.Container) {
+// podWithProbe is a pod of one container whose liveness probe has a grace of its own.
+func podWithProbe() (*v1.Pod, *v1.Container) {
 	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	return pod, &pod.Spec.Containers[0]
 }
 
 func BenchmarkForContainer(b *testing.B) {
-	pod, c := probed()
-	compare(b,
+	pod, c := podWithProbe()
+	compareWays(b,
 		func() int64 { return plainContainer(pod, c, graceperiod.ReasonLivenessProbe) },
 		func() int64 { return graceperiod.ForContainer(pod, c, graceperiod.ReasonLivenessProbe) })
 }
 
 func BenchmarkForPod(b *testing.B) {
 	pod, override := podWith(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
-	compare(b,
+	compareWays(b,
 		func() int64 { return plainPod(pod, 20, override) },
 		func() int64 { seconds, _ := graceperiod.ForPod(pod, 20, override); return seconds })
 }
 
 func BenchmarkForNodeShutdown(b *testing.B) {
 	pod := podWith(ptr.To(int64(30)), nil)
-	compare(b,
+	compareWays(b,
 		func() int64 { return plainNodeShutdown(pod, 60) },
 		func() int64 { return graceperiod.ForNodeShutdown(pod, 60) })
 }
 
 func BenchmarkForDelete(b *testing.B) {
-	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
-	compare(b,
+	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
+	compareWays(b,
 		func() int64 { return plainDelete(pod, options) },
 		func() int64 { seconds, _ := graceperiod.ForDelete(pod, options); return seconds })
 }
 
 func BenchmarkForSoftEviction(b *testing.B) {
 	pod := podWith(ptr.To(int64(30)), nil)
-	compare(b,
+	compareWays(b,
 		func() int64 { return plainSoftEviction(pod, -1) },
 		func() int64 { return graceperiod.ForSoftEviction(pod, -1) })
 }
@@ -94,23 +94,23 @@ func BenchmarkForSoftEviction(b *testing.B) {
 // The two below write into the pod or the options, and allocate what they write.
 
 func BenchmarkBeforeDelete(b *testing.B) {
-	pod, now := scheduled(ptr.To(int64(30))), today()
-	compare(b,
+	pod, now := scheduledPod(ptr.To(int64(30))), testTime()
+	compareWays(b,
 		func() error {
 			pod.DeletionTimestamp = nil
-			return plainBeforeDelete(pod, asking(nil), now)
+			return plainBeforeDelete(pod, deleteOptions(nil), now)
 		},
 		func() error {
 			pod.DeletionTimestamp = nil
-			_, _, err := graceperiod.BeforeDelete(pod, asking(nil), now)
+			_, _, err := graceperiod.BeforeDelete(pod, deleteOptions(nil), now)
 			return err
 		})
 }
 
 func BenchmarkCheckGracefulDelete(b *testing.B) {
 	var strategy graceperiod.PodDeleteStrategy
-	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
-	compare(b,
+	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
+	compareWays(b,
 		func() bool {
 			options.GracePeriodSeconds = nil
 			options.GracePeriodSeconds = ptr.To(plainDelete(pod, options))
@@ -124,8 +124,8 @@ func BenchmarkCheckGracefulDelete(b *testing.B) {
 
 // The sentence that says why. By hand it is one format for one case.
 func BenchmarkExplainContainer(b *testing.B) {
-	pod, c := probed()
-	compare(b,
+	pod, c := podWithProbe()
+	compareWays(b,
 		func() string { return plainExplanation(pod, c, graceperiod.ReasonLivenessProbe) },
 		func() string {
 			return graceperiod.ExplainContainer(pod, c, graceperiod.ReasonLivenessProbe).String()
@@ -133,36 +133,36 @@ func BenchmarkExplainContainer(b *testing.B) {
 }
 
 func BenchmarkRemaining(b *testing.B) {
-	compare(b,
+	compareWays(b,
 		func() int64 { return plainRemaining(30, 12*time.Second) },
 		func() int64 { return graceperiod.Remaining(30, 12*time.Second) })
 }
 
 func BenchmarkKillTimeout(b *testing.B) {
-	compare(b,
+	compareWays(b,
 		func() time.Duration { return plainKillTimeout(30) },
 		func() time.Duration { return graceperiod.KillTimeout(30) })
 }
 
 func BenchmarkDuration(b *testing.B) {
 	seconds := int64(30)
-	compare(b,
+	compareWays(b,
 		func() time.Duration { return time.Duration(seconds) * time.Second },
 		func() time.Duration { return graceperiod.Duration(seconds) })
 }
 
 func BenchmarkLeftOfDeletion(b *testing.B) {
-	now := today()
+	now := testTime()
 	pod := podWith(nil, ptr.To(int64(30)))
 	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
-	compare(b,
+	compareWays(b,
 		func() int64 { return plainLeftOfDeletion(pod, now) },
 		func() int64 { return graceperiod.LeftOfDeletion(pod, now) })
 }
 
 // The plain ways are the same rules, or the comparison would say nothing.
 func TestPlainWaysGiveTheSame(t *testing.T) {
-	pod, c := probed()
+	pod, c := podWithProbe()
 	for _, reason := range []graceperiod.KillReason{graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe, graceperiod.ReasonUnknown} {
 		require.Equal(t, graceperiod.ForContainer(pod, c, reason), plainContainer(pod, c, reason))
 	}
@@ -173,10 +173,10 @@ func TestPlainWaysGiveTheSame(t *testing.T) {
 	require.Equal(t, graceperiod.ForSoftEviction(pod, -1), plainSoftEviction(pod, -1))
 	require.Equal(t, graceperiod.Remaining(30, 12*time.Second), plainRemaining(30, 12*time.Second))
 	require.Equal(t, graceperiod.KillTimeout(30), plainKillTimeout(30))
-	ours, plain := scheduled(ptr.To(int64(30))), scheduled(ptr.To(int64(30)))
-	_, _, err := graceperiod.BeforeDelete(ours, asking(nil), today())
+	ours, plain := scheduledPod(ptr.To(int64(30))), scheduledPod(ptr.To(int64(30)))
+	_, _, err := graceperiod.BeforeDelete(ours, deleteOptions(nil), testTime())
 	require.NoError(t, err)
-	require.NoError(t, plainBeforeDelete(plain, asking(nil), today()))
+	require.NoError(t, plainBeforeDelete(plain, deleteOptions(nil), testTime()))
 	require.Equal(t, ours, plain)
-	require.Equal(t, graceperiod.LeftOfDeletion(ours, today()), plainLeftOfDeletion(plain, today()))
+	require.Equal(t, graceperiod.LeftOfDeletion(ours, testTime()), plainLeftOfDeletion(plain, testTime()))
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// scheduled is a running pod on a node, with this grace period in its spec.
-func scheduled(spec *int64) *v1.Pod {
+// scheduledPod is a running pod on a node, with this grace period in its spec.
+func scheduledPod(spec *int64) *v1.Pod {
 	pod := podWith(spec, nil)
 	pod.Spec.NodeName = "node-1"
 	pod.Status.Phase = v1.PodRunning
 	return pod
 }
 
-// asking are delete options with this grace period, nil for none.
-func asking(seconds *int64) *metav1.DeleteOptions {
+// deleteOptions are delete options with this grace period, nil for none.
+func deleteOptions(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
 
 func TestForDelete(t *testing.T) {
-	succeeded := scheduled(ptr.To(int64(30)))
+	succeeded := scheduledPod(ptr.To(int64(30)))
 	succeeded.Status.Phase = v1.PodSucceeded
 	for _, c := range []struct {
 		name     string
@@ -37,18 +37,18 @@ func TestForDelete(t *testing.T) {
 		graceful bool
 	}{
 		{"nothing at all", nil, nil, 0, false},
-		{"no options", scheduled(ptr.To(int64(30))), nil, 0, false},
-		{"nil pod", nil, asking(ptr.To(int64(9))), 0, true},
-		{"options ask", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(90))), 90, true},
-		{"options ask for 0", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(0))), 0, true},
-		{"options leave it open", scheduled(ptr.To(int64(30))), asking(nil), 30, true},
-		{"nobody says anything", scheduled(nil), asking(nil), 0, true},
-		{"not on a node", podWith(ptr.To(int64(30)), nil), asking(nil), 0, true},
-		{"not on a node, negative", podWith(ptr.To(int64(-30)), nil), asking(ptr.To(int64(-1))), 0, true},
-		{"finished", succeeded, asking(ptr.To(int64(9))), 0, true},
-		{"options negative", scheduled(ptr.To(int64(30))), asking(ptr.To(int64(-1))), 1, true},
-		{"spec negative", scheduled(ptr.To(int64(math.MinInt64))), asking(nil), 1, true},
-		{"most", scheduled(nil), asking(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
+		{"no options", scheduledPod(ptr.To(int64(30))), nil, 0, false},
+		{"nil pod", nil, deleteOptions(ptr.To(int64(9))), 0, true},
+		{"options ask", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 90, true},
+		{"options ask for 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 0, true},
+		{"options leave it open", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 30, true},
+		{"nobody says anything", scheduledPod(nil), deleteOptions(nil), 0, true},
+		{"not on a node", podWith(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
+		{"not on a node, negative", podWith(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
+		{"finished", succeeded, deleteOptions(ptr.To(int64(9))), 0, true},
+		{"options negative", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(-1))), 1, true},
+		{"spec negative", scheduledPod(ptr.To(int64(math.MinInt64))), deleteOptions(nil), 1, true},
+		{"most", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod, options := c.pod.DeepCopy(), c.options.DeepCopy()
@@ -87,21 +87,21 @@ func TestDeleteSeconds(t *testing.T) {
 
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
-	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduled(ptr.To(int64(30))), nil), "no options")
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "no options")
 
 	for name, other := range map[string]runtime.Object{"a node": &v1.Node{}, "nothing": nil} {
-		options := asking(ptr.To(int64(-3)))
+		options := deleteOptions(ptr.To(int64(-3)))
 		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
-		require.Equal(t, asking(ptr.To(int64(-3))), options, name)
+		require.Equal(t, deleteOptions(ptr.To(int64(-3))), options, name)
 	}
 
-	pod, options := scheduled(ptr.To(int64(30))), asking(nil)
+	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
-	require.Equal(t, asking(ptr.To(int64(30))), options)
+	require.Equal(t, deleteOptions(ptr.To(int64(30))), options)
 	*options.GracePeriodSeconds = 5
-	require.Equal(t, scheduled(ptr.To(int64(30))), pod, "the options share nothing with the pod")
+	require.Equal(t, scheduledPod(ptr.To(int64(30))), pod, "the options share nothing with the pod")
 
-	options = asking(nil)
+	options = deleteOptions(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod was not scheduled")
-	require.Equal(t, asking(ptr.To(int64(0))), options)
+	require.Equal(t, deleteOptions(ptr.To(int64(0))), options)
 }

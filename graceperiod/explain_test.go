@@ -14,7 +14,7 @@ func TestExplanationSentences(t *testing.T) {
 	probed := podOf(container("app", nil, nil), container("proxy", ptr.To(int64(10)), nil))
 	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	baseless := podOf(container("app", nil, ptr.To(int64(9))))
-	finished := scheduled(ptr.To(int64(30)))
+	finished := scheduledPod(ptr.To(int64(30)))
 	finished.Status.Phase = v1.PodFailed
 
 	for _, c := range []struct {
@@ -80,23 +80,23 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because there are no delete options.",
 		},
 		{
-			"delete, options", graceperiod.ExplainDelete(scheduled(nil), asking(ptr.To(int64(7)))),
+			"delete, options", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(ptr.To(int64(7)))),
 			"The grace period is 7 s because options.gracePeriodSeconds is 7.",
 		},
 		{
-			"delete, nobody says anything", graceperiod.ExplainDelete(scheduled(nil), asking(nil)),
+			"delete, nobody says anything", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(nil)),
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate.",
 		},
 		{
-			"delete, not on a node", graceperiod.ExplainDelete(nil, asking(ptr.To(int64(7)))),
+			"delete, not on a node", graceperiod.ExplainDelete(nil, deleteOptions(ptr.To(int64(7)))),
 			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty.",
 		},
 		{
-			"delete, finished", graceperiod.ExplainDelete(finished, asking(nil)),
+			"delete, finished", graceperiod.ExplainDelete(finished, deleteOptions(nil)),
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished.",
 		},
 		{
-			"delete, negative", graceperiod.ExplainDelete(scheduled(nil), asking(ptr.To(int64(-7)))),
+			"delete, negative", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(ptr.To(int64(-7)))),
 			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1.",
 		},
 

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// maybe makes an optional number from two arguments, which a fuzzer can generate.
-func maybe(set bool, seconds int64) *int64 {
+// optional makes an optional number from two arguments, which a fuzzer can generate.
+func optional(set bool, seconds int64) *int64 {
 	if !set {
 		return nil
 	}
@@ -24,7 +24,7 @@ func FuzzForContainer(f *testing.F) {
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
 	f.Add(false, int64(0), true, int64(math.MinInt64), false, int64(0), false, int64(0), "Unknown")
 	f.Fuzz(func(t *testing.T, d bool, deletion int64, s bool, startup int64, l bool, liveness int64, p bool, spec int64, reason string) {
-		containerHolds(t, maybe(d, deletion), maybe(s, startup), maybe(l, liveness), maybe(p, spec), graceperiod.KillReason(reason))
+		containerHolds(t, optional(d, deletion), optional(s, startup), optional(l, liveness), optional(p, spec), graceperiod.KillReason(reason))
 	})
 }
 
@@ -33,7 +33,7 @@ func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
 	f.Add(false, int64(0), true, int64(math.MinInt64), int64(math.MaxInt64), false, int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec int64, d bool, deletion, current int64, o bool, override, longer int64) {
-		podHolds(t, maybe(s, spec), maybe(d, deletion), current, maybe(o, override), longer)
+		podHolds(t, optional(s, spec), optional(d, deletion), current, optional(o, override), longer)
 	})
 }
 
@@ -41,7 +41,7 @@ func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec int64, a bool, asked int64, node, phase string, longer int64) {
-		deleteHolds(t, maybe(s, spec), maybe(a, asked), node, v1.PodPhase(phase), longer)
+		deleteHolds(t, optional(s, spec), optional(a, asked), node, v1.PodPhase(phase), longer)
 	})
 }
 
@@ -50,14 +50,14 @@ func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
 	f.Add(false, int64(0), int64(0), false, int64(0), true, int64(math.MaxInt64), int64(math.MaxInt64-1))
 	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, s bool, stored int64, a bool, asked, generation int64) {
-		pod := scheduled(maybe(s, stored))
+		pod := scheduledPod(optional(s, stored))
 		if deleted {
-			end := today().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
+			end := testTime().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
 			pod.DeletionTimestamp = &metav1.Time{Time: end}
-			pod.DeletionGracePeriodSeconds = maybe(s, stored)
+			pod.DeletionGracePeriodSeconds = optional(s, stored)
 		}
 		pod.Generation = generation
-		beforeDeleteHolds(t, pod, asking(maybe(a, asked)), today())
+		beforeDeleteHolds(t, pod, deleteOptions(optional(a, asked)), testTime())
 	})
 }
 
@@ -65,7 +65,7 @@ func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec, limit, higher int64) {
-		softEvictionHolds(t, maybe(s, spec), limit, higher)
+		softEvictionHolds(t, optional(s, spec), limit, higher)
 	})
 }
 
@@ -73,7 +73,7 @@ func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec, bucket, longer int64) {
-		nodeShutdownHolds(t, maybe(s, spec), bucket, longer)
+		nodeShutdownHolds(t, optional(s, spec), bucket, longer)
 	})
 }
 
@@ -98,6 +98,6 @@ func FuzzLeftOfDeletion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, g bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
 		// The comparison of two time.Time values near the ends of int64 overflows.
 		at, then := time.Unix(now>>1, nowNanoseconds), time.Unix(end>>1, endNanoseconds)
-		leftHolds(t, maybe(g, grace), then, at, at.Add(time.Duration(later)))
+		leftHolds(t, optional(g, grace), then, at, at.Add(time.Duration(later)))
 	})
 }

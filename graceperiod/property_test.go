@@ -31,8 +31,8 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// explains checks that the result of e is seconds and that its last applied step says so.
-func explains(t *testing.T, seconds int64, e graceperiod.Explanation) {
+// requireExplained checks that the result of e is seconds and that its last applied step says so.
+func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
 	require.NotEmpty(t, e.Steps)
@@ -63,7 +63,7 @@ func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reas
 			break
 		}
 	}
-	explains(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
+	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
 func TestForContainerHolds(t *testing.T) {
@@ -98,7 +98,7 @@ func podHolds(t *testing.T, spec, deletion *int64, current int64, override *int6
 		more, _ := graceperiod.ForPod(pod, current, &longer)
 		require.GreaterOrEqual(t, more, seconds, "monotone in the override")
 	}
-	explains(t, seconds, graceperiod.ExplainPod(pod, current, override))
+	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
 func TestForPodHolds(t *testing.T) {
@@ -114,7 +114,7 @@ func TestForPodHolds(t *testing.T) {
 }
 
 func deleteHolds(t *testing.T, spec, asked *int64, node string, phase v1.PodPhase, longer int64) {
-	pod, options := podWith(spec, nil), asking(asked)
+	pod, options := podWith(spec, nil), deleteOptions(asked)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
 	seconds, graceful := graceperiod.ForDelete(pod, options)
 	require.True(t, graceful)
@@ -123,12 +123,12 @@ func deleteHolds(t *testing.T, spec, asked *int64, node string, phase v1.PodPhas
 		require.Zero(t, seconds, "nothing is left to stop")
 	}
 	if asked != nil && longer >= *asked && *asked >= 0 {
-		more, _ := graceperiod.ForDelete(pod, asking(&longer))
+		more, _ := graceperiod.ForDelete(pod, deleteOptions(&longer))
 		require.GreaterOrEqual(t, more, seconds, "monotone in the options")
 	}
 	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
-	require.Equal(t, asking(&seconds), options, "the strategy agrees")
-	explains(t, seconds, graceperiod.ExplainDelete(pod, asking(asked)))
+	require.Equal(t, deleteOptions(&seconds), options, "the strategy agrees")
+	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(asked)))
 }
 
 func TestForDeleteHolds(t *testing.T) {
@@ -141,7 +141,7 @@ func TestForDeleteHolds(t *testing.T) {
 			}
 		}
 	}
-	explains(t, 0, graceperiod.ExplainDelete(nil, nil))
+	requireExplained(t, 0, graceperiod.ExplainDelete(nil, nil))
 }
 
 // beforeDeleteHolds checks a delete of a pod, whether or not it has a deletionTimestamp.
@@ -173,7 +173,7 @@ func beforeDeleteHolds(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 		require.True(t, pod.DeletionTimestamp.Time.Equal(now) || pod.DeletionTimestamp.Before(before.DeletionTimestamp), "only ever earlier")
 		require.Equal(t, before.Generation, pod.Generation)
 	}
-	graceful, pending, err = graceperiod.BeforeDelete(pod.DeepCopy(), asking(nil), now)
+	graceful, pending, err = graceperiod.BeforeDelete(pod.DeepCopy(), deleteOptions(nil), now)
 	require.NoError(t, err)
 	require.False(t, graceful, "asking for nothing shorter changes nothing")
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
@@ -183,10 +183,10 @@ func TestBeforeDeleteHolds(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, asked := range optionalEdges() {
 			for _, in := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
-				beforeDeleteHolds(t, ending(in, stored), asking(asked), today())
+				beforeDeleteHolds(t, deletedPod(in, stored), deleteOptions(asked), testTime())
 			}
-			beforeDeleteHolds(t, scheduled(stored), asking(asked), today())
-			beforeDeleteHolds(t, scheduled(stored), nil, today())
+			beforeDeleteHolds(t, scheduledPod(stored), deleteOptions(asked), testTime())
+			beforeDeleteHolds(t, scheduledPod(stored), nil, testTime())
 		}
 	}
 }
@@ -208,7 +208,7 @@ func softEvictionHolds(t *testing.T, spec *int64, limit, higher int64) {
 	if spec != nil {
 		require.LessOrEqual(t, seconds, *spec)
 	}
-	explains(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
+	requireExplained(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
 func nodeShutdownHolds(t *testing.T, spec *int64, bucket, longer int64) {
@@ -222,7 +222,7 @@ func nodeShutdownHolds(t *testing.T, spec *int64, bucket, longer int64) {
 	if longer >= bucket {
 		require.GreaterOrEqual(t, graceperiod.ForNodeShutdown(pod, longer), seconds, "monotone in the bucket")
 	}
-	explains(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
+	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
 func TestOverridesHold(t *testing.T) {
@@ -304,8 +304,8 @@ func TestLeftOfDeletionHolds(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, in := range edges() {
 			for _, later := range edges() {
-				leftHolds(t, grace, today().Add(graceperiod.Duration(in)), today(), today().Add(time.Duration(later)))
-				leftHolds(t, grace, today().Add(time.Duration(in)), today(), today().Add(graceperiod.Duration(later)))
+				leftHolds(t, grace, testTime().Add(graceperiod.Duration(in)), testTime(), testTime().Add(time.Duration(later)))
+				leftHolds(t, grace, testTime().Add(time.Duration(in)), testTime(), testTime().Add(graceperiod.Duration(later)))
 			}
 		}
 	}

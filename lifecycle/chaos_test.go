@@ -46,7 +46,8 @@ func TestRandomFaults(t *testing.T) {
 	t.Logf("%d containers were started while their pods were killed", starts)
 }
 
-// chaos is the embedder of a terminator, with random faults. Each pod has its own runtime.
+// chaos is the embedder's code around a terminator, with random faults. Each pod has its own
+// runtime.
 type chaos struct {
 	*testing.T
 
@@ -77,19 +78,19 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 	return c
 }
 
-// roll returns a random number below n for a pod. It may be called concurrently.
-func (c *chaos) roll(pod string, n int) int {
+// randomInt returns a random number below n for a pod. It may be called concurrently.
+func (c *chaos) randomInt(pod string, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dice[pod].IntN(n)
 }
 
-// stumble panics or ends its goroutine at random.
-func (c *chaos) stumble(pod string, n int) {
-	if c.roll(pod, n) == 0 {
+// panicOrExit panics or ends its goroutine at random.
+func (c *chaos) panicOrExit(pod string, n int) {
+	if c.randomInt(pod, n) == 0 {
 		panic("boom")
 	}
-	if c.roll(pod, n) == 0 {
+	if c.randomInt(pod, n) == 0 {
 		goruntime.Goexit()
 	}
 }
@@ -102,25 +103,25 @@ func podOf(id string) string {
 
 func (c *chaos) runtimeOf(id string) *lifecycletest.Runtime { return c.runtimes[podOf(id)] }
 
-// StopContainer stumbles before or after it calls the runtime.
+// StopContainer calls the runtime. It may panic or end its goroutine before or after that.
 func (c *chaos) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	c.stumble(podOf(id), 10)
+	c.panicOrExit(podOf(id), 10)
 	err := c.runtimeOf(id).StopContainer(ctx, id, timeoutSeconds)
-	c.stumble(podOf(id), 20)
+	c.panicOrExit(podOf(id), 20)
 	return err
 }
 
 func (c *chaos) Exited(id string) <-chan struct{} {
-	c.stumble(podOf(id), 20)
+	c.panicOrExit(podOf(id), 20)
 	return c.runtimeOf(id).Exited(id)
 }
 
 func (c *chaos) Event(object apiruntime.Object, _, _, _ string) {
 	switch o := object.(type) {
 	case *v1.Pod:
-		c.stumble(o.Name, 20)
+		c.panicOrExit(o.Name, 20)
 	case *v1.ObjectReference:
-		c.stumble(o.Name, 20)
+		c.panicOrExit(o.Name, 20)
 	}
 }
 
@@ -130,19 +131,19 @@ func (c *chaos) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, 
 	c.mu.Lock()
 	c.hooks[id]++
 	c.mu.Unlock()
-	takes := time.Duration(c.roll(podOf(id), 8000)) * time.Millisecond
-	if c.roll(podOf(id), 4) == 0 {
+	takes := time.Duration(c.randomInt(podOf(id), 8000)) * time.Millisecond
+	if c.randomInt(podOf(id), 4) == 0 {
 		<-time.After(takes)
 		return "", nil
 	}
 	err := wait(ctx, takes)
-	c.stumble(podOf(id), 10)
+	c.panicOrExit(podOf(id), 10)
 	return "", err
 }
 
 // wait waits, unless ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
-	_, err := takes(d)(ctx, nil)
+	_, err := commandTaking(d)(ctx, nil)
 	return err
 }
 
@@ -150,7 +151,7 @@ func (c *chaos) run(pods int) {
 	var all sync.WaitGroup
 	plans := make([]func(), 0, pods)
 	for i := range pods {
-		plans = append(plans, c.plan(fmt.Sprint("pod-", i)))
+		plans = append(plans, c.newPod(fmt.Sprint("pod-", i)))
 	}
 	for _, plan := range plans {
 		all.Go(plan)
@@ -162,8 +163,8 @@ func (c *chaos) run(pods int) {
 	require.NoError(c, c.terminator.Close(c.Context()))
 }
 
-// plan makes a pod, and a function that runs its life.
-func (c *chaos) plan(name string) func() {
+// newPod makes a pod, and a function that runs its life.
+func (c *chaos) newPod(name string) func() {
 	rt := lifecycletest.NewRuntime()
 	c.runtimes[name], c.dice[name] = rt, rand.New(rand.NewPCG(c.random.Uint64(), 0))
 	pod := &v1.Pod{
@@ -174,16 +175,16 @@ func (c *chaos) plan(name string) func() {
 		c.addContainer(pod, rt, fmt.Sprint("c", i), i)
 	}
 	for range c.random.IntN(3) {
-		from := c.upTo(20)
-		rt.Away(from, from+c.upTo(6))
+		from := c.randomTime(20)
+		rt.Away(from, from+c.randomTime(6))
 	}
 	ctx := klog.NewContext(c.Context(), klog.Logger{}) // the stacks of panics are no use here
 	c.unlisted[name] = c.random.IntN(3) == 0
 	actors := make([]func(), 0, 8)
 	for i := range 2 + c.random.IntN(6) {
 		// No two actors act in the same microsecond, so that a list of what runs is true when it is used.
-		at := c.upTo(15) + time.Duration(i+1)*time.Microsecond
-		actors = append(actors, c.actor(ctx, pod, rt, at, c.random.IntN(7)))
+		at := c.randomTime(15) + time.Duration(i+1)*time.Microsecond
+		actors = append(actors, c.randomCall(ctx, pod, rt, at, c.random.IntN(7)))
 	}
 	return func() {
 		for _, named := range c.running(pod, rt) {
@@ -204,8 +205,8 @@ func (c *chaos) plan(name string) func() {
 	}
 }
 
-// upTo is a random time, in milliseconds.
-func (c *chaos) upTo(seconds int) time.Duration {
+// randomTime is a random time, in milliseconds.
+func (c *chaos) randomTime(seconds int) time.Duration {
 	return time.Duration(c.random.IntN(seconds*1000)) * time.Millisecond
 }
 
@@ -217,15 +218,15 @@ func (c *chaos) addContainer(pod *v1.Pod, rt *lifecycletest.Runtime, name string
 	} else {
 		pod.Spec.Containers = append(pod.Spec.Containers, spec)
 	}
-	script := c.script()
-	script.ExitAfter = []time.Duration{0, 0, c.upTo(30)}[c.random.IntN(3)]
+	script := c.randomScript()
+	script.ExitAfter = []time.Duration{0, 0, c.randomTime(30)}[c.random.IntN(3)]
 	c.start(rt, pod, lifecycle.Container{Name: name, ID: pod.Name + "/" + name}, script)
 }
 
-// script is the script of a random container.
-func (c *chaos) script() lifecycletest.Script {
+// randomScript is the script of a random container.
+func (c *chaos) randomScript() lifecycletest.Script {
 	return lifecycletest.Script{
-		ExitAfterTerm: c.upTo(8), IgnoreTerm: c.random.IntN(5) == 0,
+		ExitAfterTerm: c.randomTime(8), IgnoreTerm: c.random.IntN(5) == 0,
 		HangStops: max(c.random.IntN(8)-5, 0), FailStops: max(c.random.IntN(8)-4, 0),
 	}
 }
@@ -262,9 +263,9 @@ func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 			c.mu.Lock()
 			c.begun[id] = pod.Name
 			c.mu.Unlock()
-			c.stumble(pod.Name, 20)
+			c.panicOrExit(pod.Name, 20)
 			err := wait(ctx, takes)
-			if err != nil && c.roll(pod.Name, 3) != 0 || c.roll(pod.Name, 8) == 0 {
+			if err != nil && c.randomInt(pod.Name, 3) != 0 || c.randomInt(pod.Name, 8) == 0 {
 				return "", lifecycletest.ErrScripted
 			}
 			c.start(rt, pod, lifecycle.Container{Name: name, ID: id}, script)
@@ -278,11 +279,11 @@ func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	delete(c.begun, id)
 }
 
-// actor returns a function that calls one method for a pod at a random time.
-func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
+// randomCall returns a function that calls one method for a pod at a random time.
+func (c *chaos) randomCall(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtime, at time.Duration, what int) func() {
 	override := ptr.To(int64(c.random.IntN(20)))
 	name := "c" + strconv.Itoa(c.random.IntN(len(pod.Spec.Containers)+len(pod.Spec.InitContainers)))
-	script, takes := c.script(), c.upTo(5)
+	script, takes := c.randomScript(), c.randomTime(5)
 	return func() {
 		<-time.After(at)
 		switch what {
@@ -302,7 +303,7 @@ func (c *chaos) actor(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runtim
 				// meanwhile, it is also forgotten that the hooks of its containers have run.
 				if _, exited := rt.ExitCode(named.ID); named.Name == name && !exited {
 					result, _ := c.terminator.KillContainer(ctx, pod, named, lifecycle.ContainerRequest{GracePeriodSeconds: override}) // the result has the error
-					c.judge(rt, result)
+					c.checkResult(rt, result)
 				}
 			}
 		}
@@ -326,7 +327,7 @@ func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	}
 	result, _ := c.terminator.KillPod(ctx, pod, lifecycle.Request{Containers: list, GracePeriodSeconds: override}) // the result has the error
 	for _, container := range result.Containers {
-		c.judge(rt, container)
+		c.checkResult(rt, container)
 	}
 	running := c.running(pod, rt)
 	for _, named := range due {
@@ -335,8 +336,8 @@ func (c *chaos) killPod(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	}
 }
 
-// judge requires that a container has ended if its result says so.
-func (c *chaos) judge(rt *lifecycletest.Runtime, result lifecycle.ContainerResult) {
+// checkResult checks that a container has ended if its result says so.
+func (c *chaos) checkResult(rt *lifecycletest.Runtime, result lifecycle.ContainerResult) {
 	require.NotEmpty(c, result.Outcome)
 	if result.ID == "" {
 		require.Contains(c, []lifecycle.Outcome{lifecycle.NotFound, lifecycle.RuntimeStuck}, result.Outcome, "a start that gave no ID")

@@ -14,9 +14,9 @@ import (
 
 func TestCloseLeavesEverythingRunning(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", sleep(40), lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", sleep(40), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
 		require.NoError(b, b.Close(b.Context()))
@@ -35,19 +35,19 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
-// waiting is a runtime whose calls wait for the end of their context, and keep its cause.
-type waiting struct{ cause error }
+// waitingRuntime is a runtime whose calls wait for the end of their context and record its cause.
+type waitingRuntime struct{ cause error }
 
-func (w *waiting) StopContainer(ctx context.Context, _ string, _ int64) error {
+func (w *waitingRuntime) StopContainer(ctx context.Context, _ string, _ int64) error {
 	<-ctx.Done()
 	w.cause = context.Cause(ctx)
 	return w.cause
 }
 
 func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
-	var runtime waiting
+	var runtime waitingRuntime
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		require.NoError(b, b.Close(b.Context()))
@@ -57,7 +57,7 @@ func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
 
 func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
@@ -72,9 +72,9 @@ func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 func TestCloseWhileMuchIsUnderWay(t *testing.T) {
 	for _, after := range slices.Repeat([]time.Duration{0, time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
 		inBubble(t, 10, func(b *bed) {
-			b.sidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
-			b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second), IgnoreTerm: true})
-			b.main("web", nil, lifecycletest.Script{HangStops: -1})
+			b.addSidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
+			b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second), IgnoreTerm: true})
+			b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			<-time.After(after)
 			require.NoError(b, b.Close(b.Context()))
@@ -92,7 +92,7 @@ func TestCloseWhileMuchIsUnderWay(t *testing.T) {
 
 func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(5), lifecycletest.Script{})
+		b.addMain("app", sleep(5), lifecycletest.Script{})
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(b.Context(), key{}, "a value"))
 		termination := b.Terminate(ctx, b.pod, lifecycle.Request{})
@@ -105,7 +105,7 @@ func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
 
 func TestForgetDoesNotEndATermination(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		b.Forget(b.pod.UID)
 		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
@@ -130,7 +130,7 @@ func TestAPodWithoutUIDHasItsNameAsKey(t *testing.T) {
 // A closed terminator accepts calls for new pods, but must not keep tables for them.
 func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))
 		started := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "app", nil })
 		require.ErrorIs(b, started, lifecycle.AgentStopping)

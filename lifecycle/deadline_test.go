@@ -25,8 +25,8 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 60, func(b *bed) {
-				b.sidecar("proxy", test.sidecar, test.script)
-				b.main("app", test.main, test.script)
+				b.addSidecar("proxy", test.sidecar, test.script)
+				b.addMain("app", test.main, test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 				<-time.After(10 * time.Second)
 				require.True(b, termination.Shorten(3))
@@ -43,8 +43,8 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 
 func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(1700 * time.Millisecond)})
-		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(900 * time.Millisecond)})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(1700 * time.Millisecond)})
+		b.addSidecar("proxy", exec(), lifecycletest.Script{Exec: commandTaking(900 * time.Millisecond)})
 		b.pod.Spec.Containers[0].Lifecycle.PreStop = exec()
 		b.kill()
 		b.requireStop("app", 9, 1700*time.Millisecond)
@@ -54,7 +54,7 @@ func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
 
 func TestShortenDoesNotLengthen(t *testing.T) {
 	inBubble(t, 20, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(5 * time.Second)
 		for _, longer := range []int64{15, 16, 60, 1 << 62} {
@@ -70,7 +70,7 @@ func TestShortenDoesNotLengthen(t *testing.T) {
 func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
 	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
 		inBubble(t, 60, func(b *bed) {
-			b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+			b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			require.True(b, termination.Shorten(seconds))
 			<-termination.Done()
@@ -82,8 +82,8 @@ func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
 
 func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(12), lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", sleep(12), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
 		require.True(b, termination.Shorten(5))
@@ -96,7 +96,7 @@ func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
 
 func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
 		require.True(b, termination.Shorten(10))
@@ -117,7 +117,7 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 50 {
 		inBubble(t, 60, func(b *bed) {
-			b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+			b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			<-time.After(time.Second)
 			require.True(b, termination.Shorten(4))
@@ -129,7 +129,7 @@ func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 
 func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
 		require.True(b, termination.Shorten(1)) // the floor of a second stop would be later than the first one's kill
@@ -141,7 +141,7 @@ func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 // A hook runs once, also if the termination is shortened while it runs.
 func TestNoHookRunsTwice(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Hour)})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, seconds := range []int64{50, 40, 30, 2} {
 			<-time.After(time.Second)
@@ -156,7 +156,7 @@ func TestNoHookRunsTwice(t *testing.T) {
 
 func TestASmallerDeletionGraceShortens(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		deleted := b.pod.DeepCopy()
@@ -171,7 +171,7 @@ func TestASmallerDeletionGraceShortens(t *testing.T) {
 
 func TestTheLongestGracePeriods(t *testing.T) {
 	inBubble(t, 1<<63-1, func(b *bed) {
-		b.main("app", sleep(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Hour)
 		require.True(b, termination.Deadline().After(time.Now()))
@@ -180,14 +180,14 @@ func TestTheLongestGracePeriods(t *testing.T) {
 		require.Equal(b, time.Hour+7*time.Second, b.at())
 	})
 	inBubble(t, 1<<63-1, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Hour})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Hour})
 		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
 	})
 }
 
 func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
 		b.pod.DeletionGracePeriodSeconds = ptr.To(int64(30))
 		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s are gone
 		b.pod.DeletionTimestamp = &deleted
@@ -209,13 +209,13 @@ func TestAStopRightAfterTheDeadline(t *testing.T) {
 	const ms = time.Millisecond
 	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
 		inBubble(t, 60, func(b *bed) {
-			b.main("app", nil, lifecycletest.Script{})
+			b.addMain("app", nil, lifecycletest.Script{})
 			b.rt.Away(0, 1500*ms)
-			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
+			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
 			<-time.After(500*ms - late) // the call after 1.5 s is that late
 			require.True(b, termination.Shorten(1))
 			<-termination.Done()
-			asks := b.asks("app")
+			asks := b.stopsOf("app")
 			require.Equal(b, [2]time.Duration{timeout, 1500}, asks[len(asks)-1])
 		})
 	}

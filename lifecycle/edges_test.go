@@ -14,32 +14,32 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// mending is a runtime whose stops fail until it is mended.
-type mending struct {
+// failingUntilMended is a runtime whose StopContainer fails until it is mended.
+type failingUntilMended struct {
 	lifecycle.Runtime
 
 	mended bool
 }
 
-func (m *mending) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+func (m *failingUntilMended) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	if m.mended {
 		return m.Runtime.StopContainer(ctx, id, timeoutSeconds)
 	}
 	return lifecycletest.ErrScripted
 }
 
-// A container that was given up, and is stopped by a later kill, has the result of that one.
+// If a container was given up and a later kill stops it, the result is that of the later kill.
 func TestAKillAfterOneThatGotStuckHasAResultOfItsOwn(t *testing.T) {
-	var runtime mending
+	var runtime failingUntilMended
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		app := lifecycle.Container{Name: "app", ID: "app"}
-		result, err := b.KillContainer(b.quiet(), b.pod, app, lifecycle.ContainerRequest{})
+		result, err := b.KillContainer(b.silentContext(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
 
 		runtime.mended = true
-		result, err = b.KillContainer(b.quiet(), b.pod, app, lifecycle.ContainerRequest{})
+		result, err = b.KillContainer(b.silentContext(), b.pod, app, lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		require.NoError(b, result.Err)
 		require.NotEqual(b, lifecycle.RuntimeStuck, result.Outcome)
@@ -49,10 +49,10 @@ func TestAKillAfterOneThatGotStuckHasAResultOfItsOwn(t *testing.T) {
 	})
 }
 
-// What a kill finds that comes after Close is left running, and said so once.
+// A kill after Close leaves the container running. Its error says once that the agent stops.
 func TestAKillAfterCloseIsRefusedOnce(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))
 		result, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycle.AgentStopping)
@@ -61,10 +61,11 @@ func TestAKillAfterCloseIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// A pod that is forgotten while it is being stopped is known until that is over, and no longer.
+// If a pod is forgotten during its termination, the terminator keeps its table until the
+// termination has ended.
 func TestAForgottenTerminationLeavesNothingBehind(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		synctest.Wait()
 		b.Forget(b.pod.UID)
@@ -78,15 +79,15 @@ func TestAForgottenTerminationLeavesNothingBehind(t *testing.T) {
 // A recorder of events that panics late does not change a result that is final.
 func TestALateErrorIsNoPartOfTheResult(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		for range 2 {
-			result, err := b.KillContainer(b.quiet(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
+			result, err := b.KillContainer(b.silentContext(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
 			require.NoError(b, err)
 			require.NoError(b, result.Err)
 			<-time.After(time.Minute)
 		}
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Events = broken(func() {
+		o.Events = neverReturning(func() {
 			<-time.After(30 * time.Second)
 			panic("late")
 		})
@@ -96,18 +97,18 @@ func TestALateErrorIsNoPartOfTheResult(t *testing.T) {
 // Without an ExitWatcher a hook sleeps to its end, which is no error.
 func TestASleepHookWithoutAnExitWatcher(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(5), lifecycletest.Script{ExitAfter: 2 * time.Second})
+		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfter: 2 * time.Second})
 		result := b.kill()
 		require.NoError(b, result.Containers[0].Err)
 		require.Equal(b, 5*time.Second, b.at())
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
 }
 
-// A container that Start has started is stopped with its pod after its postStart hook too,
-// whatever the agent says of it.
+// A container that Start has started is stopped with its pod, also after its postStart hook and
+// if the request and the status do not have it.
 func TestAPostStartHookDoesNotHideItsContainer(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		app := b.started("app")
+		app := b.startWithPostStart("app")
 		require.NoError(b, b.PostStart(b.Context(), b.pod, app))
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
 		require.NoError(b, err)
@@ -115,26 +116,26 @@ func TestAPostStartHookDoesNotHideItsContainer(t *testing.T) {
 	})
 }
 
-// started has Start start a container with a postStart hook, which an exec serves.
-func (b *bed) started(name string) lifecycle.Container {
+// startWithPostStart calls Start for a container that has an exec as its postStart hook.
+func (b *bed) startWithPostStart(name string) lifecycle.Container {
 	b.Helper()
 	c := container(name, nil)
 	c.Lifecycle = &v1.Lifecycle{PostStart: exec()}
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, c)
 	require.NoError(b, b.Start(b.Context(), b.pod, name, func(context.Context) (string, error) {
-		b.rt.Start(name, lifecycletest.Script{Exec: takes(time.Second)})
+		b.rt.Start(name, lifecycletest.Script{Exec: commandTaking(time.Second)})
 		return name, nil
 	}))
 	b.start = time.Now().Add(time.Second) // when the hook will have ended
 	return lifecycle.Container{Name: name, ID: name}
 }
 
-// A postStart hook that is under way shows that its container runs, and is told that the pod
-// is being terminated.
+// A container whose postStart hook is under way counts as running. The hook's context ends with
+// the reason that the pod is being terminated.
 func TestAKillDuringAPostStartHook(t *testing.T) {
 	var cause error
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
 		ended := make(chan error, 1)
 		go func() { ended <- b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}) }()
@@ -151,10 +152,11 @@ func TestAKillDuringAPostStartHook(t *testing.T) {
 	}))
 }
 
-// The error of a postStart hook that was cancelled is that of the hook, with the reason.
+// A cancelled postStart hook gives the hook's own error, wrapped with the reason for the
+// cancellation.
 func TestTheErrorOfAPostStartHookThatWasCancelled(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		app := b.started("app")
+		app := b.startWithPostStart("app")
 		ended := make(chan error, 1)
 		go func() { ended <- b.PostStart(b.Context(), b.pod, app) }()
 		synctest.Wait()
@@ -176,8 +178,8 @@ func TestAskingForATerminationEntersNothing(t *testing.T) {
 	})
 }
 
-// Every failure that comes after another one is over has an event, however many stops went
-// well meanwhile.
+// A failed stop has an event unless the failure before it still goes on, whatever the number of
+// successful stops in between.
 func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		for _, name := range []string{"good", "bad", "fine", "worse"} {
@@ -185,17 +187,18 @@ func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
 			if name == "bad" || name == "worse" {
 				fails = 1
 			}
-			b.main(name, nil, lifecycletest.Script{FailStops: fails})
+			b.addMain(name, nil, lifecycletest.Script{FailStops: fails})
 		}
 		for _, c := range b.pod.Spec.Containers {
-			_, err := b.KillContainer(b.quiet(), b.pod, lifecycle.Container{Name: c.Name, ID: c.Name}, lifecycle.ContainerRequest{})
+			_, err := b.KillContainer(b.silentContext(), b.pod, lifecycle.Container{Name: c.Name, ID: c.Name}, lifecycle.ContainerRequest{})
 			require.NoError(b, err)
 		}
 		b.requireEvents("Killing", "Killing", "FailedKillPod", "Killing", "Killing", "FailedKillPod")
 	})
 }
 
-// Who waits in vain has an event recorded once the pod should have ended, not before.
+// Wait records an event if its context ends when the pod should have ended, 2 s after its grace
+// period, and none if the context ends before that.
 func TestTheEventOfAWaitInVain(t *testing.T) {
 	for wait, events := range map[time.Duration][]string{
 		time.Second:                           {"Killing"},
@@ -203,14 +206,14 @@ func TestTheEventOfAWaitInVain(t *testing.T) {
 		12 * time.Second:                      {"Killing", "ExceededGracePeriod"},
 	} {
 		inBubble(t, 10, func(b *bed) {
-			b.main("app", nil, lifecycletest.Script{HangStops: -1})
-			termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
-			ctx, cancel := context.WithTimeout(b.quiet(), wait)
+			b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
+			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+			ctx, cancel := context.WithTimeout(b.silentContext(), wait)
 			defer cancel()
 			_, err := termination.Wait(ctx)
 			require.ErrorIs(b, err, context.DeadlineExceeded)
 			b.requireEvents(events...)
-			require.NoError(b, b.Close(b.quiet()))
+			require.NoError(b, b.Close(b.silentContext()))
 		})
 	}
 }
@@ -221,7 +224,7 @@ func TestSeveralEphemeralContainersAreStopped(t *testing.T) {
 		for _, name := range []string{"shell", "debugger", "tracer"} {
 			b.pod.Spec.EphemeralContainers = append(b.pod.Spec.EphemeralContainers,
 				v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon(container(name, nil))})
-			b.run(&b.pod.Status.EphemeralContainerStatuses, name, lifecycletest.Script{})
+			b.runContainer(&b.pod.Status.EphemeralContainerStatuses, name, lifecycletest.Script{})
 		}
 		result := b.kill()
 		require.Len(b, result.Containers, 3)

@@ -19,7 +19,7 @@ import (
 func TestNegativeGracePeriod(t *testing.T) {
 	for _, g := range []int64{0, -1, -5, math.MinInt64} {
 		inBubble(t, 30, func(b *bed) {
-			b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+			b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 			r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
 			require.NoError(b, err)
 			require.Equal(b, lifecycle.Graceful, r.Outcome, "%d", g)
@@ -28,19 +28,20 @@ func TestNegativeGracePeriod(t *testing.T) {
 	}
 }
 
-// hung is an ExitWatcher and an EventRecorder that hang until the channel is closed.
-type hung chan struct{}
+// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is
+// closed.
+type hangingObserver chan struct{}
 
-func (h hung) Exited(string) <-chan struct{} { <-h; return nil }
+func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
 
-func (h hung) Event(apiruntime.Object, string, string, string) { <-h }
+func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }
 
 // A recorder that hangs costs no grace period, for any number of events: after a hook that
 // fails at once the stop follows at once.
 func TestHangingRecorderAndFailingHook(t *testing.T) {
-	let := make(hung)
+	let := make(hangingObserver)
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return nil, lifecycletest.ErrScripted
 		}})
 		result := b.kill()
@@ -49,19 +50,19 @@ func TestHangingRecorderAndFailingHook(t *testing.T) {
 		b.requireStop("app", 30, 0)
 		require.Equal(b, time.Second, b.at(), "the events are waited for, once the container has ended")
 		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
 
 // An ExitWatcher or a recorder that hangs uses up almost nothing of the grace period.
 func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
-	let := make(hung)
+	let := make(hangingObserver)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
-		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let },
-		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let },
+		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let },
+		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 600, func(b *bed) {
-				b.main("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+				b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
 				require.LessOrEqual(b, b.at(), 23*time.Second)
 				close(let)
@@ -71,20 +72,20 @@ func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
 }
 
 func TestPostStartWithAHangingExitWatcher(t *testing.T) {
-	var let hung
+	var let hangingObserver
 	inBubble(t, 30, func(b *bed) {
-		b.post(sleep(3), lifecycletest.Script{})
+		b.addPostStart(sleep(3), lifecycletest.Script{})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
 		require.Equal(b, 3*time.Second, b.at())
 		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Exits = let })
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
 }
 
 // An unknown container is in the result once, after any number of calls.
 func TestUnknownContainerIsInTheResultOnce(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.main("x", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("x", nil, lifecycletest.Script{})
 		b.pod.Status.ContainerStatuses[1].ContainerID = ""
 		var term *lifecycle.Termination
 		for range 10 {
@@ -97,7 +98,7 @@ func TestUnknownContainerIsInTheResultOnce(t *testing.T) {
 // After a container was killed, the agent may have started another one of that name.
 func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+		b.addWaitingContainer("app")
 		b.pod.Status = v1.PodStatus{}
 		b.rt.Start("one", lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "one"}, lifecycle.ContainerRequest{})
@@ -111,7 +112,7 @@ func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
 // A postStart hook does not run for a container without an ID, which could not be stopped.
 func TestAPostStartHookNeedsAnID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.post(exec(), lifecycletest.Script{})
+		b.addPostStart(exec(), lifecycletest.Script{})
 		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app"}), lifecycle.ErrUnknownContainers)
 		require.Empty(b, b.rt.Execs())
 	})
@@ -120,8 +121,8 @@ func TestAPostStartHookNeedsAnID(t *testing.T) {
 // Start knows the ID of a container that the status does not have yet.
 func TestStatusWithoutTheIDOfAStartedContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("app")
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
@@ -130,28 +131,28 @@ func TestStatusWithoutTheIDOfAStartedContainer(t *testing.T) {
 
 // A recorder that hangs delays the return of Wait by a second at most.
 func TestWaitWithAHangingRecorder(t *testing.T) {
-	var let hung
+	var let hangingObserver
 	inBubble(t, 1, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
 		defer cancel()
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.LessOrEqual(b, b.at(), 7*time.Second)
 		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
 
 // A container whose postStart hook has failed is killed even if the recorder hangs.
 func TestFailedPostStartWithAHangingRecorder(t *testing.T) {
-	var let hung
+	var let hangingObserver
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
 		err := b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		b.requireStop("app", 30, time.Second)
 		close(let)
 	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }),
-		func(o *lifecycle.TerminatorOptions) { let = make(hung); o.Events = let })
+		func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }

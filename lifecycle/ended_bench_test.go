@@ -15,14 +15,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// BenchmarkEndedPodMemory is what is kept of a pod that has ended, until it is forgotten,
-// beside the strings, which are the pods' own.
+// BenchmarkEndedPodMemory is the memory that a pod that has ended takes until it is forgotten,
+// without its strings, which belong to the caller's pod.
 func BenchmarkEndedPodMemory(b *testing.B) {
 	const pods = 20_000
 	for _, containers := range []int{1, 2, 8} {
 		name := "containers=" + strconv.Itoa(containers)
-		b.Run(name+"/way=plain", func(b *testing.B) { reportKept(b, crowdOf(pods, containers), plainEnds) })
-		b.Run(name+"/way=kubegrace", func(b *testing.B) { reportKept(b, crowdOf(pods, containers), terminatorEnds) })
+		b.Run(name+"/way=plain", func(b *testing.B) { reportKept(b, runningCrowd(pods, containers), endPlainly) })
+		b.Run(name+"/way=kubegrace", func(b *testing.B) { reportKept(b, runningCrowd(pods, containers), endWithTerminator) })
 	}
 }
 
@@ -34,8 +34,8 @@ func reportKept(b *testing.B, all []*v1.Pod, end func(testing.TB, []*v1.Pod) any
 	b.ReportMetric(0, "ns/op") // it would say nothing
 }
 
-// crowdOf is running pods of so many containers each.
-func crowdOf(pods, containers int) []*v1.Pod {
+// runningCrowd returns running pods with so many containers each.
+func runningCrowd(pods, containers int) []*v1.Pod {
 	all := runningPods(pods)
 	for _, pod := range all {
 		for i := 1; i < containers; i++ {
@@ -48,7 +48,7 @@ func crowdOf(pods, containers int) []*v1.Pod {
 	return all
 }
 
-// keptBytes is what one of the pods takes that end has ended.
+// keptBytes returns the bytes that are kept for each pod after end has ended all of them.
 func keptBytes(tb testing.TB, all []*v1.Pod, end func(testing.TB, []*v1.Pod) any) float64 {
 	tb.Helper()
 	before := heapInUse()
@@ -59,9 +59,9 @@ func keptBytes(tb testing.TB, all []*v1.Pod, end func(testing.TB, []*v1.Pod) any
 	return float64(kept) / float64(len(all))
 }
 
-func terminatorEnds(tb testing.TB, all []*v1.Pod) any {
+func endWithTerminator(tb testing.TB, all []*v1.Pod) any {
 	tb.Helper()
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
 	require.NoError(tb, err)
 	ctx := klog.NewContext(tb.Context(), klog.Logger{})
 	for _, pod := range all {
@@ -71,8 +71,8 @@ func terminatorEnds(tb testing.TB, all []*v1.Pod) any {
 	return terminator
 }
 
-// plainWorker is the record of a pod worker as the kubelet has one: its context, the times
-// of its pod, who waits for the end, and the last state of each container.
+// plainWorker is what a pod worker of the kubelet keeps: its context, the times of its pod, the
+// channels of those who wait for the end, and the last state of each container.
 type plainWorker struct {
 	ctx                         context.Context
 	cancel                      context.CancelFunc
@@ -90,7 +90,7 @@ type plainEnd struct {
 	exitCode        int
 }
 
-func plainEnds(tb testing.TB, all []*v1.Pod) any {
+func endPlainly(tb testing.TB, all []*v1.Pod) any {
 	tb.Helper()
 	workers := map[types.UID]*plainWorker{}
 	for _, pod := range all {
@@ -109,7 +109,7 @@ func plainEnds(tb testing.TB, all []*v1.Pod) any {
 	return workers
 }
 
-// heapInUse is what is reachable.
+// heapInUse returns the bytes of live objects on the heap.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -119,7 +119,7 @@ func heapInUse() int64 {
 }
 
 func TestAnEndedPodIsKeptSmall(t *testing.T) {
-	one, nine := keptBytes(t, crowdOf(5000, 1), terminatorEnds), keptBytes(t, crowdOf(5000, 9), terminatorEnds)
+	one, nine := keptBytes(t, runningCrowd(5000, 1), endWithTerminator), keptBytes(t, runningCrowd(5000, 9), endWithTerminator)
 	require.LessOrEqual(t, one, 300.0)
 	require.LessOrEqual(t, (nine-one)/8, 100.0)
 }

@@ -19,8 +19,8 @@ import (
 // A termination does not include a container that has exited, and ends without it.
 func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("a", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.main("b", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		b.addMain("a", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.addMain("b", exec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
 		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("a")}})
 		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("b")) }()
 		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Second)
@@ -31,8 +31,8 @@ func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
 		require.Equal(b, 5*time.Second, b.at())
 	})
 	inBubble(t, 30, func(b *bed) {
-		b.main("a", nil, lifecycletest.Script{ExitAfterTerm: 15 * time.Second})
-		b.main("b", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		b.addMain("a", nil, lifecycletest.Script{ExitAfterTerm: 15 * time.Second})
+		b.addMain("b", exec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
 		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("a")}})
 		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("b")) }()
 		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Second)
@@ -46,7 +46,7 @@ func TestATerminationDoesNotWaitForTheHookOfAnExitedContainer(t *testing.T) {
 // A KillContainer during RunOnExit means that the container runs after all.
 func TestAKillDuringRunOnExitStopsTheContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("a", exec(), lifecycletest.Script{Exec: takes(10 * time.Second)})
+		b.addMain("a", exec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
 		go func() { _, _ = b.RunOnExit(b.Context(), b.pod, named("a")) }()
 		synctest.Wait()
 		r, err := b.KillContainer(b.Context(), b.pod, named("a"), lifecycle.ContainerRequest{})
@@ -59,8 +59,8 @@ func TestAKillDuringRunOnExitStopsTheContainer(t *testing.T) {
 // RunOnExit does not change the outcome of a container that is stuck.
 func TestRunOnExitOfAStuckContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{FailStops: -1})
-		b.main("b", exec(), lifecycletest.Script{HangStops: 1, HangDeaf: true})
+		b.addMain("app", exec(), lifecycletest.Script{FailStops: -1})
+		b.addMain("b", exec(), lifecycletest.Script{HangStops: 1, HangDeaf: true})
 		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(600))})
 		r, _ := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(1))})
 		require.Equal(b, lifecycle.RuntimeStuck, r.Outcome)
@@ -78,7 +78,7 @@ func TestRunOnExitOfAStuckContainer(t *testing.T) {
 // If a container exits several times, with a new ID each time, the table keeps only one.
 func TestRunOnExitKeepsOneContainerOfAName(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		var pods []weak.Pointer[v1.Pod]
 		for i := range 10 {
 			pod := b.pod.DeepCopy()
@@ -91,15 +91,15 @@ func TestRunOnExitKeepsOneContainerOfAName(t *testing.T) {
 	})
 }
 
-// A hook of RunOnExit that goes on after the grace is waited for, as one of a stop is.
+// A hook of RunOnExit that ignores the end of its context is waited for as the hook of a stop is.
 func TestAHookOfRunOnExitThatIgnoresItsEnd(t *testing.T) {
 	for takes, want := range map[time.Duration]lifecycle.HookResult{
 		5500 * time.Millisecond: {Outcome: lifecycle.HookCompleted, Took: 5500 * time.Millisecond},
 		time.Minute:             {Outcome: lifecycle.HookAbandoned, Cause: lifecycle.GraceSpent, Took: 6 * time.Second},
 	} {
 		inBubble(t, 5, func(b *bed) {
-			b.main("app", exec(), lifecycletest.Script{})
-			hook, err := b.RunOnExit(b.quiet(), b.pod, named("app"))
+			b.addMain("app", exec(), lifecycletest.Script{})
+			hook, err := b.RunOnExit(b.silentContext(), b.pod, named("app"))
 			require.NoError(b, err)
 			require.Equal(b, want, hook)
 			require.Equal(b, want.Took, b.at())

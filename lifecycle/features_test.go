@@ -9,10 +9,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// off is a gate in which only one feature is off.
-type off featuregate.Feature
+// gateWithout is a gate in which only one feature is off.
+type gateWithout featuregate.Feature
 
-func (o off) Enabled(key featuregate.Feature) bool { return key != featuregate.Feature(o) }
+func (o gateWithout) Enabled(key featuregate.Feature) bool { return key != featuregate.Feature(o) }
 
 func TestAddFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()

@@ -19,8 +19,8 @@ import (
 // Forget removes what is known of containers for which nothing is under way.
 func TestForgetRemovesStartedContainers(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("app")
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		require.Equal(b, 1, b.Tables())
 		b.Forget(b.pod.UID)
 		require.Zero(b, b.Tables())

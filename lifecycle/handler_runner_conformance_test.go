@@ -213,7 +213,7 @@ func (r *vectorRun) handlerOfServer(t *testing.T) *v1.LifecycleHandler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { r.seen = req }))
 	t.Cleanup(server.Close)
-	action := actionFor(t, server, v1.URISchemeHTTPS)
+	action := httpActionFor(t, server, v1.URISchemeHTTPS)
 	action.Path, action.HTTPHeaders = r.vector.In.Path, listHeaders(r.vector.In.Headers)
 	return httpHandler(action)
 }
@@ -226,7 +226,7 @@ func (r *vectorRun) run(t *testing.T) {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout)*time.Second)
 		defer cancel()
 	}
-	handle, count := counted(t)
+	handle, count := countingMetrics(t)
 	opts := lifecycle.HandlerRunnerOptions{Commands: r.commands, Events: r.events, Metrics: handle}
 	if r.doer != nil {
 		opts.HTTP = r.doer

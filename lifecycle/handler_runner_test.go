@@ -37,8 +37,8 @@ func runHook(ctx context.Context, opts lifecycle.HandlerRunnerOptions, handler *
 	return lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, handler)
 }
 
-// counted returns a metrics handle, and a function that reads one of its counters.
-func counted(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
+// countingMetrics returns a metrics handle, and a function that reads one of its counters.
+func countingMetrics(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(reg, metrics.Options{})

@@ -52,21 +52,21 @@ func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycl
 	})
 }
 
-// main adds a regular container to the pod and runs it.
-func (b *bed) main(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+// addMain adds a regular container to the pod and runs it.
+func (b *bed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, hook))
-	b.run(&b.pod.Status.ContainerStatuses, name, script)
+	b.runContainer(&b.pod.Status.ContainerStatuses, name, script)
 }
 
-// sidecar adds a restartable init container to the pod and runs it.
-func (b *bed) sidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+// addSidecar adds a restartable init container to the pod and runs it.
+func (b *bed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	c := container(name, hook)
 	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
-	b.run(&b.pod.Status.InitContainerStatuses, name, script)
+	b.runContainer(&b.pod.Status.InitContainerStatuses, name, script)
 }
 
-func (b *bed) run(statuses *[]v1.ContainerStatus, name string, script lifecycletest.Script) {
+func (b *bed) runContainer(statuses *[]v1.ContainerStatus, name string, script lifecycletest.Script) {
 	b.rt.Start(name, script)
 	*statuses = append(*statuses, v1.ContainerStatus{
 		Name: name, ContainerID: "fake://" + name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
@@ -76,9 +76,9 @@ func (b *bed) run(statuses *[]v1.ContainerStatus, name string, script lifecyclet
 // at is the time since the bed was made.
 func (b *bed) at() time.Duration { return time.Since(b.start) }
 
-// asked returns the timeout of the first StopContainer call for a container, and when it was
+// firstStop returns the timeout of the first StopContainer call for a container, and when it was
 // made.
-func (b *bed) asked(id string) (timeout int64, at time.Duration) {
+func (b *bed) firstStop(id string) (timeout int64, at time.Duration) {
 	b.Helper()
 	for _, stop := range b.rt.Stops() {
 		if stop.ID == id {
@@ -92,7 +92,7 @@ func (b *bed) asked(id string) (timeout int64, at time.Duration) {
 // requireStop compares the results of asked.
 func (b *bed) requireStop(id string, timeout int64, at time.Duration) {
 	b.Helper()
-	gotTimeout, gotAt := b.asked(id)
+	gotTimeout, gotAt := b.firstStop(id)
 	require.Equal(b, timeout, gotTimeout, "timeout of the stop of %s", id)
 	require.Equal(b, at, gotAt, "time of the stop of %s", id)
 }
@@ -143,8 +143,8 @@ func exec() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 }
 
-// takes is a command that takes d, or ends with its context.
-func takes(d time.Duration) func(context.Context, []string) ([]byte, error) {
+// commandTaking is a command that takes d, or ends with its context.
+func commandTaking(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	return func(ctx context.Context, _ []string) ([]byte, error) {
 		select {
 		case <-time.After(d):

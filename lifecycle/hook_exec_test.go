@@ -104,16 +104,16 @@ func TestExecHookWithoutCommandRunner(t *testing.T) {
 
 // Only the first 64 KiB of a command's output are put into the message.
 func TestExecHookOutputIsBounded(t *testing.T) {
-	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endless{}})
+	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endlessCommands{}})
 	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, exec())
 	require.ErrorIs(t, err, lifecycletest.ErrScripted)
 	require.Contains(t, message, strings.Repeat("x", 64<<10))
 	require.Less(t, len(message), 65<<10)
 }
 
-// endless is a CommandRunner whose command prints more than 64 KiB.
-type endless struct{}
+// endlessCommands is a CommandRunner whose command prints more than 64 KiB.
+type endlessCommands struct{}
 
-func (endless) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
+func (endlessCommands) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
 	return bytes.Repeat([]byte("x"), 1<<20), lifecycletest.ErrScripted
 }

@@ -23,19 +23,19 @@ import (
 
 const spoken = "s3cret"
 
-// talkative answers every request with a status and a body, and, over HTTPS, with an error
-// first that has the body in it.
-type talkative struct{ body string }
+// fixedAnswer is an HTTPDoer that answers each request with a status and a body. Over HTTPS it
+// first returns an error that contains the body.
+type fixedAnswer struct{ body string }
 
-func (d talkative) Do(req *http.Request) (*http.Response, error) {
+func (d fixedAnswer) Do(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme == "https" {
 		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: errors.New("server gave HTTP response to HTTPS client: " + d.body)}
 	}
 	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
 }
 
-// More people may read events, and the log of an agent, than the output of a hook is meant
-// for. Standard output and standard error come as one, as in the kubelet.
+// The output of a hook appears neither in events nor in the log, because more people may read
+// these than the output. Standard output and standard error come as one text, as in the kubelet.
 func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
 	outputs := map[string]string{
 		"a line": spoken + "\n", "long": strings.Repeat(spoken+" ", 100_000), "binary": "\x00\xff\x1b[2J" + spoken + "\x80",
@@ -65,11 +65,11 @@ func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
 				}}
 				runner := func(o *lifecycle.TerminatorOptions) {
 					o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: talkative{output}, FailOnHTTPStatus: true, Events: o.Events,
+						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: fixedAnswer{output}, FailOnHTTPStatus: true, Events: o.Events,
 					})
 				}
 				inBubble(t, 30, func(b *bed) {
-					b.main("app", handler, script)
+					b.addMain("app", handler, script)
 					said(b.Context(), b, func(ctx context.Context) {
 						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 						require.NoError(b, err)
@@ -77,7 +77,7 @@ func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
 					})
 				}, runner)
 				inBubble(t, 30, func(b *bed) {
-					b.post(handler, script)
+					b.addPostStart(handler, script)
 					said(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, named("app"))) })
 				}, runner)
 				require.NotContains(t, log.String(), spoken)

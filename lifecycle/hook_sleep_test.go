@@ -53,7 +53,7 @@ func TestSleepHook(t *testing.T) {
 					ctx, cancel = context.WithTimeoutCause(ctx, tt.grace, lifecycle.GraceSpent)
 					defer cancel()
 				}
-				handle, count := counted(t)
+				handle, count := countingMetrics(t)
 				began := time.Now()
 				msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(tt.seconds))
 				require.Equal(t, tt.took, time.Since(began))
@@ -72,11 +72,11 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// A sleep of zero seconds cannot be cut, also if its context has ended.
+// A sleep of zero seconds is never cut, not even if its context has ended.
 func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.GraceSpent)
-	handle, count := counted(t)
+	handle, count := countingMetrics(t)
 	for _, seconds := range []int64{0, -1, math.MinInt64} {
 		msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(seconds))
 		require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestSleepHookWhoseContainerExits(t *testing.T) {
 				} else {
 					time.AfterFunc(after, func() { cancel(lifecycle.ContainerExited) })
 				}
-				handle, count := counted(t)
+				handle, count := countingMetrics(t)
 				began := time.Now()
 				msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(20))
 				require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		handle, count := counted(t)
+		handle, count := countingMetrics(t)
 		began := time.Now()
 		for _, ctx := range []context.Context{t.Context(), ctx} {
 			msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Gates: gate, Metrics: handle}, sleepHandler(20))

@@ -14,20 +14,20 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sleeper sleeps in its goroutine until ctx ends.
-type sleeper func(ctx context.Context) error
+// sleepFunc sleeps until ctx ends.
+type sleepFunc func(ctx context.Context) error
 
-// sleeperNames are the keys of sleepers, in the order of a report.
+// sleeperNames has the keys of sleepFuncs in the order of the report.
 var sleeperNames = []string{"floor", "plain", "kubegrace"}
 
-// sleepers are what the figures are compared with, and what they are of: a
-// goroutine that only waits, which is the floor; a runner written plainly; ours.
-func sleepers() map[string]sleeper {
+// sleepFuncs returns the compared ways to sleep: "floor", a goroutine that only waits; "plain",
+// a simple runner of hooks; and the package's own runner.
+func sleepFuncs() map[string]sleepFunc {
 	const hour = 3600
 	pod, container := hookPod()
 	handler := sleepHandler(hour)
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
-	return map[string]sleeper{
+	return map[string]sleepFunc{
 		"floor": func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -43,7 +43,7 @@ func sleepers() map[string]sleeper {
 	}
 }
 
-// plainRun is a runner as one writes it first, with time.After and fmt.
+// plainRun is a simple runner of hooks, with time.After and fmt.
 func plainRun(ctx context.Context, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	switch {
 	case handler.Exec != nil, handler.HTTPGet != nil:
@@ -68,25 +68,25 @@ func plainSleep(ctx context.Context, seconds int64) error {
 	}
 }
 
-// announcing is a context that says when it is waited for.
-type announcing struct {
+// countingContext is a context that calls Done of a wait group when somebody waits for it.
+type countingContext struct {
 	context.Context
 
 	waitedFor *sync.WaitGroup
 }
 
-func (a announcing) Done() <-chan struct{} {
+func (a countingContext) Done() <-chan struct{} {
 	a.waitedFor.Done()
 	return a.Context.Done()
 }
 
-// park starts n sleepers under one context, and returns when all of them wait,
-// with a function that ends them and returns when all have ended.
-func park(parent context.Context, n int, sleep sleeper) (end func()) {
+// startSleepers starts n goroutines that sleep under one context, and returns when all of them
+// wait. The returned function ends them and waits for that.
+func startSleepers(parent context.Context, n int, sleep sleepFunc) (end func()) {
 	ctx, cancel := context.WithCancel(parent)
 	var ended, waiting sync.WaitGroup
 	waiting.Add(n)
-	var shared context.Context = announcing{ctx, &waiting}
+	var shared context.Context = countingContext{ctx, &waiting}
 	for range n {
 		ended.Go(func() {
 			if sleep(shared) == nil {
@@ -101,43 +101,43 @@ func park(parent context.Context, n int, sleep sleeper) (end func()) {
 	}
 }
 
-// withOwnContext sleeps under a context of its own below the one that it is given.
-func withOwnContext(sleep sleeper) sleeper {
+// withOwnContext returns a sleepFunc that sleeps under a child of its context.
+func withOwnContext(sleep sleepFunc) sleepFunc {
 	return func(ctx context.Context) error {
-		shared := ctx.(announcing)
+		shared := ctx.(countingContext)
 		own, cancel := context.WithCancelCause(shared.Context)
 		defer cancel(nil)
-		return sleep(announcing{own, shared.waitedFor})
+		return sleep(countingContext{own, shared.waitedFor})
 	}
 }
 
-// inUse is the memory of all that lives: objects and stacks, in bytes.
-func inUse() int64 {
+// heapAndStacks returns the bytes of live objects and of stacks.
+func heapAndStacks() int64 {
 	runtime.GC()
-	runtime.GC() // the second one frees what the first has swept late
+	runtime.GC() // the second collection finishes the sweep of the first
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// BenchmarkSleepingHookMemory reports what one sleeping hook takes. The runtime
-// keeps the descriptor of an ended goroutine for the next one, so that only the
-// first of several measurements would see it: it is measured here beforehand and
-// added to each. Run it by itself, as no other benchmark may have left any.
+// BenchmarkSleepingHookMemory is the memory of one sleeping hook. The Go runtime reuses the
+// descriptors of ended goroutines, so that only the first measurement would include them. They
+// are therefore measured first and added to each figure. Run this benchmark alone, because others
+// leave descriptors too.
 func BenchmarkSleepingHookMemory(b *testing.B) {
 	const hooks = 20_000
-	before := inUse()
-	park(b.Context(), hooks, sleepers()["floor"])()
-	descriptors := inUse() - before
+	before := heapAndStacks()
+	startSleepers(b.Context(), hooks, sleepFuncs()["floor"])()
+	descriptors := heapAndStacks() - before
 	for _, name := range sleeperNames {
 		b.Run("way="+name, func(b *testing.B) {
-			sleep := sleepers()[name]
+			sleep := sleepFuncs()[name]
 			var took int64
 			rounds := 0
 			for b.Loop() {
-				before := inUse()
-				end := park(b.Context(), hooks, sleep)
-				took += inUse() - before
+				before := heapAndStacks()
+				end := startSleepers(b.Context(), hooks, sleep)
+				took += heapAndStacks() - before
 				rounds++
 				end()
 			}
@@ -147,24 +147,24 @@ func BenchmarkSleepingHookMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCancelSleepingHooks is the time from the cancellation of a context to
-// the return of the last of the hooks that sleep under it. That they share it is
-// the harder case for whoever asks for the cause: all meet at its lock.
+// BenchmarkCancelSleepingHooks is the time from the cancellation of a context to the return of
+// the last of the hooks that sleep under it. The shared context is the harder case, because each
+// hook asks for its cause and so takes its lock.
 func BenchmarkCancelSleepingHooks(b *testing.B) {
 	const hooks = 100_000
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepers()[name]) })
+		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepFuncs()[name]) })
 	}
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepers()[name])) })
+		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepFuncs()[name])) })
 	}
 }
 
-func benchmarkCancel(b *testing.B, hooks int, sleep sleeper) {
+func benchmarkCancel(b *testing.B, hooks int, sleep sleepFunc) {
 	b.Helper()
 	for b.Loop() {
 		b.StopTimer()
-		end := park(b.Context(), hooks, sleep)
+		end := startSleepers(b.Context(), hooks, sleep)
 		b.StartTimer()
 		end()
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// clientHook runs an httpGet hook with a client that dials with dial.
+// clientHook runs an httpGet hook with a client that uses the dial function.
 func clientHook(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), scheme v1.URIScheme) error {
 	runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: hookhttp.NewClient(dial)})
 	action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80), Path: "/bye", Scheme: scheme}
@@ -30,8 +30,8 @@ func clientHook(ctx context.Context, dial func(context.Context, string, string) 
 	return err
 }
 
-// piped is a dial function that makes a pipe, and calls serve with the other end.
-func piped(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+// dialPipe is a dial function that makes a pipe, and calls serve with the other end.
+func dialPipe(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go serve(server)
@@ -42,7 +42,7 @@ func piped(serve func(net.Conn)) func(context.Context, string, string) (net.Conn
 // A bubble ends only when all its goroutines have, so each of these cases also shows that no
 // goroutine and no connection is left after the hook.
 func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
-	silent := piped(readAll)
+	silent := dialPipe(readAll)
 	deaf := func(context.Context, string, string) (net.Conn, error) { // no one is at the other end
 		client, _ := net.Pipe()
 		return client, nil
@@ -60,7 +60,7 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 		"handshake not even read":    {deaf, v1.URISchemeHTTPS},
 		"request not answered":       {silent, v1.URISchemeHTTP},
 		"request not even read":      {deaf, v1.URISchemeHTTP},
-		"answer begun and not ended": {piped(answering("HTTP/1.1 200", nil)), v1.URISchemeHTTP},
+		"answer begun and not ended": {dialPipe(answeringServer("HTTP/1.1 200", nil)), v1.URISchemeHTTP},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		began := time.Now()
-		err := clientHook(ctx, piped(answering("HTTP/1.1 200 OK\r\n\r\nby", nil)), v1.URISchemeHTTP)
+		err := clientHook(ctx, dialPipe(answeringServer("HTTP/1.1 200 OK\r\n\r\nby", nil)), v1.URISchemeHTTP)
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(began))
 	})
@@ -94,7 +94,7 @@ func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(Shortened) })
 		closed := make(chan struct{})
-		err := clientHook(ctx, piped(func(c net.Conn) {
+		err := clientHook(ctx, dialPipe(func(c net.Conn) {
 			readAll(c)
 			close(closed)
 		}), v1.URISchemeHTTP)
@@ -110,7 +110,7 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
 			select {
 			case <-time.After(2 * time.Second):
-				return piped(answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil))(ctx, network, address)
+				return dialPipe(answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil))(ctx, network, address)
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -142,16 +142,16 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 func TestConnectionIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan *http.Request, 1)
-		answer := answering("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", asked)
-		err := clientHook(t.Context(), piped(answer), v1.URISchemeHTTP)
+		answer := answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", asked)
+		err := clientHook(t.Context(), dialPipe(answer), v1.URISchemeHTTP)
 		require.NoError(t, err)
 		require.Equal(t, "close", (<-asked).Header.Get("Connection"))
 	})
 }
 
-// answering is a server that reads a request, sends it to asked if that is not full, writes
+// answeringServer is a server that reads a request, sends it to asked if that is not full, writes
 // a response, and waits until the client closes the connection.
-func answering(answer string, asked chan<- *http.Request) func(net.Conn) {
+func answeringServer(answer string, asked chan<- *http.Request) func(net.Conn) {
 	return func(c net.Conn) {
 		defer readAll(c)
 		req, err := http.ReadRequest(bufio.NewReader(c))

@@ -31,8 +31,8 @@ func (e *recordingEvents) Event(object runtime.Object, eventtype, reason, messag
 	e.events = append(e.events, recordedEvent{object, eventtype, reason, message})
 }
 
-// actionFor returns an action for a test server with the given scheme.
-func actionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v1.HTTPGetAction {
+// httpActionFor returns an action for a test server with the given scheme.
+func httpActionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v1.HTTPGetAction {
 	t.Helper()
 	address, err := url.Parse(server.URL)
 	require.NoError(t, err)
@@ -50,8 +50,8 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 		seen = append(seen, r.Header)
 	}))
 	defer server.Close()
-	action := actionFor(t, server, v1.URISchemeHTTPS)
-	handle, count := counted(t)
+	action := httpActionFor(t, server, v1.URISchemeHTTPS)
+	handle, count := countingMetrics(t)
 	events := &recordingEvents{}
 
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Events: events, Metrics: handle}, httpHandler(action))
@@ -72,7 +72,7 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	action := actionFor(t, server, v1.URISchemeHTTPS)
+	action := httpActionFor(t, server, v1.URISchemeHTTPS)
 	events := &recordingEvents{}
 	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: events}} {
 		_, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, nil, nil, httpHandler(action))
@@ -86,9 +86,9 @@ func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
 func TestStatusOfARetry(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	handle, count := counted(t)
+	handle, count := countingMetrics(t)
 	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
-	_, err := runHook(t.Context(), opts, httpHandler(actionFor(t, server, v1.URISchemeHTTPS)))
+	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, server, v1.URISchemeHTTPS)))
 	require.EqualError(t, err, "unexpected HTTP status: 404 Not Found")
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
@@ -103,12 +103,12 @@ func TestHooksThatNeedNoFallback(t *testing.T) {
 	defer plain.Close()
 	encrypted := httptest.NewTLSServer(answer)
 	defer encrypted.Close()
-	handle, count := counted(t)
+	handle, count := countingMetrics(t)
 	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
 
-	_, err := runHook(t.Context(), opts, httpHandler(actionFor(t, plain, v1.URISchemeHTTP)))
+	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, plain, v1.URISchemeHTTP)))
 	require.NoError(t, err)
-	_, err = runHook(t.Context(), opts, httpHandler(actionFor(t, encrypted, v1.URISchemeHTTPS)))
+	_, err = runHook(t.Context(), opts, httpHandler(httpActionFor(t, encrypted, v1.URISchemeHTTPS)))
 	require.NoError(t, err, "a certificate that nobody signed is good enough")
 	require.Zero(t, count(fallbackCounter))
 }
@@ -128,7 +128,7 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
 	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
 	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
-	handle, count := counted(t)
+	handle, count := countingMetrics(t)
 	events := &recordingEvents{}
 	opts := lifecycle.HandlerRunnerOptions{HTTP: doer, Events: events, Metrics: handle}
 	_, err := runHook(t.Context(), opts, httpHandler(v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS, Port: intstr.FromInt32(80)}))

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// secretHeaders are those of a hook that are meant for one server.
+// secretHeaders returns headers of a hook that only its own server may get.
 func secretHeaders() []v1.HTTPHeader {
 	return []v1.HTTPHeader{
 		{Name: "Authorization", Value: "Bearer s3cret"},
@@ -31,7 +31,7 @@ func secretHeaders() []v1.HTTPHeader {
 	}
 }
 
-// portOf is the port of a test server.
+// portOf returns the port of a test server.
 func portOf(t *testing.T, server *httptest.Server) intstr.IntOrString {
 	t.Helper()
 	u, err := url.Parse(server.URL)
@@ -41,19 +41,20 @@ func portOf(t *testing.T, server *httptest.Server) intstr.IntOrString {
 	return intstr.FromInt(port)
 }
 
-// sentTo is the text of a request, as far as a server can see it.
-func sentTo(r *http.Request) string {
+// requestText returns the parts of a request that a server can see as one text.
+func requestText(r *http.Request) string {
 	var text strings.Builder
 	_ = r.Header.Write(&text) // a strings.Builder takes all
 	return text.String() + r.Host + r.RequestURI
 }
 
-// Behind another port of a host is another pod.
+// A redirect to another port of the host, behind which there may be another pod, gets none of the
+// hook's headers.
 func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
 	var seen, back []string
 	var first *httptest.Server
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, sentTo(r))
+		seen = append(seen, requestText(r))
 		if r.URL.Path == "/back" {
 			http.Redirect(w, r, first.URL+"/admin", http.StatusFound)
 		}
@@ -66,7 +67,7 @@ func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
 		case "/within":
 			http.Redirect(w, r, "/admin", http.StatusFound)
 		default:
-			back = append(back, sentTo(r))
+			back = append(back, requestText(r))
 		}
 	}))
 	defer first.Close()
@@ -86,10 +87,10 @@ func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
 	require.Contains(t, back[1], "Bearer s3cret", "within a server nothing is taken away")
 }
 
-// A redirect to another scheme is one to another port, be the name of the host the same.
+// A redirect to another scheme is one to another port, even if the host is the same.
 func TestRedirectsTakeNoHeadersToAnotherScheme(t *testing.T) {
 	var seen []string
-	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, sentTo(r)) }))
+	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, requestText(r)) }))
 	defer encrypted.Close()
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, encrypted.URL+"/bye", http.StatusFound)
@@ -147,7 +148,7 @@ func TestHTTPHooksReadNoFiles(t *testing.T) {
 	}
 }
 
-// readingDoer keeps what answers say.
+// readingDoer is an HTTPDoer that records the bodies of answers.
 type readingDoer struct {
 	lifecycle.HTTPDoer
 	read string
@@ -163,7 +164,8 @@ func (d *readingDoer) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// The host of a hook is what its fields host and port say, whatever else says otherwise.
+// The request of a hook goes to the host of its fields host and port, whatever the path and the
+// headers are.
 func TestHTTPHookStaysWithItsHost(t *testing.T) {
 	port := intstr.FromInt32(80)
 	for name, action := range map[string]v1.HTTPGetAction{
@@ -194,8 +196,8 @@ func TestHTTPHookStaysWithItsHost(t *testing.T) {
 	}
 }
 
-// The header Host names a virtual host and leads nowhere else; what a line end in it, or in
-// another header, would begin is never sent.
+// The header Host does not change where the request goes. A hook with an invalid header, such as
+// one with a line break, fails without a request.
 func TestHeadersOfAHookAreSentAsTheyAreOrNotAtAll(t *testing.T) {
 	var requests []*http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))

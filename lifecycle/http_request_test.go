@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sent returns the request that is sent for an action.
-func sent(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HTTPGetAction) *http.Request {
+// sentRequest returns the request that is sent for an action.
+func sentRequest(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HTTPGetAction) *http.Request {
 	t.Helper()
 	doer := &recordingDoer{}
 	opts.HTTP = doer
@@ -47,7 +47,7 @@ func TestHTTPHookURL(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			req := sent(t, lifecycle.HandlerRunnerOptions{}, tt.action)
+			req := sentRequest(t, lifecycle.HandlerRunnerOptions{}, tt.action)
 			require.Equal(t, http.MethodGet, req.Method)
 			require.Equal(t, tt.want, req.URL.String())
 			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "no server would understand a path without its slash")
@@ -127,7 +127,7 @@ func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
 		return "", errors.New("asked all the same")
 	}}
-	req := sent(t, opts, v1.HTTPGetAction{Host: "db.example", Port: intstr.FromInt32(80)})
+	req := sentRequest(t, opts, v1.HTTPGetAction{Host: "db.example", Port: intstr.FromInt32(80)})
 	require.Equal(t, "db.example:80", req.URL.Host)
 }
 
@@ -165,7 +165,7 @@ func TestHTTPHookHeaders(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			req := sent(t, lifecycle.HandlerRunnerOptions{UserAgent: tt.userAgent}, v1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: tt.listed})
+			req := sentRequest(t, lifecycle.HandlerRunnerOptions{UserAgent: tt.userAgent}, v1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: tt.listed})
 			require.Equal(t, tt.want, req.Header)
 			require.Equal(t, tt.host, req.Host)
 		})

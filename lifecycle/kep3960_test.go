@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The cases of KEP-3960's end-to-end tests, whose nginx takes no time to end.
+// The cases of KEP-3960's end-to-end tests, with containers that end at once.
 func TestKEP3960(t *testing.T) {
 	for name, test := range map[string]struct {
 		sleep, grace int64
@@ -33,7 +33,7 @@ func TestKEP3960(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, test.grace, func(b *bed) {
-				b.main("nginx", sleep(test.sleep), test.script)
+				b.addMain("nginx", sleep(test.sleep), test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 				if test.reduceTo > 0 {
 					<-time.After(2 * time.Second)

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// named is a container of the bed; its ID is its name.
+// named returns the lifecycle.Container of a name, with the name as its ID.
 func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
 
 func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
@@ -34,7 +34,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.reason, test.policy), func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
-				b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+				b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 				b.pod.Spec.RestartPolicy = test.policy
 				b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
 				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(9))}
@@ -51,7 +51,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 
 func TestAGraceOfZeroRunsNoHook(t *testing.T) {
 	inBubble(t, 0, func(b *bed) {
-		b.main("app", sleep(5), lifecycletest.Script{})
+		b.addMain("app", sleep(5), lifecycletest.Script{})
 		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookSkipped, result.Hook.Outcome)
@@ -64,7 +64,7 @@ func TestKillsRunInParallel(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			name := fmt.Sprint("app-", i)
-			b.main(name, sleep(25), lifecycletest.Script{})
+			b.addMain(name, sleep(25), lifecycletest.Script{})
 		}
 		for i := range 4 {
 			wg.Go(func() {
@@ -79,8 +79,8 @@ func TestKillsRunInParallel(t *testing.T) {
 
 func TestKillContainerOfASidecarDoesNotWaitForItsTurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 		require.NoError(b, err)
 		require.Zero(b, b.at())
@@ -88,15 +88,15 @@ func TestKillContainerOfASidecarDoesNotWaitForItsTurn(t *testing.T) {
 	})
 }
 
-// In the kubelet's message a sidecar is an init container, and "will be restarted" is
-// missing.
+// The message of the Killing event calls a sidecar an init container and does not say "will be
+// restarted", as in the kubelet.
 func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
 	for reason, message := range map[graceperiod.KillReason]string{
 		graceperiod.ReasonLivenessProbe: "Init container proxy failed liveness probe",
 		graceperiod.ReasonStartupProbe:  "Init container proxy failed startup probe",
 	} {
 		inBubble(t, 60, func(b *bed) {
-			b.sidecar("proxy", nil, lifecycletest.Script{})
+			b.addSidecar("proxy", nil, lifecycletest.Script{})
 			_, err := b.KillContainer(b.Context(), b.pod, named("proxy"), lifecycle.ContainerRequest{Reason: reason})
 			require.NoError(b, err)
 			require.Equal(b, message, b.events.All()[0].Message)
@@ -106,7 +106,7 @@ func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
 
 func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(5), lifecycletest.Script{})
+		b.addMain("app", sleep(5), lifecycletest.Script{})
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -122,8 +122,8 @@ func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 
 func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(20 * time.Second), IgnoreTerm: true})
-		b.main("web", nil, lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(20 * time.Second), IgnoreTerm: true})
+		b.addMain("web", nil, lifecycletest.Script{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
@@ -145,7 +145,7 @@ func TestTerminationIncludesAKilledContainer(t *testing.T) {
 
 func TestAKillIsShortenedWithItsPod(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(40), lifecycletest.Script{IgnoreTerm: true})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
@@ -165,8 +165,8 @@ func TestAKillIsShortenedWithItsPod(t *testing.T) {
 
 func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(5), lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(5), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 		require.NoError(b, err)
@@ -179,11 +179,11 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 // stuckUntil makes the runtime fail every call until a time after the start of the test.
 func (b *bed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
 
-func impatient(o *lifecycle.TerminatorOptions) { o.GiveUp = time.Second }
+func withShortGiveUp(o *lifecycle.TerminatorOptions) { o.GiveUp = time.Second }
 
 func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(1), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(1), lifecycletest.Script{IgnoreTerm: true})
 		b.stuckUntil(time.Minute)
 		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
@@ -197,12 +197,12 @@ func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: time.Second}, result.Hook)
 		require.Equal(b, began, b.rt.Exits()[0].At)
 		b.requireEvents("Killing", "FailedKillPod")
-	}, impatient)
+	}, withShortGiveUp)
 }
 
 func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.stuckUntil(11500 * time.Millisecond)
 		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
@@ -211,12 +211,12 @@ func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 		require.Equal(b, lifecycle.Forced, result.Outcome())
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 		require.Equal(b, 11700*time.Millisecond, b.at(), "tried again at 11, 11.1, 11.3 and 11.7 s")
-	}, impatient)
+	}, withShortGiveUp)
 }
 
 func TestKillContainerAfterAStuckTermination(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(1), lifecycletest.Script{})
+		b.addMain("app", sleep(1), lifecycletest.Script{})
 		b.stuckUntil(20 * time.Second)
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
@@ -226,12 +226,12 @@ func TestKillContainerAfterAStuckTermination(t *testing.T) {
 		require.Equal(b, lifecycle.Forced, result.Outcome)
 		pod := b.kill() // which has heard of it
 		require.Equal(b, lifecycle.Forced, pod.Outcome())
-		require.Equal(b, []string{"app"}, stopped(b.rt))
-	}, impatient)
+		require.Equal(b, []string{"app"}, stoppedIDs(b.rt))
+	}, withShortGiveUp)
 }
 
-// stopped returns the IDs of the containers for which a StopContainer call has succeeded.
-func stopped(rt *lifecycletest.Runtime) (ids []string) {
+// stoppedIDs returns the IDs of the containers for which a StopContainer call has succeeded.
+func stoppedIDs(rt *lifecycletest.Runtime) (ids []string) {
 	for _, stop := range rt.Stops() {
 		if stop.Err == nil {
 			ids = append(ids, stop.ID)
@@ -242,7 +242,7 @@ func stopped(rt *lifecycletest.Runtime) (ids []string) {
 
 func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		result, err := b.KillContainer(ctx, b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
@@ -267,7 +267,7 @@ func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 
 func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{})
+		b.addMain("app", sleep(40), lifecycletest.Script{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})

@@ -17,14 +17,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A container that joins a termination that was shortened has the shorter grace period, and
-// its hook is told so.
+// A container that joins a shortened termination has the shorter grace period, and its hook's
+// context has that deadline.
 func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.True(b, termination.Shorten(5))
-		b.main("web", sleep(30), lifecycletest.Script{})
+		b.addMain("web", sleep(30), lifecycletest.Script{})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-termination.Done()
 		hook := termination.Result().Containers[1].Hook
@@ -35,7 +35,7 @@ func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
 // The reason of a further kill does not shorten the first one, only a grace period does.
 func TestSecondKillContainerWithAReasonOfLessGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
 		var wg sync.WaitGroup
 		for _, reason := range []graceperiod.KillReason{graceperiod.ReasonUnknown, graceperiod.ReasonLivenessProbe} {
@@ -46,14 +46,14 @@ func TestSecondKillContainerWithAReasonOfLessGrace(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
-		require.Equal(b, [][2]time.Duration{{30, 0}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{30, 0}}, b.stopsOf("app"))
 	})
 }
 
 // Each container of which the ID is not known is in the result once.
 func TestUnknownContainersOfALaterRequest(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for range 2 {
 			b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "one"}, {Name: "two"}}})
@@ -71,7 +71,7 @@ func TestUnknownContainersOfALaterRequest(t *testing.T) {
 // A container that is being killed is known, even if the status of its pod says nothing.
 func TestTerminationWithoutStatusDuringAKill(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.pod.Status = v1.PodStatus{}
 		ended := make(chan error, 1)
 		go func() {
@@ -86,7 +86,7 @@ func TestTerminationWithoutStatusDuringAKill(t *testing.T) {
 
 func TestPostStartAfterClose(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		app := b.started("app")
+		app := b.startWithPostStart("app")
 		require.NoError(b, b.Close(b.Context()))
 		for range 2 {
 			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, app), lifecycle.AgentStopping)
@@ -96,7 +96,7 @@ func TestPostStartAfterClose(t *testing.T) {
 
 func TestCloseEndsAHookOfRunOnExit(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(30), lifecycletest.Script{})
+		b.addMain("app", sleep(30), lifecycletest.Script{})
 		ended := make(chan error, 1)
 		go func() {
 			_, err := b.RunOnExit(b.Context(), b.pod, named("app"))
@@ -122,7 +122,7 @@ func (do atEachMessage) WithName(string) klog.LogSink   { return do }
 // The terminator holds no mutex while it logs about the failures of a stop.
 func TestALoggerMayAskForTheTermination(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{FailStops: 1})
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		var messages atomic.Int32
 		ctx := klog.NewContext(b.Context(), klog.New(atEachMessage(func() {
 			if termination, found := b.Termination(b.pod.UID); found {

@@ -25,23 +25,23 @@ func TestMetricsOfTerminations(t *testing.T) {
 		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
 	}
 	inBubble(t, 10, func(b *bed) { // killed after its grace, its sleep cut
-		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
-		b.main("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.kill()
 	}, counted)
 	inBubble(t, 10, func(b *bed) { // the container exits in its sleep
-		b.main("app", sleep(5), lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfter: time.Second})
 		b.kill()
 	}, counted)
 	inBubble(t, 10, func(b *bed) { // a kill of one container is no termination of a pod
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
 	var deaf chan struct{}
 	inBubble(t, 3, func(b *bed) {
 		deaf = make(chan struct{})
-		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-deaf; return nil, nil }})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-deaf; return nil, nil }})
 		b.kill()
 		close(deaf)
 	}, counted)
@@ -79,7 +79,7 @@ func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`

@@ -15,10 +15,10 @@ import (
 
 func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.sidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.main("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addSidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		result := b.kill()
 		b.requireStop("app", 30, 0)
 		b.requireStop("batch", 30, 0)
@@ -31,8 +31,8 @@ func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
 
 func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.kill()
 		b.requireStop("proxy", 2, 5*time.Second)
 	})
@@ -71,10 +71,10 @@ func (c orderingCase) run(t *testing.T) {
 	inBubble(t, grace, func(b *bed) {
 		script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 		for _, name := range c.In.Sidecars {
-			b.sidecar(name, nil, script)
+			b.addSidecar(name, nil, script)
 		}
 		for _, name := range c.In.Main {
-			b.main(name, nil, script)
+			b.addMain(name, nil, script)
 		}
 		got := map[string]int64{}
 		for _, container := range b.kill().Containers {
@@ -87,18 +87,18 @@ func (c orderingCase) run(t *testing.T) {
 // A container that never started, or has exited, holds up no sidecar (k/k#125880).
 func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.sidecar("logs", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{})
-		b.declare("never")
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addSidecar("logs", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.addWaitingContainer("never")
 		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}} // logs has exited
 		b.kill()
 		require.Zero(b, b.at())
 		require.Len(b, b.rt.Stops(), 2)
 	})
 	inBubble(t, 60, func(b *bed) { // a status from before the exit
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Exit("app")
 		b.kill()
 		require.Zero(b, b.at())
@@ -107,9 +107,9 @@ func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 
 func TestReverseOrderHoldsOverAGap(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("first", nil, lifecycletest.Script{})
-		b.sidecar("second", nil, lifecycletest.Script{})
-		b.sidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
+		b.addSidecar("first", nil, lifecycletest.Script{})
+		b.addSidecar("second", nil, lifecycletest.Script{})
+		b.addSidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 		b.kill()
 		b.requireStop("first", 56, 4*time.Second)
@@ -118,12 +118,12 @@ func TestReverseOrderHoldsOverAGap(t *testing.T) {
 
 func TestContainersWithoutATurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, container("init", nil))
-		b.run(&b.pod.Status.InitContainerStatuses, "init", lifecycletest.Script{IgnoreTerm: true})
+		b.runContainer(&b.pod.Status.InitContainerStatuses, "init", lifecycletest.Script{IgnoreTerm: true})
 		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
-		b.run(&b.pod.Status.EphemeralContainerStatuses, "debug", lifecycletest.Script{IgnoreTerm: true})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.runContainer(&b.pod.Status.EphemeralContainerStatuses, "debug", lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.kill()
 		b.requireStop("init", 60, 0)
 		b.requireStop("debug", 60, 0)
@@ -144,8 +144,8 @@ func TestContainersWithoutATurn(t *testing.T) {
 // Hooks of sidecars run at the start of the termination, as in the kubelet, or at their turn.
 func TestHookTiming(t *testing.T) {
 	scene := func(b *bed) {
-		b.sidecar("proxy", exec(), lifecycletest.Script{Exec: takes(2 * time.Second)})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.addSidecar("proxy", exec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.kill()
 	}
 	inBubble(t, 30, func(b *bed) {

@@ -19,35 +19,36 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// broken implements all interfaces of the embedder with a function that does not return.
-type broken func()
+// neverReturning implements all interfaces of the embedder with a function that panics or ends
+// its goroutine.
+type neverReturning func()
 
-func (b broken) StopContainer(context.Context, string, int64) error { b(); return nil }
+func (b neverReturning) StopContainer(context.Context, string, int64) error { b(); return nil }
 
-func (b broken) Exited(string) <-chan struct{} { b(); return nil }
+func (b neverReturning) Exited(string) <-chan struct{} { b(); return nil }
 
-func (b broken) Event(apiruntime.Object, string, string, string) { b() }
+func (b neverReturning) Event(apiruntime.Object, string, string, string) { b() }
 
-func (b broken) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
+func (b neverReturning) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
 	b()
 	return nil, nil
 }
 
-func (b broken) Do(*http.Request) (*http.Response, error) { b(); return nil, nil }
+func (b neverReturning) Do(*http.Request) (*http.Response, error) { b(); return nil, nil }
 
-func (b broken) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+func (b neverReturning) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
 	b()
 	return "", nil
 }
 
-// waysToBreak are a panic and runtime.Goexit.
-var waysToBreak = map[string]broken{
+// waysToBreak has a panic and runtime.Goexit.
+var waysToBreak = map[string]neverReturning{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
 }
 
-// quiet is a context whose logger discards everything, because stacks are logged.
-func (b *bed) quiet() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
+// silentContext returns a context without a logger, because panics are logged with their stacks.
+func (b *bed) silentContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
 // If code of the embedder does not return, the termination ends all the same, and its result
 // has the error.
@@ -71,8 +72,8 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 		} {
 			t.Run(name+" that "+how, func(t *testing.T) {
 				inBubble(t, 10, func(b *bed) {
-					b.main("app", test.hook, lifecycletest.Script{})
-					result, _ := b.KillPod(b.quiet(), b.pod, lifecycle.Request{}) // the result has the error
+					b.addMain("app", test.hook, lifecycletest.Script{})
+					result, _ := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{}) // the result has the error
 					app := result.Containers[0]
 					require.Equal(b, test.outcome, app.Outcome)
 					require.Equal(b, test.hooked, app.Hook.Outcome)
@@ -93,12 +94,12 @@ func TestAStartThatDoesNotReturn(t *testing.T) {
 	for how, code := range waysToBreak {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.declare("app")
+				b.addWaitingContainer("app")
 				release := make(chan struct{})
 				var wg sync.WaitGroup
 				for _, after := range []<-chan struct{}{nil, release} {
 					wg.Go(func() {
-						err := b.Start(b.quiet(), b.pod, "app", func(context.Context) (string, error) {
+						err := b.Start(b.silentContext(), b.pod, "app", func(context.Context) (string, error) {
 							if after != nil {
 								<-after
 							}
@@ -110,7 +111,7 @@ func TestAStartThatDoesNotReturn(t *testing.T) {
 				}
 				synctest.Wait()
 				time.AfterFunc(3*time.Second, func() { close(release) })
-				result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 				wg.Wait()
 				require.ErrorContains(b, err, "the start")
 				require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
@@ -124,8 +125,8 @@ func TestAPostStartThatDoesNotReturn(t *testing.T) {
 	for how, code := range waysToBreak {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.post(exec(), lifecycletest.Script{})
-				require.ErrorContains(b, b.PostStart(b.quiet(), b.pod, named("app")), "the hook")
+				b.addPostStart(exec(), lifecycletest.Script{})
+				require.ErrorContains(b, b.PostStart(b.silentContext(), b.pod, named("app")), "the hook")
 				b.requireEvents("FailedPostStartHook", "Killing")
 			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = code })
 		})

@@ -20,7 +20,7 @@ import (
 // A pod whose status has no states of its containers does not count as ended.
 func TestPodWithoutStatus(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		status := b.pod.Status
 		b.pod.Status = v1.PodStatus{}
 		for range 2 {
@@ -36,7 +36,7 @@ func TestPodWithoutStatus(t *testing.T) {
 	})
 	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed} {
 		inBubble(t, 30, func(b *bed) {
-			b.main("app", nil, lifecycletest.Script{})
+			b.addMain("app", nil, lifecycletest.Script{})
 			b.pod.Status = v1.PodStatus{Phase: phase}
 			require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
 		})
@@ -45,8 +45,8 @@ func TestPodWithoutStatus(t *testing.T) {
 
 func TestPodWithStatusOfSomeContainers(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{})
 		b.pod.Status.ContainerStatuses[1].State = v1.ContainerState{}
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycle.ErrUnknownContainers)
@@ -62,7 +62,7 @@ func TestPodWithStatusOfSomeContainers(t *testing.T) {
 
 func TestContainerWithoutAnIDIsNotStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.pod.Status.ContainerStatuses[0].ContainerID = ""
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycle.ErrUnknownContainers)
@@ -96,22 +96,22 @@ func TestANilPodIsAnError(t *testing.T) {
 func TestStartedContainersAreStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container("app", nil), container("never", nil))
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		result := b.kill()
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
 		require.Len(b, result.Containers, 1)
 		b.requireStop("app", 30, 0)
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
 	inBubble(t, 30, func(b *bed) { // the status knows of its end
-		b.declare("app")
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("app")
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "x://app"}}
 		require.Empty(b, b.kill().Containers)
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
 }
 
-// restarted sets the status of a container that was started at a time.
-func (b *bed) restarted(id string, at time.Time) {
+// setRestarted sets the status of a container that was started at a time.
+func (b *bed) setRestarted(id string, at time.Time) {
 	b.pod.Status.ContainerStatuses[0].ContainerID = id
 	b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(at)
 }
@@ -119,20 +119,20 @@ func (b *bed) restarted(id string, at time.Time) {
 // A static pod returns with the same UID, and Forget was not called.
 func TestStaticPodThatReturnsWithoutForget(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-first.Done()
 		require.Same(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
 		<-time.After(time.Minute)
 
 		b.rt.Start("app-2", lifecycletest.Script{IgnoreTerm: true})
-		b.restarted("app-2", time.Now())
+		b.setRestarted("app-2", time.Now())
 		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(7))})
 		require.NotSame(b, first, second)
 		<-second.Done()
 		require.Len(b, second.Result().Containers, 1)
 		require.Equal(b, lifecycle.GraceExceeded, second.Result().Outcome())
-		require.Equal(b, [][2]time.Duration{{7, 62000}}, b.asks("app-2"))
+		require.Equal(b, [][2]time.Duration{{7, 62000}}, b.stopsOf("app-2"))
 		require.Len(b, b.rt.Execs(), 2)
 		require.Equal(b, lifecycle.Graceful, first.Result().Outcome())
 	})
@@ -140,49 +140,49 @@ func TestStaticPodThatReturnsWithoutForget(t *testing.T) {
 
 func TestAContainerFromBeforeTheEndHasTheOldDeadline(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		b.kill()
 		<-time.After(3 * time.Second)
 		b.rt.Start("unseen", lifecycletest.Script{IgnoreTerm: true})
-		b.restarted("unseen", b.start.Add(time.Second))
+		b.setRestarted("unseen", b.start.Add(time.Second))
 		result := b.kill()
-		require.Equal(b, [][2]time.Duration{{25, 5000}}, b.asks("unseen"))
+		require.Equal(b, [][2]time.Duration{{25, 5000}}, b.stopsOf("unseen"))
 		require.Len(b, result.Containers, 2, "it belongs to the termination that ended")
 		require.Equal(b, 30*time.Second, b.at())
 	})
 	inBubble(t, 30, func(b *bed) { // which gets shorter
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		b.kill()
 		b.rt.Start("unseen", lifecycletest.Script{IgnoreTerm: true})
-		b.restarted("unseen", b.start.Add(time.Second))
+		b.setRestarted("unseen", b.start.Add(time.Second))
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(3))})
 		require.NoError(b, err)
-		require.Equal(b, [][2]time.Duration{{3, 2000}}, b.asks("unseen"))
+		require.Equal(b, [][2]time.Duration{{3, 2000}}, b.stopsOf("unseen"))
 	})
 }
 
 // Runtimes of processes reuse their IDs.
 func TestReusedID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.kill()
 		<-time.After(time.Minute)
 		b.rt.Start("app", lifecycletest.Script{})
 		require.Len(b, b.kill().Containers, 1)
 		require.Len(b, b.rt.Stops(), 1, "for all that is known the status lags")
-		b.restarted("app", b.start.Add(30*time.Second))
+		b.setRestarted("app", b.start.Add(30*time.Second))
 		b.kill()
-		require.Equal(b, [][2]time.Duration{{30, 0}, {30, 60000}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{30, 0}, {30, 60000}}, b.stopsOf("app"))
 		require.Len(b, b.rt.Execs(), 2)
 	})
 }
 
 func TestTerminationIncludesContainersOfALaterRequest(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
-		b.main("web", sleep(1), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("web", sleep(1), lifecycletest.Script{IgnoreTerm: true})
 		require.Same(b, termination, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
 		<-time.After(5 * time.Second)
 		b.rt.Start("x", lifecycletest.Script{IgnoreTerm: true})
@@ -191,8 +191,8 @@ func TestTerminationIncludesContainersOfALaterRequest(t *testing.T) {
 		require.Equal(b, lifecycle.GraceExceeded, result.Outcome)
 		<-termination.Done()
 		require.Equal(b, 30*time.Second, b.at())
-		require.Equal(b, [][2]time.Duration{{19, 11000}}, b.asks("web"))
-		require.Equal(b, [][2]time.Duration{{15, 15000}}, b.asks("x"))
+		require.Equal(b, [][2]time.Duration{{19, 11000}}, b.stopsOf("web"))
+		require.Equal(b, [][2]time.Duration{{15, 15000}}, b.stopsOf("x"))
 		require.Len(b, termination.Result().Containers, 3)
 	})
 }
@@ -200,7 +200,7 @@ func TestTerminationIncludesContainersOfALaterRequest(t *testing.T) {
 // No hook runs twice, whichever method is called, and even if the status is old.
 func TestAKilledContainerIsNotKilledAgain(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		for range 2 {
 			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 			require.NoError(b, err)
@@ -216,7 +216,7 @@ func TestAKilledContainerIsNotKilledAgain(t *testing.T) {
 
 func TestARequestForAContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{
 			GracePeriodSeconds: ptr.To(int64(4)), Message: "Container app definition changed, will be restarted",
 		})
@@ -226,7 +226,7 @@ func TestARequestForAContainer(t *testing.T) {
 		require.Equal(b, 4*time.Second, b.at())
 	})
 	inBubble(t, 30, func(b *bed) { // a second one shortens the first
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
@@ -236,13 +236,13 @@ func TestARequestForAContainer(t *testing.T) {
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
 		wg.Wait()
-		require.Equal(b, [][2]time.Duration{{30, 0}, {5, 1000}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{30, 0}, {5, 1000}}, b.stopsOf("app"))
 	})
 }
 
 func TestContainerIDIsReplacedInEvents(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.Start("3f9a", lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "3f9a"}, lifecycle.ContainerRequest{Message: "Container 3f9a is to go"})
 		require.NoError(b, err)
@@ -252,8 +252,8 @@ func TestContainerIDIsReplacedInEvents(t *testing.T) {
 
 func TestForgetDuringAStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		started := b.starting("app", 5*time.Second, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addWaitingContainer("app")
+		started := b.startAfter("app", 5*time.Second, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.Forget(b.pod.UID)
 		result := b.kill()
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
@@ -264,7 +264,7 @@ func TestForgetDuringAStart(t *testing.T) {
 
 func TestForgetDuringAStop(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second), ExitAfterTerm: 5 * time.Second})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second), ExitAfterTerm: 5 * time.Second})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(2 * time.Second)
 		b.Forget(b.pod.UID)
@@ -283,7 +283,7 @@ func TestTerminationByUID(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		_, found := b.Termination(b.pod.UID)
 		require.False(b, found)
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for range 2 {
 			same, found := b.Termination(b.pod.UID)
@@ -300,7 +300,7 @@ func TestTerminationByUID(t *testing.T) {
 // If the termination and the context end at the same time, Wait returns the result.
 func TestWaitPrefersTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.kill()
 		ended, cancel := context.WithCancel(b.Context())
 		cancel()
@@ -317,7 +317,7 @@ func TestWaitPrefersTheEnd(t *testing.T) {
 // pod gives up.
 func TestTerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
@@ -328,14 +328,14 @@ func TestTerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, 8*time.Second, b.at(), "5 s from 2 s on, and GiveUp")
 		wg.Wait()
-	}, impatient)
+	}, withShortGiveUp)
 }
 
 // A container that is started after all others have ended is in the next result.
 func TestAStartThatReturnsTooLateIsInTheResultOfTheNextKillPod(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
-		b.declare("late")
-		started := b.starting("late", 10*time.Second, lifecycletest.Script{})
+		b.addWaitingContainer("late")
+		started := b.startAfter("late", 10*time.Second, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "its start had not returned")
 		_, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -351,8 +351,8 @@ func TestAStartThatReturnsTooLateIsInTheResultOfTheNextKillPod(t *testing.T) {
 // Two concurrent restarts of a sidecar that waits for its turn.
 func TestOneOfTwoRestartsIsRefused(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-b.rt.Exited("proxy")
 		var wg sync.WaitGroup
@@ -377,7 +377,7 @@ func TestOneOfTwoRestartsIsRefused(t *testing.T) {
 func TestEndedTerminationLeavesNoTimerOrContext(t *testing.T) {
 	inBubble(t, 3600, func(b *bed) {
 		var hook context.Context
-		b.main("app", exec(), lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
+		b.addMain("app", exec(), lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
 			hook = ctx
 			return nil, nil
 		}})

@@ -15,21 +15,21 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// post adds a container with a postStart hook.
-func (b *bed) post(hook *v1.LifecycleHandler, script lifecycletest.Script) {
-	b.main("app", nil, script)
+// addPostStart adds a container with a postStart hook.
+func (b *bed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.Script) {
+	b.addMain("app", nil, script)
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
 }
 
 func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.post(sleep(3), lifecycletest.Script{})
+		b.addPostStart(sleep(3), lifecycletest.Script{})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
 		require.Equal(b, 3*time.Second, b.at())
 		require.Empty(b, b.events.All())
 		require.Zero(b, b.Tables(), "nothing is kept of a container that only had its hook")
 
-		b.main("plain", sleep(3), lifecycletest.Script{})
+		b.addMain("plain", sleep(3), lifecycletest.Script{})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("plain")))
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("unknown")))
 		require.Equal(b, 3*time.Second, b.at())
@@ -38,7 +38,7 @@ func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 
 func TestAFailedPostStartKillsItsContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.post(exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+		b.addPostStart(exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("a secret"), lifecycletest.ErrScripted
 		}})
 		err := b.PostStart(b.Context(), b.pod, named("app"))
@@ -54,7 +54,7 @@ func TestAFailedPostStartKillsItsContainer(t *testing.T) {
 
 func TestAPanickingPostStartHasFailed(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.post(exec(), lifecycletest.Script{})
+		b.addPostStart(exec(), lifecycletest.Script{})
 		require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "the hook panicked: boom")
 		b.requireEvents("FailedPostStartHook", "Killing")
 	}, withHooks(func(context.Context) error { panic("boom") }))
@@ -62,7 +62,7 @@ func TestAPanickingPostStartHasFailed(t *testing.T) {
 
 func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.post(sleep(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
+		b.addPostStart(sleep(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
 		require.Equal(b, 2*time.Second, b.at())
 		require.Empty(b, b.events.All())
@@ -74,7 +74,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 	for name, begin := range map[string]bool{"begun before": false, "begun after": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour), IgnoreTerm: true})
+				b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
 				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60) // it is stopped after its grace
 				terminate := func() { b.Terminate(b.Context(), b.pod, lifecycle.Request{}) }
 				if begin {
@@ -101,7 +101,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 
 func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour)})
+		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
@@ -124,7 +124,7 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.post(exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+				b.addPostStart(exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "exit status 143")
@@ -141,7 +141,7 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 		})
 	}
 	inBubble(t, 10, func(b *bed) {
-		b.post(sleep(20), lifecycletest.Script{ExitAfter: time.Second})
+		b.addPostStart(sleep(20), lifecycletest.Script{ExitAfter: time.Second})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
 		require.Empty(b, b.events.All())
 	}, sorry)
@@ -151,7 +151,7 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 // calls Terminate.
 func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.post(exec(), lifecycletest.Script{Exec: takes(time.Hour), ExitAfterTerm: 3 * time.Second})
+		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), ExitAfterTerm: 3 * time.Second})
 		ctx, cancel := context.WithCancel(b.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { require.ErrorIs(b, b.PostStart(ctx, b.pod, named("app")), context.Canceled) })

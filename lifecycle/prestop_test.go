@@ -15,7 +15,7 @@ import (
 
 func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		result := b.kill()
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 10 * time.Second}, result.Containers[0].Hook)
 		b.requireStop("app", 20, 10*time.Second)
@@ -25,7 +25,7 @@ func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 
 func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
 		result := b.kill()
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
 		b.requireStop("app", 2, 10*time.Second)
@@ -36,7 +36,7 @@ func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
 
 func TestASleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		result := b.kill()
 		require.Equal(b, 7*time.Second, b.at())
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, result.Containers[0].Hook)
@@ -49,7 +49,7 @@ func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
 	deaf := make(chan struct{})
 	inBubble(t, 5, func(b *bed) {
 		deaf = make(chan struct{})
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		result := b.kill()
 		b.requireStop("app", 2, 5*time.Second)
 		require.Equal(b, 6*time.Second, b.at())
@@ -60,7 +60,7 @@ func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
 
 func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Hour), IgnoreTerm: true})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
 		result := b.kill()
 		require.Equal(b, 10*time.Second, b.rt.Execs()[0].Timeout)
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
@@ -70,7 +70,7 @@ func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
 
 func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("password=secret"), lifecycletest.ErrScripted
 		}})
 		result := b.kill()
@@ -86,7 +86,7 @@ func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
 
 func TestAPanickingHookHasFailed(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		result := b.kill()
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		require.ErrorContains(b, result.Containers[0].Hook.Err, "the hook panicked: boom")
@@ -101,7 +101,7 @@ func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
 	var deaf chan struct{}
 	inBubble(t, 5, func(b *bed) {
 		deaf = make(chan struct{})
-		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
 		require.Equal(b, lifecycle.HookAbandoned, b.kill().Containers[0].Hook.Outcome)
 		require.Equal(b, 7*time.Second, b.at())
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
@@ -115,7 +115,7 @@ func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
 
 func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		result := b.kill()
 		b.requireStop("app", 2, 5*time.Second)
 		require.Equal(b, lifecycle.HookCut, result.Containers[0].Hook.Outcome)
@@ -129,7 +129,7 @@ func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 
 func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.kill().Containers[0].Hook)
 		b.requireStop("app", 2, 5*time.Second)
 	}, withHooks(func(context.Context) error { <-time.After(5100 * time.Millisecond); return nil }))
@@ -137,7 +137,7 @@ func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
 
 func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{})
+		b.addMain("app", sleep(40), lifecycletest.Script{})
 		b.rt.Exit("app")
 		result := b.kill()
 		require.Zero(b, b.at())
@@ -150,7 +150,7 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 // failure.
 func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, b.kill().Containers[0].Hook)
 		require.Equal(b, 7*time.Second, b.at())
 		b.requireEvents("Killing")
@@ -162,7 +162,7 @@ func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, 5, func(b *bed) {
-			b.main("app", exec(), lifecycletest.Script{})
+			b.addMain("app", exec(), lifecycletest.Script{})
 			require.Equal(b, lifecycle.GraceSpent, b.kill().Containers[0].Hook.Cause)
 			b.requireEvents("Killing")
 		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
@@ -176,31 +176,31 @@ func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 60, func(b *bed) {
-				b.main("app", hook, lifecycletest.Script{ExitAfter: time.Second})
+				b.addMain("app", hook, lifecycletest.Script{ExitAfter: time.Second})
 				require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
 				require.Equal(b, 20*time.Second, b.at())
-			}, withHooks(func(ctx context.Context) error { _, err := takes(20*time.Second)(ctx, nil); return err }))
+			}, withHooks(func(ctx context.Context) error { _, err := commandTaking(20*time.Second)(ctx, nil); return err }))
 		})
 	}
 }
 
 func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{})
+		b.addMain("app", sleep(40), lifecycletest.Script{})
 		require.Equal(b, lifecycle.HookSkipped, b.kill().Containers[0].Hook.Outcome)
 		require.Zero(b, b.at())
 		b.requireEvents("Killing")
-	}, func(o *lifecycle.TerminatorOptions) { o.Gates = off(lifecycle.PodLifecycleSleepAction) })
+	}, func(o *lifecycle.TerminatorOptions) { o.Gates = gateWithout(lifecycle.PodLifecycleSleepAction) })
 }
 
 // The feature may be off in the runner although it is on in the terminator.
 func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(40), lifecycletest.Script{})
+		b.addMain("app", sleep(40), lifecycletest.Script{})
 		require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
 		require.Zero(b, b.at())
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: off(lifecycle.PodLifecycleSleepAction)})
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout(lifecycle.PodLifecycleSleepAction)})
 	})
 }
 
@@ -208,7 +208,7 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 	var cause error
 	var deadline time.Time
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -226,8 +226,8 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 
 func TestWithoutARunnerTheDefaultOneRunsHooks(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", sleep(3), lifecycletest.Script{})
-		b.main("web", exec(), lifecycletest.Script{})
+		b.addMain("app", sleep(3), lifecycletest.Script{})
+		b.addMain("web", exec(), lifecycletest.Script{})
 		result := b.kill()
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 		require.ErrorContains(b, result.Containers[1].Hook.Err, "no command runner")

@@ -40,14 +40,14 @@ func TestRandomPods(t *testing.T) {
 	}
 }
 
-// crowd is many random pods on one runtime.
+// crowd is a set of random pods on one runtime.
 type crowd struct {
 	*testing.T
 
 	random     *rand.Rand
 	rt         *lifecycletest.Runtime
 	terminator *lifecycle.Terminator
-	members    []*member
+	members    []*randomPod
 
 	mu    sync.Mutex
 	hooks map[string]int // runs by container ID
@@ -56,8 +56,8 @@ type crowd struct {
 	stops map[string][]lifecycletest.Stop
 }
 
-// member is one random pod with the plan of its termination.
-type member struct {
+// randomPod is one random pod with the plan of its termination.
+type randomPod struct {
 	pod     *v1.Pod
 	scripts map[string]lifecycletest.Script // by container ID
 	asked   *int64
@@ -132,7 +132,7 @@ func (slowServer) Do(req *http.Request) (*http.Response, error) {
 // terminate makes, runs and terminates pods, and checks their results.
 func (c *crowd) terminate(pods int) {
 	for i := range pods {
-		c.members = append(c.members, c.member(i))
+		c.members = append(c.members, c.randomPod(i))
 	}
 	var all sync.WaitGroup
 	for _, m := range c.members {
@@ -140,46 +140,46 @@ func (c *crowd) terminate(pods int) {
 	}
 	all.Wait()
 	for _, m := range c.members {
-		m.judge(c)
+		m.check(c)
 	}
 	require.NoError(c, c.terminator.Close(c.Context()))
 }
 
-// upTo is a random time.
-func (c *crowd) upTo(seconds int) time.Duration {
+// randomTime returns a random duration below so many seconds.
+func (c *crowd) randomTime(seconds int) time.Duration {
 	return time.Duration(c.random.IntN(seconds*1000)) * time.Millisecond
 }
 
-// oneIn is true once in n times.
-func (c *crowd) oneIn(n int) bool { return c.random.IntN(n) == 0 }
+// oneOf returns true in one of n calls.
+func (c *crowd) oneOf(n int) bool { return c.random.IntN(n) == 0 }
 
-// member makes a random pod of 1 to 8 containers.
-func (c *crowd) member(i int) *member {
+// randomPod makes a random pod of 1 to 8 containers.
+func (c *crowd) randomPod(i int) *randomPod {
 	name := fmt.Sprint("pod-", i)
-	m := &member{scripts: map[string]lifecycletest.Script{}, pod: &v1.Pod{
+	m := &randomPod{scripts: map[string]lifecycletest.Script{}, pod: &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
 		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(c.random.IntN(40)))},
 	}}
-	if c.oneIn(4) {
+	if c.oneOf(4) {
 		m.asked = ptr.To(int64(c.random.IntN(30)))
 	}
 	for n := range 1 + c.random.IntN(8) {
 		c.addContainer(m, fmt.Sprint("c", n))
 	}
 	for range c.random.IntN(4) {
-		m.plan = append(m.plan, shortening{c.upTo(15), int64(c.random.IntN(20) - 1)})
+		m.plan = append(m.plan, shortening{c.randomTime(15), int64(c.random.IntN(20) - 1)})
 	}
 	return m
 }
 
 // addContainer adds a random container of a random role.
-func (c *crowd) addContainer(m *member, name string) {
+func (c *crowd) addContainer(m *randomPod, name string) {
 	id := m.pod.Name + "/" + name
-	m.scripts[id] = c.script(m)
+	m.scripts[id] = c.randomScript(m)
 	status := v1.ContainerStatus{Name: name, ContainerID: id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
-	spec := container(name, c.hook())
+	spec := container(name, c.randomHook())
 	switch {
-	case c.oneIn(3):
+	case c.oneOf(3):
 		spec.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 		m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, spec)
 		m.pod.Status.InitContainerStatuses = append(m.pod.Status.InitContainerStatuses, status)
@@ -189,27 +189,27 @@ func (c *crowd) addContainer(m *member, name string) {
 	}
 }
 
-// hook is a random hook, nil for none.
-func (c *crowd) hook() *v1.LifecycleHandler {
+// randomHook is a random hook, nil for none.
+func (c *crowd) randomHook() *v1.LifecycleHandler {
 	switch c.random.IntN(4) {
 	case 0:
 		return sleep(int64(c.random.IntN(45)))
 	case 1:
 		return exec()
 	case 2:
-		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80), Path: c.upTo(45).String()}}
+		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80), Path: c.randomTime(45).String()}}
 	default:
 		return nil
 	}
 }
 
-// script is the script of a random container.
-func (c *crowd) script(m *member) lifecycletest.Script {
-	s := lifecycletest.Script{ExitAfterTerm: c.upTo(20), IgnoreTerm: c.oneIn(5), Exec: c.command()}
-	if c.oneIn(4) {
-		s.ExitAfter = c.upTo(40)
+// randomScript is the script of a random container.
+func (c *crowd) randomScript(m *randomPod) lifecycletest.Script {
+	s := lifecycletest.Script{ExitAfterTerm: c.randomTime(20), IgnoreTerm: c.oneOf(5), Exec: c.randomCommand()}
+	if c.oneOf(4) {
+		s.ExitAfter = c.randomTime(40)
 	}
-	if c.oneIn(12) {
+	if c.oneOf(12) {
 		m.faulty = true
 		s.HangStops = c.random.IntN(4) - 1
 		s.FailStops = c.random.IntN(4) - 1
@@ -217,10 +217,10 @@ func (c *crowd) script(m *member) lifecycletest.Script {
 	return s
 }
 
-// command is the command of a random exec hook: it returns in time, fails, panics, or ignores
+// randomCommand is the command of a random exec hook: it returns in time, fails, panics, or ignores
 // its context.
-func (c *crowd) command() func(context.Context, []string) ([]byte, error) {
-	long := c.upTo(45)
+func (c *crowd) randomCommand() func(context.Context, []string) ([]byte, error) {
+	long := c.randomTime(45)
 	switch c.random.IntN(8) {
 	case 0:
 		return func(context.Context, []string) ([]byte, error) { return nil, errors.New("failed") }
@@ -229,12 +229,12 @@ func (c *crowd) command() func(context.Context, []string) ([]byte, error) {
 	case 2:
 		return func(context.Context, []string) ([]byte, error) { <-time.After(long); return nil, nil }
 	default:
-		return takes(long)
+		return commandTaking(long)
 	}
 }
 
 // terminateOne runs a pod, terminates it, and shortens it by its plan.
-func (c *crowd) terminateOne(m *member) {
+func (c *crowd) terminateOne(m *randomPod) {
 	for id, script := range m.scripts {
 		c.rt.Start(id, script)
 	}
@@ -254,7 +254,7 @@ func (c *crowd) terminateOne(m *member) {
 }
 
 // shorten calls Shorten and checks its result.
-func (m *member) shorten(c *crowd, termination *lifecycle.Termination, seconds int64) {
+func (m *randomPod) shorten(c *crowd, termination *lifecycle.Termination, seconds int64) {
 	next := term{time.Now(), max(seconds, 1)}
 	earlier := next.deadline().Before(m.terms[len(m.terms)-1].deadline())
 	shortened := termination.Shorten(seconds)
@@ -268,8 +268,8 @@ func (m *member) shorten(c *crowd, termination *lifecycle.Termination, seconds i
 	}
 }
 
-// judge checks what must hold for every pod.
-func (m *member) judge(c *crowd) {
+// check checks what must hold for every pod.
+func (m *randomPod) check(c *crowd) {
 	c.Helper()
 	slack := 2 * time.Second // the floor of a stop
 	if m.faulty {
@@ -284,9 +284,9 @@ func (m *member) judge(c *crowd) {
 		require.LessOrEqual(c, c.hooks[container.ID], 1)
 		_, exited := exits[container.ID]
 		require.True(c, exited || container.Outcome == lifecycle.RuntimeStuck, "%s runs on", container.ID)
-		m.judgeStops(c, stops[container.ID])
-		m.judgeTurn(c, container, exits, stops)
-		m.judgeSleep(c, container, exits)
+		m.checkStops(c, stops[container.ID])
+		m.checkTurn(c, container, exits, stops)
+		m.checkSleep(c, container, exits)
 	}
 }
 
@@ -305,8 +305,8 @@ func (c *crowd) records() (exits map[string]time.Time, stops map[string][]lifecy
 	return c.exits, c.stops
 }
 
-// inForce returns the terms that a call at a time may have seen: two, if one starts then.
-func (m *member) inForce(at time.Time) []term {
+// termsAt returns the terms that a call at a time may have seen: two, if one starts then.
+func (m *randomPod) termsAt(at time.Time) []term {
 	var terms []term
 	for i, t := range m.terms {
 		ended := i+1 < len(m.terms) && m.terms[i+1].from.Before(at)
@@ -317,47 +317,47 @@ func (m *member) inForce(at time.Time) []term {
 	return terms
 }
 
-// judgeStops checks that hook, wait and stop together take no more than the grace period and
+// checkStops checks that hook, wait and stop together take no more than the grace period and
 // the minimum timeout of a stop.
-func (m *member) judgeStops(c *crowd, stops []lifecycletest.Stop) {
+func (m *randomPod) checkStops(c *crowd, stops []lifecycletest.Stop) {
 	c.Helper()
 	for _, stop := range stops {
 		within := func(t term) bool {
 			return int64(stop.At.Sub(t.from)/time.Second)+stop.TimeoutSeconds <= t.seconds+2
 		}
-		require.True(c, stop.TimeoutSeconds == 0 || slices.ContainsFunc(m.inForce(stop.At), within), "%+v under %+v", stop, m.terms)
+		require.True(c, stop.TimeoutSeconds == 0 || slices.ContainsFunc(m.termsAt(stop.At), within), "%+v under %+v", stop, m.terms)
 	}
 }
 
-// judgeTurn checks that no container is stopped before its turn, unless the deadline has
+// checkTurn checks that no container is stopped before its turn, unless the deadline has
 // passed.
-func (m *member) judgeTurn(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
+func (m *randomPod) checkTurn(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time, stops map[string][]lifecycletest.Stop) {
 	c.Helper()
-	sidecar := m.sidecar(container.Name)
+	sidecar := m.sidecarIndex(container.Name)
 	if sidecar < 0 {
 		return
 	}
 	at := stops[container.ID][0].At
 	timeLeft := func(t term) bool { return at.Before(t.deadline()) }
 	for _, other := range m.result.Containers {
-		before := m.sidecar(other.Name) < 0 || m.sidecar(other.Name) > sidecar
-		if !before || other.Outcome == lifecycle.RuntimeStuck || !all(m.inForce(at), timeLeft) {
+		before := m.sidecarIndex(other.Name) < 0 || m.sidecarIndex(other.Name) > sidecar
+		if !before || other.Outcome == lifecycle.RuntimeStuck || !all(m.termsAt(at), timeLeft) {
 			continue
 		}
 		require.False(c, exits[other.ID].After(at), "%s was stopped before %s", container.ID, other.ID)
 	}
 }
 
-// judgeSleep checks that a sleep ends within 100 ms after its container has exited.
-func (m *member) judgeSleep(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time) {
+// checkSleep checks that a sleep ends within 100 ms after its container has exited.
+func (m *randomPod) checkSleep(c *crowd, container lifecycle.ContainerResult, exits map[string]time.Time) {
 	c.Helper()
-	if exit, exited := exits[container.ID]; exited && m.sleeps(container.Name) {
+	if exit, exited := exits[container.ID]; exited && m.hasSleepHook(container.Name) {
 		require.LessOrEqual(c, container.Hook.Took, max(exit.Sub(m.start), 0)+100*time.Millisecond)
 	}
 }
 
-// sleeps tells whether a container's hook is a sleep.
-func (m *member) sleeps(name string) bool {
+// hasSleepHook reports whether the hook of a container is a sleep.
+func (m *randomPod) hasSleepHook(name string) bool {
 	for _, spec := range slices.Concat(m.pod.Spec.Containers, m.pod.Spec.InitContainers) {
 		if spec.Name == name {
 			return spec.Lifecycle != nil && spec.Lifecycle.PreStop.Sleep != nil
@@ -366,12 +366,12 @@ func (m *member) sleeps(name string) bool {
 	return false
 }
 
-// sidecar is the index of a sidecar's declaration, -1 for a main container.
-func (m *member) sidecar(name string) int {
+// sidecarIndex returns the index of a sidecar in the spec, -1 for a main container.
+func (m *randomPod) sidecarIndex(name string) int {
 	return slices.IndexFunc(m.pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
 }
 
-// all tells whether so is true for all values.
+// all reports whether so is true for all values.
 func all[T any](values []T, so func(T) bool) bool {
 	return !slices.ContainsFunc(values, func(v T) bool { return !so(v) })
 }

@@ -16,8 +16,8 @@ import (
 
 func TestASidecarIsRestartedUntilItsTurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-b.rt.Exited("proxy")
 		again, left := termination.ShouldRestart("proxy")
@@ -38,8 +38,8 @@ func TestASidecarIsRestartedUntilItsTurn(t *testing.T) {
 
 func TestContainersThatAreNotRestarted(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 30 * time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 30 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, name := range []string{"app", "unknown"} {
 			again, left := termination.ShouldRestart(name)
@@ -52,8 +52,8 @@ func TestContainersThatAreNotRestarted(t *testing.T) {
 		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", nil), lifecycle.ErrTerminating)
 	})
 	inBubble(t, 5, func(b *bed) { // its grace is over, and it is being stopped
-		b.sidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(6 * time.Second)
 		again, _ := termination.ShouldRestart("proxy")
@@ -61,8 +61,8 @@ func TestContainersThatAreNotRestarted(t *testing.T) {
 		<-termination.Done()
 	})
 	inBubble(t, 1, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		again, _ := b.Terminate(b.Context(), b.pod, lifecycle.Request{}).ShouldRestart("proxy")
 		require.False(b, again, "the grace is 1 s (KEP-4438)")
 	})
@@ -70,8 +70,8 @@ func TestContainersThatAreNotRestarted(t *testing.T) {
 
 func TestRestartThatReturnsAfterItsTurnIsStopped(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-b.rt.Exited("proxy")
 		var cause error
@@ -92,8 +92,8 @@ func TestRestartThatReturnsAfterItsTurnIsStopped(t *testing.T) {
 
 func TestARestartThatFailsMayBeTriedAgain(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-b.rt.Exited("proxy")
 		fail := func(context.Context) (string, error) { return "", lifecycletest.ErrScripted }
@@ -110,7 +110,7 @@ func TestRunOnExitRunsTheHookOnce(t *testing.T) {
 		hooks(&inner)
 		terminator, err := lifecycle.NewTerminator(inner)
 		require.NoError(b, err)
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.rt.Exit("app")
 		hook, err := terminator.RunOnExit(b.Context(), b.pod, named("app"))
 		require.NoError(b, err)
@@ -132,7 +132,7 @@ func TestRunOnExitRunsTheHookOnce(t *testing.T) {
 
 func TestRunOnExitReportsAFailedHookInItsResult(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.rt.Exit("app")
 		hook, err := b.RunOnExit(b.Context(), b.pod, named("app"))
 		require.NoError(b, err)
@@ -144,7 +144,7 @@ func TestRunOnExitReportsAFailedHookInItsResult(t *testing.T) {
 
 func TestATerminationDuringRunOnExitStopsTheContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(5 * time.Second)})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second)})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.RunOnExit(b.Context(), b.pod, named("app"))

@@ -19,8 +19,8 @@ import (
 // A container whose start returns after Forget is stopped by the next termination.
 func TestStartThatReturnsAfterForget(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		done := b.starting("app", 2*time.Second, lifecycletest.Script{})
+		b.addWaitingContainer("app")
+		done := b.startAfter("app", 2*time.Second, lifecycletest.Script{})
 		<-time.After(time.Second)
 		b.Forget("uid")
 		require.NoError(b, done())
@@ -35,7 +35,7 @@ func TestOverlappingStartsOfOneName(t *testing.T) {
 	for name, last := range map[string]int{"the first is up last": 0, "the second is up last": 1} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
-				b.declare("app")
+				b.addWaitingContainer("app")
 				var wg sync.WaitGroup
 				for i, id := range []string{"one", "two"} {
 					takes := 5 * time.Second
@@ -63,14 +63,14 @@ func TestOverlappingStartsOfOneName(t *testing.T) {
 // The error of a start that panicked counts until a later start has succeeded.
 func TestRestartAfterOneThatPanicked(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
-		b.sidecar("side", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.addSidecar("side", nil, lifecycletest.Script{})
 		term := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		b.rt.Exit("side")
-		err := b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) { panic("boom") })
+		err := b.Start(b.silentContext(), b.pod, "side", func(context.Context) (string, error) { panic("boom") })
 		require.Error(b, err)
-		err = b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) {
+		err = b.Start(b.silentContext(), b.pod, "side", func(context.Context) (string, error) {
 			b.rt.Start("side2", lifecycletest.Script{})
 			return "side2", nil
 		})
@@ -84,23 +84,23 @@ func TestRestartAfterOneThatPanicked(t *testing.T) {
 // An exit before the start, by the status, is one of another container with the same ID.
 func TestAnExitFromBeforeTheStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+		b.addWaitingContainer("app")
 		b.pod.Status.Phase = v1.PodRunning
 		exit := &v1.ContainerStateTerminated{ContainerID: "fake://app", FinishedAt: metav1.Now()}
 		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{
 			Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Terminated: exit},
 		}}
 		<-time.After(5 * time.Second)
-		done := b.starting("app", 0, lifecycletest.Script{})
+		done := b.startAfter("app", 0, lifecycletest.Script{})
 		require.NoError(b, done())
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, b.rt.Stops(), 1)
 	})
 	inBubble(t, 30, func(b *bed) { // running again, in the list's absence from the request
-		b.declare("app")
+		b.addWaitingContainer("app")
 		b.pod.Status.Phase = v1.PodRunning
-		done := b.starting("app", 0, lifecycletest.Script{})
+		done := b.startAfter("app", 0, lifecycletest.Script{})
 		require.NoError(b, done())
 		exit := &v1.ContainerStateTerminated{ContainerID: "fake://app", FinishedAt: metav1.NewTime(time.Now().Add(-time.Minute))}
 		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{
@@ -118,7 +118,7 @@ func TestAnExitFromBeforeTheStart(t *testing.T) {
 func TestReusedIDWithinTheSecondOfTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		<-time.After(300 * time.Millisecond)
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		began := metav1.Time{Time: b.start.Add(-time.Hour)}
 		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = began
 		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
@@ -135,7 +135,7 @@ func TestReusedIDWithinTheSecondOfTheEnd(t *testing.T) {
 func TestSameStartTimeWithinTheSecondOfTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		<-time.After(300 * time.Millisecond)
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.pod.Status.ContainerStatuses[0].State.Running.StartedAt = ptr.To(metav1.Now()).Rfc3339Copy()
 		for range 3 {
 			require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
@@ -149,11 +149,11 @@ func TestSameStartTimeWithinTheSecondOfTheEnd(t *testing.T) {
 // deadline, because its restart has not returned.
 func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
-		b.sidecar("side", exec(), lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		b.addSidecar("side", exec(), lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
-		require.Error(b, b.Start(b.quiet(), b.pod, "side", func(context.Context) (string, error) { panic("boom") }))
+		require.Error(b, b.Start(b.silentContext(), b.pod, "side", func(context.Context) (string, error) { panic("boom") }))
 		result, err := termination.Wait(b.Context())
 		require.Error(b, err)
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
@@ -166,8 +166,8 @@ func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 // container and only waits for its hook.
 func TestARestartThatReturnsWhileAHookIsWaitedFor(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.sidecar("side", exec(), lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("side", exec(), lifecycletest.Script{ExitAfter: time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
 		err := b.Start(b.Context(), b.pod, "side", func(context.Context) (string, error) {
@@ -186,12 +186,12 @@ func TestARestartThatReturnsWhileAHookIsWaitedFor(t *testing.T) {
 // termination of one that was started again.
 func TestATerminationLeavesOutWhatHasEndedBeforeIt(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{})
 		require.Len(b, b.kill().Containers, 2)
 		<-time.After(time.Minute)
 		b.rt.Start("app-2", lifecycletest.Script{})
-		b.restarted("app-2", time.Now())
+		b.setRestarted("app-2", time.Now())
 		result := b.kill()
 		require.Len(b, result.Containers, 1)
 		require.Equal(b, "app-2", result.Containers[0].ID)
@@ -201,15 +201,15 @@ func TestATerminationLeavesOutWhatHasEndedBeforeIt(t *testing.T) {
 // The start of one container says nothing about another one of its pod.
 func TestTheStartTimeOfAnotherContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("web", nil, lifecycletest.Script{})
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		<-time.After(time.Minute)
-		b.restarted("fake://web", time.Now())
+		b.setRestarted("fake://web", time.Now())
 		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
 		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, []string{"app", "web"}, stopped(b.rt))
+		require.Equal(b, []string{"app", "web"}, stoppedIDs(b.rt))
 	})
 }
 
@@ -217,11 +217,11 @@ func TestTheStartTimeOfAnotherContainer(t *testing.T) {
 // own.
 func TestAStartRightAfterTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		b.kill()
 		<-time.After(500 * time.Millisecond)
 		b.rt.Start("app-2", lifecycletest.Script{IgnoreTerm: true})
-		b.restarted("app-2", time.Now())
+		b.setRestarted("app-2", time.Now())
 		b.kill()
 		b.requireStop("app-2", 30, 2500*time.Millisecond)
 	})
@@ -231,17 +231,17 @@ func TestAStartRightAfterTheEnd(t *testing.T) {
 // containers that are stuck are stopped.
 func TestStoppingAgainLeavesOutWhatHadExited(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.declare("ended")
-		require.NoError(b, b.starting("ended", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("ended")
+		require.NoError(b, b.startAfter("ended", 0, lifecycletest.Script{})())
 		b.rt.Exit("ended")
 		b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "fake://ended"}}
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.stuckUntil(20 * time.Second)
-		_, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		<-time.After(20 * time.Second)
 		result := b.kill()
 		require.Len(b, result.Containers, 1)
 		require.Equal(b, lifecycle.Forced, result.Outcome())
-	}, impatient)
+	}, withShortGiveUp)
 }

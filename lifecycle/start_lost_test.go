@@ -15,10 +15,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// lose starts a declared container with a function that panics once the container runs.
-func (b *bed) lose(name, id string) {
+// startAndPanic starts a declared container with a function that panics once the container runs.
+func (b *bed) startAndPanic(name, id string) {
 	b.Helper()
-	err := b.Start(b.quiet(), b.pod, name, func(context.Context) (string, error) {
+	err := b.Start(b.silentContext(), b.pod, name, func(context.Context) (string, error) {
 		b.rt.Start(id, lifecycletest.Script{})
 		panic("boom")
 	})
@@ -28,10 +28,10 @@ func (b *bed) lose(name, id string) {
 // A start that panicked may have started its container, also if the termination starts later.
 func TestStartThatPanickedIsRemembered(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		b.declare("web")
-		b.lose("app", "app")
-		b.lose("app", "app")
+		b.addWaitingContainer("app")
+		b.addWaitingContainer("web")
+		b.startAndPanic("app", "app")
+		b.startAndPanic("app", "app")
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "the start panicked: boom")
 		require.Len(b, result.Containers, 1)
@@ -62,13 +62,13 @@ func TestContainerOfAStartThatPanicked(t *testing.T) {
 		}, 0},
 		"another was started": {func(b *bed) {
 			b.rt.Exit("app")
-			require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+			require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
-				b.declare("app")
-				b.lose("app", "app")
+				b.addWaitingContainer("app")
+				b.startAndPanic("app", "app")
 				test.later(b)
 				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
 				require.Len(b, b.rt.Stops(), test.stops)
@@ -78,16 +78,16 @@ func TestContainerOfAStartThatPanicked(t *testing.T) {
 	}
 }
 
-// A status from before the start does not tell.
+// A status from before the start does not say whether a container was started.
 func TestOldStatusSaysNothingAboutAStartThatPanicked(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("app")
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
 		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{
 			Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 		}
 		b.rt.Exit("app")
-		b.lose("app", "app-2")
+		b.startAndPanic("app", "app-2")
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "the start panicked: boom")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
@@ -97,7 +97,7 @@ func TestOldStatusSaysNothingAboutAStartThatPanicked(t *testing.T) {
 // A start that was cancelled may have reached the runtime.
 func TestCancelledStart(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+		b.addWaitingContainer("app")
 		ctx, cancel := context.WithCancel(b.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -126,7 +126,7 @@ func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
 		}}
 	}
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+		b.addWaitingContainer("app")
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
 			b.rt.Start("app-2", lifecycletest.Script{})
 			return "app-2", nil
@@ -136,8 +136,8 @@ func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
 		b.requireStop("app-2", 30, 0)
 	})
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		b.lose("app", "app")
+		b.addWaitingContainer("app")
+		b.startAndPanic("app", "app")
 		b.rt.Exit("app")
 		b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{Name: "app", ContainerID: "fake://app", State: exit()}
 		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
@@ -149,10 +149,10 @@ func TestTheExitOfAnotherContainerOfTheName(t *testing.T) {
 // panics then.
 func TestAStartThatPanickedAfterAKill(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+		b.addWaitingContainer("app")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			require.Error(b, b.Start(b.quiet(), b.pod, "app", func(context.Context) (string, error) {
+			require.Error(b, b.Start(b.silentContext(), b.pod, "app", func(context.Context) (string, error) {
 				<-time.After(2 * time.Second)
 				panic("boom")
 			}))

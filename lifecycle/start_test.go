@@ -16,17 +16,17 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// declare adds a regular container to the pod that does not run yet.
-func (b *bed) declare(name string) {
+// addWaitingContainer adds a regular container to the pod that does not run yet.
+func (b *bed) addWaitingContainer(name string) {
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, nil))
 	b.pod.Status.ContainerStatuses = append(b.pod.Status.ContainerStatuses, v1.ContainerStatus{
 		Name: name, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}},
 	})
 }
 
-// starting calls Start for a declared container, which runs after a while even if the context
+// startAfter calls Start for a declared container, which runs after a while even if the context
 // has ended. result waits for Start and returns its error.
-func (b *bed) starting(name string, after time.Duration, script lifecycletest.Script) (result func() error) {
+func (b *bed) startAfter(name string, after time.Duration, script lifecycletest.Script) (result func() error) {
 	var wg sync.WaitGroup
 	var err error
 	wg.Go(func() {
@@ -42,7 +42,7 @@ func (b *bed) starting(name string, after time.Duration, script lifecycletest.Sc
 
 func TestStartIsRefusedAfterTheTerminationHasStarted(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("late")
+		b.addWaitingContainer("late")
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		refused := func() error {
 			return b.Start(b.Context(), b.pod, "late", func(context.Context) (string, error) {
@@ -61,9 +61,9 @@ func TestStartIsRefusedAfterTheTerminationHasStarted(t *testing.T) {
 
 func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.declare("late")
-		started := b.starting("late", 5*time.Second, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addWaitingContainer("late")
+		started := b.startAfter("late", 5*time.Second, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		result := b.kill()
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 		b.requireStop("late", 25, 5*time.Second)
@@ -87,7 +87,7 @@ func TestTerminationEndsTheContextOfAStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
-				b.declare("late")
+				b.addWaitingContainer("late")
 				var cause error
 				var wg sync.WaitGroup
 				var err error
@@ -115,8 +115,8 @@ func TestTerminationEndsTheContextOfAStart(t *testing.T) {
 
 func TestContainerThatIsStartedTooLateIsStoppedByStart(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
-		b.declare("late")
-		started := b.starting("late", 10*time.Second, lifecycletest.Script{IgnoreTerm: true})
+		b.addWaitingContainer("late")
+		started := b.startAfter("late", 10*time.Second, lifecycletest.Script{IgnoreTerm: true})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "its start had not returned")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
@@ -131,22 +131,22 @@ func TestContainerThatIsStartedTooLateIsStoppedByStart(t *testing.T) {
 // The error of a Start that could not stop its container is that of the stop.
 func TestContainerThatIsStartedTooLateAndNotStopped(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
-		b.declare("late")
-		started := b.starting("late", 10*time.Second, lifecycletest.Script{FailStops: -1})
-		_, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		b.addWaitingContainer("late")
+		started := b.startAfter("late", 10*time.Second, lifecycletest.Script{FailStops: -1})
+		_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "its start had not returned")
 		err = started()
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-	}, impatient)
+	}, withShortGiveUp)
 }
 
 // The termination does not end before the container that is stopped by its Start.
 func TestPodWaitsForAContainerThatIsStartedTooLate(t *testing.T) {
 	inBubble(t, 3, func(b *bed) {
-		b.main("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
-		b.declare("late")
-		started := b.starting("late", 4*time.Second, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		b.addWaitingContainer("late")
+		started := b.startAfter("late", 4*time.Second, lifecycletest.Script{IgnoreTerm: true})
 		result := b.kill()
 		require.Equal(b, 6*time.Second, b.at(), "app is killed after 5 s, and late, with 2 s of its own, after 6")
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
@@ -156,10 +156,10 @@ func TestPodWaitsForAContainerThatIsStartedTooLate(t *testing.T) {
 
 func TestStartedContainerThatTheRequestLacksIsStopped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		b.declare("ended")
-		require.NoError(b, b.starting("app", 0, lifecycletest.Script{})())
-		require.NoError(b, b.starting("ended", 0, lifecycletest.Script{})())
+		b.addWaitingContainer("app")
+		b.addWaitingContainer("ended")
+		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
+		require.NoError(b, b.startAfter("ended", 0, lifecycletest.Script{})())
 		b.rt.Exit("ended")
 		b.kill() // with a status from before
 		require.Len(b, b.rt.Stops(), 1)
@@ -198,7 +198,7 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 
 func TestTheResultOfAnAgentThatStopsIsFinal(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.declare("late")
+		b.addWaitingContainer("late")
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := b.Start(b.Context(), b.pod, "late", func(context.Context) (string, error) {
@@ -243,9 +243,9 @@ func (s slowExits) Exited(id string) <-chan struct{} {
 // If a mutex were held meanwhile, no time would pass in the bubble, and the test would hang.
 func TestSlowExitWatcherHoldsNoMutex(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", sleep(10), lifecycletest.Script{ExitAfter: 4 * time.Second})
-		b.declare("other")
-		require.NoError(b, b.starting("other", 0, lifecycletest.Script{})())
+		b.addMain("app", sleep(10), lifecycletest.Script{ExitAfter: 4 * time.Second})
+		b.addWaitingContainer("other")
+		require.NoError(b, b.startAfter("other", 0, lifecycletest.Script{})())
 		time.AfterFunc(500*time.Millisecond, func() { b.Forget("another pod") })
 		require.Equal(b, lifecycle.ContainerExited, b.kill().Containers[0].Hook.Cause)
 		require.Equal(b, 4*time.Second, b.at())
@@ -257,7 +257,7 @@ func TestSlowExitWatcherHoldsNoMutex(t *testing.T) {
 func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
 		inBubble(t, 1, func(b *bed) {
-			b.declare("app")
+			b.addWaitingContainer("app")
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				_ = b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { // either answer is right

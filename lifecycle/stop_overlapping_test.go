@@ -18,13 +18,13 @@ type answer struct {
 	err   error
 }
 
-// scripted is a runtime that gives one answer to each call. It counts the calls.
-type scripted struct {
+// answeringRuntime is a runtime that gives one answer to each call. It counts the calls.
+type answeringRuntime struct {
 	calls   atomic.Int32
 	answers []answer
 }
 
-func (s *scripted) StopContainer(context.Context, string, int64) error {
+func (s *answeringRuntime) StopContainer(context.Context, string, int64) error {
 	a := s.answers[min(int(s.calls.Add(1)), len(s.answers))-1]
 	<-time.After(a.after)
 	return a.err
@@ -51,10 +51,10 @@ func TestOverlappingStops(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runtime := scripted{answers: test.answers}
+			runtime := answeringRuntime{answers: test.answers}
 			inBubble(t, 60, func(b *bed) {
-				b.main("app", nil, lifecycletest.Script{})
-				termination := b.Terminate(b.quiet(), b.pod, lifecycle.Request{})
+				b.addMain("app", nil, lifecycletest.Script{})
+				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
 				<-time.After(time.Second)
 				require.True(b, termination.Shorten(test.seconds))
 				<-termination.Done()

@@ -16,7 +16,7 @@ import (
 // grace period, and the failure is reported once.
 func TestRuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
 		b.rt.Away(0, 3*time.Second)
 		result := b.kill()
@@ -24,7 +24,7 @@ func TestRuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the runtime is away (the last of 5 failures)`)
 		require.Equal(b, [][2]time.Duration{
 			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
-		}, b.asks("app"))
+		}, b.stopsOf("app"))
 		require.Equal(b, 6500*time.Millisecond, b.at())
 		b.requireEvents("Killing", "FailedKillPod")
 		event := b.events.All()[1]
@@ -33,9 +33,9 @@ func TestRuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 	})
 }
 
-// asks returns the StopContainer calls for a container: the timeout in seconds, and the time
+// stopsOf returns the StopContainer calls for a container: the timeout in seconds, and the time
 // in milliseconds.
-func (b *bed) asks(id string) (asks [][2]time.Duration) {
+func (b *bed) stopsOf(id string) (asks [][2]time.Duration) {
 	for _, stop := range b.rt.Stops() {
 		if stop.ID == id {
 			asks = append(asks, [2]time.Duration{time.Duration(stop.TimeoutSeconds), stop.At.Sub(b.start) / time.Millisecond})
@@ -46,8 +46,8 @@ func (b *bed) asks(id string) (asks [][2]time.Duration) {
 
 func TestARuntimeThatComesBackAfterTheDeadline(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Away(0, 10*time.Second)
 		result := b.kill()
 		require.Equal(b, lifecycle.Forced, result.Outcome())
@@ -66,26 +66,26 @@ func TestARuntimeThatComesBackAfterTheDeadline(t *testing.T) {
 			{0, 8500},
 			{0, 9500},
 			{0, 10500},
-		}, b.asks("app"))
-		require.Equal(b, [2]time.Duration{2, 2000}, b.asks("proxy")[0], "who waits for it is released at the deadline")
+		}, b.stopsOf("app"))
+		require.Equal(b, [2]time.Duration{2, 2000}, b.stopsOf("proxy")[0], "who waits for it is released at the deadline")
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 	})
 }
 
 func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Away(4*time.Second, 6*time.Second)
 		require.Equal(b, lifecycle.GraceExceeded, b.kill().Outcome())
-		require.Equal(b, [][2]time.Duration{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.stopsOf("app"))
 		require.Equal(b, 10500*time.Millisecond, b.at())
 	})
 }
 
 func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{FailStops: -1})
-		b.main("web", nil, lifecycletest.Script{FailStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
+		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
@@ -98,8 +98,8 @@ func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
 // KillPod stops a container that is stuck again, under the first deadline.
 func TestKillPodStopsStuckContainersAgain(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", sleep(1), lifecycletest.Script{})
-		b.main("web", nil, lifecycletest.Script{})
+		b.addMain("app", sleep(1), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{})
 		b.rt.Remove("web")
 		b.stuckUntil(20 * time.Second)
 		b.rt.AnswerNilForUnknown()
@@ -118,30 +118,30 @@ func TestKillPodStopsStuckContainersAgain(t *testing.T) {
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 		again := b.kill()
 		require.Equal(b, result, again)
-	}, impatient)
+	}, withShortGiveUp)
 }
 
 func TestShortenWhileTheFirstCallFails(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
 		require.True(b, termination.Shorten(5))
 		<-termination.Done()
-		require.Equal(b, [][2]time.Duration{{60, 0}, {5, 10000}, {5, 10100}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{60, 0}, {5, 10000}, {5, 10100}}, b.stopsOf("app"))
 		require.Equal(b, 15100*time.Millisecond, b.at())
 	})
 }
 
 func TestSilentRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{})
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.asks("app"))
-		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.asks("proxy"))
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopsOf("app"))
+		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.stopsOf("proxy"))
 		require.Equal(b, 130*time.Second, b.at())
 	})
 }
@@ -150,16 +150,16 @@ func TestSilentRuntimeIsGivenUp(t *testing.T) {
 func TestStopSlackDoesNotOverflow(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	inBubble(t, 0, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "the last of 2 failures")
-		require.Len(b, b.asks("app"), 3)
+		require.Len(b, b.stopsOf("app"), 3)
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack, o.GiveUp = 80*year, 250*year })
 }
 
 func TestContainerThatTheRuntimeDoesNotHave(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.Remove("app")
 		result := b.kill()
 		require.Equal(b, lifecycle.NotFound, result.Outcome())
@@ -170,7 +170,7 @@ func TestContainerThatTheRuntimeDoesNotHave(t *testing.T) {
 
 func TestASilentStopIsForced(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		result := b.kill()
 		require.Equal(b, lifecycle.Forced, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, "silent for 12s")
@@ -183,16 +183,16 @@ func TestASilentStopIsForced(t *testing.T) {
 // The second call has the timeout 0, even if the minimum timeout is not over.
 func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: 1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
-		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.asks("app"))
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.stopsOf("app"))
 	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 500 * time.Millisecond })
 }
 
 func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: 1})
-		b.main("web", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
+		b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "web")
 		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUp, b.at())
@@ -206,22 +206,22 @@ func TestHangingCallEndsWithItsContainer(t *testing.T) {
 
 func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 	inBubble(t, 600, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		termination.Shorten(3)
 		<-termination.Done()
 		require.Equal(b, lifecycle.RuntimeStuck, termination.Result().Outcome())
-		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.asks("app")[:3])
+		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.stopsOf("app")[:3])
 		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUp, b.at())
 	})
 }
 
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("zoo", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
-		b.main("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
-		b.main("web", nil, lifecycletest.Script{})
+		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		b.addMain("web", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "silent")
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -235,7 +235,7 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 
 func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{HangStops: -1})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // in the grace, and past the floor
 			ctx, cancel := context.WithTimeout(b.Context(), wait)
 			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
@@ -253,7 +253,7 @@ func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
 // Wait may be called again after its context has ended. It returns the results of KillPod.
 func TestWaitForATermination(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()

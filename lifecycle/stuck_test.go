@@ -11,11 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// giveUp adds a container to the pod, kills it alone, with its hook, and leaves it stuck.
-func (b *bed) giveUp(name string) {
+// addStuckContainer adds a container to the pod, kills it alone, with its hook, and leaves it stuck.
+func (b *bed) addStuckContainer(name string) {
 	b.Helper()
-	b.main(name, exec(), lifecycletest.Script{FailStops: -1})
-	result, err := b.KillContainer(b.quiet(), b.pod, lifecycle.Container{Name: name, ID: name}, lifecycle.ContainerRequest{})
+	b.addMain(name, exec(), lifecycletest.Script{FailStops: -1})
+	result, err := b.KillContainer(b.silentContext(), b.pod, lifecycle.Container{Name: name, ID: name}, lifecycle.ContainerRequest{})
 	require.ErrorIs(b, err, lifecycletest.ErrScripted)
 	require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
 }
@@ -24,14 +24,14 @@ func (b *bed) giveUp(name string) {
 // pod has not ended before both have.
 func TestStuckContainerIsKeptAfterAnotherWasStarted(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.giveUp("app")
+		b.addStuckContainer("app")
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
 			b.rt.Start("app-2", lifecycletest.Script{})
 			return "app-2", nil
 		}))
 		b.pod.Status.ContainerStatuses[0].ContainerID = "fake://app-2"
 
-		result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{})
+		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 		_, exited := b.rt.ExitCode("app-2")
@@ -54,11 +54,11 @@ func TestStuckContainerIsKeptAfterTheHookOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 10, func(b *bed) {
-				b.giveUp("app")
+				b.addStuckContainer("app")
 				b.rt.Start("app-2", lifecycletest.Script{})
 				named := lifecycle.Container{Name: "app", ID: "app-2"}
 				require.NoError(b, touch(b, named))
-				result, err := b.KillPod(b.quiet(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named}})
+				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named}})
 				require.ErrorIs(b, err, lifecycletest.ErrScripted)
 				require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 			})
@@ -70,7 +70,7 @@ func TestStuckContainerIsKeptAfterTheHookOfAnother(t *testing.T) {
 // container is gone.
 func TestReusedIDOfAStuckContainer(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.giveUp("app")
+		b.addStuckContainer("app")
 		<-time.After(10 * time.Second)
 		asked := len(b.rt.Stops())
 		b.rt.Exit("app")

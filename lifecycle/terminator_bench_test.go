@@ -18,14 +18,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// calm is a runtime whose containers have not exited, and end when they are told.
-type calm struct{ exited chan struct{} }
+// obedientRuntime is a runtime whose containers run and end at once when they are stopped.
+type obedientRuntime struct{ exited chan struct{} }
 
-func (calm) StopContainer(context.Context, string, int64) error { return nil }
+func (obedientRuntime) StopContainer(context.Context, string, int64) error { return nil }
 
-func (c calm) Exited(string) <-chan struct{} { return c.exited }
+func (c obedientRuntime) Exited(string) <-chan struct{} { return c.exited }
 
-// sleepingPods are pods of one container with a sleep hook that outlasts a benchmark.
+// sleepingPods returns n pods of one container, whose sleep hook outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -40,29 +40,28 @@ func sleepingPods(n int) []*v1.Pod {
 	return pods
 }
 
-// way terminates pods, returns when all of their hooks sleep, and gives what cancels
-// them and waits until nothing is left of them.
-type way func(b *testing.B, pods []*v1.Pod) (cancel func())
+// benchWay terminates pods and returns when all their hooks sleep. cancel cancels the
+// terminations and waits until all goroutines have ended.
+type benchWay func(b *testing.B, pods []*v1.Pod) (cancel func())
 
-// sleepingWay is one way of having pods sleep, with an eye on the exits of their
-// containers, or without.
+// sleepingWay is a benchWay with a name, with or without a watch for the exits of containers.
 type sleepingWay struct {
 	name       string
 	goroutines int // a pod
-	start      way
+	start      benchWay
 }
 
 func sleepingWays() []sleepingWay {
-	calm := calm{make(chan struct{})}
+	calm := obedientRuntime{make(chan struct{})}
 	return []sleepingWay{
-		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return plain(b, pods, 4, nil) }},
-		{"exits=ignored/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, nil) }},
-		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return plain(b, pods, 5, calm.exited) }},
-		{"exits=watched/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return ours(b, pods, calm, calm) }},
+		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, nil) }},
+		{"exits=ignored/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
+		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, calm.exited) }},
+		{"exits=watched/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, calm) }},
 	}
 }
 
-func ours(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher) func() {
+func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher) func() {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: exits})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
@@ -73,10 +72,11 @@ func ours(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.Ex
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// plain is what the kubelet does for a pod: its worker, a goroutine that kills, one
-// per container, and one per hook, with timers of their own. Where the exits of containers
-// are watched, which the kubelet does not do, it is another goroutine for each.
-func plain(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
+// terminatePlainly terminates pods as the kubelet does: with a pod worker, a goroutine that
+// kills the pod, one for each container and one for each hook, with timers. If exited is not nil
+// there is another goroutine for each container, which the kubelet does not have, that waits for
+// its exit.
+func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers sync.WaitGroup
 	for _, pod := range pods {
@@ -132,8 +132,7 @@ func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, gra
 	}
 }
 
-// awaitGoroutines waits until there are that many, and a moment more for the last of
-// them to fall asleep.
+// awaitGoroutines waits until there are so many goroutines, and then until the last one blocks.
 func awaitGoroutines(n int) {
 	for runtime.NumGoroutine() < n {
 		<-time.After(time.Millisecond)
@@ -141,22 +140,22 @@ func awaitGoroutines(n int) {
 	<-time.After(100 * time.Millisecond)
 }
 
-// BenchmarkSleepingPodMemory reports what one pod takes while its hook sleeps. The
-// descriptors of goroutines are measured as for single hooks.
+// BenchmarkSleepingPodMemory is the memory of one pod while its hook sleeps. The descriptors of
+// goroutines are measured as in BenchmarkSleepingHookMemory.
 func BenchmarkSleepingPodMemory(b *testing.B) {
 	const pods = 10_000
-	before := inUse()
-	park(b.Context(), 5*pods, sleepers()["floor"])()
-	descriptor := float64(inUse()-before) / (5 * pods)
+	before := heapAndStacks()
+	startSleepers(b.Context(), 5*pods, sleepFuncs()["floor"])()
+	descriptor := float64(heapAndStacks()-before) / (5 * pods)
 	for _, way := range sleepingWays() {
 		b.Run(way.name, func(b *testing.B) {
 			var took int64
 			rounds := 0
 			for b.Loop() {
 				all := sleepingPods(pods)
-				before := inUse()
+				before := heapAndStacks()
 				cancel := way.start(b, all)
-				took += inUse() - before
+				took += heapAndStacks() - before
 				rounds++
 				cancel()
 			}
@@ -166,8 +165,8 @@ func BenchmarkSleepingPodMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCancelSleepingPods is the time from the cancellation of 100,000 pods whose
-// hooks sleep until nothing is left of them.
+// BenchmarkCancelSleepingPods is the time from the cancellation of 100,000 pods whose hooks
+// sleep until all their goroutines have ended.
 func BenchmarkCancelSleepingPods(b *testing.B) {
 	const pods = 100_000
 	all := sleepingPods(pods)
@@ -183,14 +182,14 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 	}
 }
 
-// BenchmarkTerminate is 10,000 pods whose containers end when they are told, from the
-// first KillPod until all have ended: through the Terminator, and plainly.
+// BenchmarkTerminate is the time from the first KillPod for 10,000 pods, whose containers end at
+// once, until all have ended. "plain" does it without the Terminator.
 func BenchmarkTerminate(b *testing.B) {
 	all := runningPods(10_000)
 	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
 		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop },
 		"kubegrace": func(b *testing.B) func(context.Context, *v1.Pod) {
-			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
 			require.NoError(b, err)
 			return func(ctx context.Context, pod *v1.Pod) {
 				if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
@@ -217,15 +216,15 @@ func BenchmarkTerminate(b *testing.B) {
 	}
 }
 
-// plainStop is a pod worker of the kubelet's, without hooks: a goroutine that kills,
-// and one per container.
+// plainStop kills a pod as the kubelet's pod worker does, without hooks: with a goroutine that
+// kills the pod and one for each container.
 func plainStop(ctx context.Context, pod *v1.Pod) {
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
 		var containers sync.WaitGroup
 		for i := range pod.Spec.Containers {
-			containers.Go(func() { _ = calm{}.StopContainer(ctx, pod.Spec.Containers[i].Name, 30) }) // it does not fail
+			containers.Go(func() { _ = obedientRuntime{}.StopContainer(ctx, pod.Spec.Containers[i].Name, 30) }) // it does not fail
 		}
 		containers.Wait()
 	}()
@@ -235,7 +234,7 @@ func plainStop(ctx context.Context, pod *v1.Pod) {
 	}
 }
 
-// runningPods are pods of one container that runs.
+// runningPods returns n pods with one running container each.
 func runningPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -251,10 +250,10 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkTerminateBesideStarts is one KillPod while 10,000 Starts are under way for
-// other pods. "plain" has a goroutine for each of those as well.
+// BenchmarkTerminateBesideStarts is the time of one KillPod while 10,000 calls of Start are under
+// way for other pods. "plain" has as many goroutines that wait.
 func BenchmarkTerminateBesideStarts(b *testing.B) {
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: calm{}})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	release := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 
 func TestAContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		require.Equal(b, lifecycle.Result{
 			GracePeriodSeconds: 30,
 			Containers: []lifecycle.ContainerResult{{
@@ -32,7 +32,7 @@ func TestAContainerStopsWithinItsGrace(t *testing.T) {
 
 func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{Exec: takes(time.Second)})
+		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Millisecond)
 		require.Len(b, b.rt.Execs(), 1)
@@ -47,37 +47,39 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 // The Killing event is recorded in another goroutine, so that a slow recorder delays neither
 // the hook nor the stop.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
-	var order sequence
+	var order callSequence
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", exec(), lifecycletest.Script{})
+		b.addMain("app", exec(), lifecycletest.Script{})
 		b.kill()
 		require.Equal(b, []string{"event", "hook", "stop"}, order.ended)
 		require.Equal(b, 3*time.Second, b.at())
 	}, func(o *lifecycle.TerminatorOptions) { o.Events, o.Hooks, o.Runtime = &order, &order, &order })
 }
 
-// sequence is a recorder, a runner and a runtime that record their calls in order.
-type sequence struct {
+// callSequence is a recorder, a runner and a runtime that record their calls in order.
+type callSequence struct {
 	mu    sync.Mutex
 	ended []string
 }
 
-func (s *sequence) note(what string, takes time.Duration) {
+func (s *callSequence) record(what string, takes time.Duration) {
 	<-time.After(takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = append(s.ended, what)
 }
 
-func (s *sequence) Event(apiruntime.Object, string, string, string) { s.note("event", time.Second) }
+func (s *callSequence) Event(apiruntime.Object, string, string, string) {
+	s.record("event", time.Second)
+}
 
-func (s *sequence) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
-	s.note("hook", 2*time.Second)
+func (s *callSequence) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+	s.record("hook", 2*time.Second)
 	return "", nil
 }
 
-func (s *sequence) StopContainer(context.Context, string, int64) error {
-	s.note("stop", time.Second)
+func (s *callSequence) StopContainer(context.Context, string, int64) error {
+	s.record("stop", time.Second)
 	return nil
 }
 
@@ -98,7 +100,7 @@ func TestGracePeriodOfAPod(t *testing.T) {
 			inBubble(t, 0, func(b *bed) {
 				b.pod.Spec.TerminationGracePeriodSeconds = test.spec
 				b.pod.DeletionGracePeriodSeconds = test.deletion
-				b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+				b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 				result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: test.override})
 				require.NoError(b, err)
 				require.Equal(b, test.want, result.GracePeriodSeconds)
@@ -111,7 +113,7 @@ func TestGracePeriodOfAPod(t *testing.T) {
 
 func TestTwoCallersShareOneTermination(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(4))})
 		require.Same(b, first, second)
@@ -138,7 +140,7 @@ func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 
 func TestTheMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.main("app", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Message: "Preempted by a better pod"})
 		require.NoError(b, err)
 		require.Equal(b, "Preempted by a better pod", b.events.All()[0].Message)
@@ -147,8 +149,8 @@ func TestTheMessageOfTheKillingEvent(t *testing.T) {
 
 func TestArgumentsAreNotChanged(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.sidecar("proxy", sleep(1), lifecycletest.Script{})
-		b.main("app", sleep(60), lifecycletest.Script{})
+		b.addSidecar("proxy", sleep(1), lifecycletest.Script{})
+		b.addMain("app", sleep(60), lifecycletest.Script{})
 		pod := b.pod.DeepCopy()
 		containers := []lifecycle.Container{named("app"), named("proxy")}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: ptr.To(int64(5))})
@@ -161,8 +163,8 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 // The phase of each container is in the result while the termination is under way.
 func TestPhases(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.sidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.main("app", sleep(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.Equal(b, lifecycle.Outcome(""), termination.Result().Outcome())
 		for _, want := range [][2]lifecycle.Phase{

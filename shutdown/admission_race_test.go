@@ -15,26 +15,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// kubelet is an agent that lists a pod first and asks for its admission then. It removes the pod
-// again if it is refused.
-type kubelet struct {
+// listingAgent is an agent that lists a pod before it asks for admission, and removes the pod
+// from the list if it is refused.
+type listingAgent struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
 }
 
-func (k *kubelet) list() []*v1.Pod {
+func (k *listingAgent) list() []*v1.Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.pods)
 }
 
-func (k *kubelet) add(pod *v1.Pod) {
+func (k *listingAgent) add(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pods = append(k.pods, pod)
 }
 
-func (k *kubelet) remove(pod *v1.Pod) {
+func (k *listingAgent) remove(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
@@ -45,9 +45,9 @@ func (k *kubelet) remove(pod *v1.Pod) {
 func TestAdmissionRace(t *testing.T) {
 	const admissions = 1000
 	seen := map[bool]int{}  // both answers were given
-	for round := range 10 { // the event in a different place each time
-		bubble(t, nil, func(t *testing.T, n *node) {
-			agent := &kubelet{}
+	for round := range 10 { // the shutdown is triggered after another number of admissions each time
+		inBubble(t, nil, func(t *testing.T, n *node) {
+			agent := &listingAgent{}
 			n.opts.Source, n.opts.Pods = nil, agent.list
 			n.run()
 			var racing sync.WaitGroup
@@ -79,7 +79,7 @@ func TestAdmissionRace(t *testing.T) {
 			}
 			close(start)
 			racing.Wait()
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			killed := map[string]bool{}
 			for _, kill := range n.killer.Kills() {
 				killed[kill.Pod.Name] = true

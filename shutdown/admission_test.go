@@ -17,7 +17,7 @@ import (
 // Pods are refused, with the kubelet's texts, from the event until the host is gone.
 func TestAdmit(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -29,15 +29,15 @@ func TestAdmit(t *testing.T) {
 		refused := shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
 		require.Equal(t, refused, n.m.Admit(pod))
 		require.EqualError(t, n.m.ShutdownStatus(), "node is shutting down")
-		n.pass(time.Hour)
+		n.advance(time.Hour)
 		require.Equal(t, refused, n.m.Admit(pod))
-		require.Equal(t, 2.0, sample(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
+		require.Equal(t, 2.0, metricValue(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
 	})
 }
 
 // Admission is refused when Trigger returns, and open when its cancellation does.
 func TestTriggerRefusesAtOnce(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
 		for range 100 {
@@ -51,7 +51,7 @@ func TestTriggerRefusesAtOnce(t *testing.T) {
 
 // Refuse, publish, kill: in this order, however slow the reporter is.
 func TestRefuseThenPublishThenKill(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishTakes: time.Second}
 		n.opts.Reporter = reporter
 		n.run()
@@ -59,12 +59,12 @@ func TestRefuseThenPublishThenKill(t *testing.T) {
 		n.announce()
 		require.False(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills(), "not before the node's state is known")
-		n.pass(time.Second)
-		require.Equal(t, time.Second, n.startedAt("web", began))
+		n.advance(time.Second)
+		require.Equal(t, time.Second, n.killedAfter("web", began))
 		published := announcements(t, reporter)
 		require.Len(t, published, 1)
 		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
-		require.Equal(t, map[string]int64{"web": 20}, n.granted(), "publishing and final statuses take nothing from the pods")
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds(), "publishing and final statuses take nothing from the pods")
 	})
 }
 
@@ -83,7 +83,7 @@ func TestPublishIsBounded(t *testing.T) {
 		{"a short limit", 4 * time.Second, 5 * time.Second, 0, 500 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 				n.opts.Config = config(test.total, 0)
 				n.opts.Plan.PublishTimeout, n.opts.Plan.Limit = test.timeout, test.limit
 				reporter := &shutdowntest.Reporter{PublishTakes: time.Minute}
@@ -91,9 +91,9 @@ func TestPublishIsBounded(t *testing.T) {
 				n.run()
 				began := time.Now()
 				n.announce()
-				n.pass(2 * time.Minute)
-				require.Equal(t, test.want, n.startedAt("web", began))
-				require.Contains(t, n.report().Errors[0], "failed to publish the node state")
+				n.advance(2 * time.Minute)
+				require.Equal(t, test.want, n.killedAfter("web", began))
+				require.Contains(t, n.lastReport().Errors[0], "failed to publish the node state")
 				require.True(t, announcements(t, reporter)[0].State.ShuttingDown)
 			})
 		})
@@ -102,7 +102,7 @@ func TestPublishIsBounded(t *testing.T) {
 
 // A state that is refused is published again; one that is superseded is not.
 func TestPublishAgain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishErr: func(call int) error {
 			if 1 <= call && call < 4 {
 				return shutdowntest.ErrNotWaited
@@ -113,7 +113,7 @@ func TestPublishAgain(t *testing.T) {
 		n.run()
 		n.announce()
 		n.host.Cancel()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		published := announcements(t, reporter)
 		require.Len(t, published, 4)
 		for _, p := range published[1:] {
@@ -124,14 +124,14 @@ func TestPublishAgain(t *testing.T) {
 
 // A call of PublishNode that hangs does not delay the state that reverts it.
 func TestPublishIsSuperseded(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishTakes: 900 * time.Millisecond}
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
 		n.host.Cancel()
 		synctest.Wait()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		published := announcements(t, reporter)
 		require.Error(t, published[0].Err)
 		require.False(t, published[1].State.ShuttingDown)
@@ -141,31 +141,31 @@ func TestPublishIsSuperseded(t *testing.T) {
 
 // A drain that overtakes another waits for the same publication, and reports its error.
 func TestPublishForTwoDrains(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Minute}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
-		n.pass(5 * time.Minute)
-		require.Equal(t, 2*time.Second, n.startedAt("web", began))
-		require.Equal(t, []string{"failed to publish the node state: the time for it was spent"}, n.report().Errors)
+		n.advance(5 * time.Minute)
+		require.Equal(t, 2*time.Second, n.killedAfter("web", began))
+		require.Equal(t, []string{"failed to publish the node state: the time for it was spent"}, n.lastReport().Errors)
 	})
 }
 
 // Each drain stops waiting for a reporter that ignores its context.
 func TestDeafPublish(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		reporter := &deafReporter{over: make(chan struct{})}
 		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
-		n.pass(time.Minute)
-		require.Equal(t, 2*time.Second, n.startedAt("web", began))
+		n.advance(time.Minute)
+		require.Equal(t, 2*time.Second, n.killedAfter("web", began))
 		close(reporter.over)
 	})
 }

@@ -19,26 +19,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// instant is a killer whose pods end at once. The status is written, as the
-// kubelet's killer does.
-func instant(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// killAtOnce is a killer whose pods end at once. It calls SetStatus, as the kubelet's killer
+// does.
+func killAtOnce(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	status := pod.Status
 	req.SetStatus(&status)
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// stopping is a killer whose pods take a moment.
-func stopping(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// killInAMoment is a killer whose pods end after 100 ms.
+func killInAMoment(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return instant(ctx, pod, req)
+	return killAtOnce(ctx, pod, req)
 }
 
-// benchHost is a source with one session, whose lock tells of its release.
+// benchHost is a source with one session. It closes released when its lock is closed.
 type benchHost struct {
 	events   chan shutdown.Event
 	released chan struct{}
@@ -51,7 +51,9 @@ func newBenchHost() *benchHost {
 func (h *benchHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
 func (h *benchHost) Events() <-chan shutdown.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
-func (h *benchHost) Inhibit(context.Context) (io.Closer, error)        { return release(h.released), nil }
+func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
+	return notifyingLock(h.released), nil
+}
 
 func (h *benchHost) Close() error { close(h.events); return nil }
 
@@ -59,11 +61,11 @@ func (h *benchHost) RequestDelay(_ context.Context, wish time.Duration) (time.Du
 	return wish, nil
 }
 
-type release chan struct{}
+type notifyingLock chan struct{}
 
-func (r release) Close() error { close(r); return nil }
+func (r notifyingLock) Close() error { close(r); return nil }
 
-// benchPods are pods of which one in ten is critical.
+// benchPods returns n pods, one in ten of them critical.
 func benchPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -76,16 +78,15 @@ func benchPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkSignalToRelease is the time from the host's signal to the release of
-// its lock, with the state on the disk: what a shutdown costs beside the pods' own
-// time. "plain" is the kubelet's way: a goroutine for each pod, and its own small
-// state file.
+// BenchmarkSignalToRelease is the time from the host's event to the release of its lock, with
+// the state on the disk. "plain" does it as the kubelet does: with a goroutine for each pod and
+// the kubelet's small state file.
 func BenchmarkSignalToRelease(b *testing.B) {
 	for _, n := range []int{10, 110, 1_000, 10_000, 50_000} {
-		benchWays(b, fmt.Sprintf("pods=%d/stop=instant", n), benchPods(n), instant)
+		benchWays(b, fmt.Sprintf("pods=%d/stop=instant", n), benchPods(n), killAtOnce)
 	}
 	for _, n := range []int{110, 10_000} {
-		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), stopping)
+		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), killInAMoment)
 	}
 }
 
@@ -94,9 +95,9 @@ func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKil
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
 }
 
-// BenchmarkStart is the time from Run until the lock is held, with a host that answers at
-// once and no state folder: what the manager itself takes of a start. "plain" calls the
-// host's three functions.
+// BenchmarkStart is the time from the call of Run until the lock is held. The host answers at
+// once and there is no state folder, so that only the manager is measured. "plain" calls the
+// three functions of the host.
 func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=plain", func(b *testing.B) {
 		for b.Loop() {
@@ -112,7 +113,7 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=kubegrace", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			m := benchManaged(b, newBenchHost(), nil, shutdown.PodKillerFunc(instant), "")
+			m := benchManaged(b, newBenchHost(), nil, shutdown.PodKillerFunc(killAtOnce), "")
 			b.StartTimer()
 			end := startManager(b, m)
 			b.StopTimer()
@@ -136,7 +137,7 @@ func benchManaged(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown
 	return m
 }
 
-// startManager runs a manager and returns when it is ready, with what ends it.
+// startManager runs a manager and waits until it is ready. The returned function ends it.
 func startManager(b *testing.B, m *shutdown.Manager) (end func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -155,7 +156,7 @@ func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 		b.StopTimer()
 		host := newBenchHost()
 		end := startManager(b, benchManaged(b, host, pods, killer, b.TempDir()))
-		runtime.GC() // of what the start has left
+		runtime.GC() // the garbage of the start is not measured
 		b.StartTimer()
 
 		host.events <- shutdown.Event{}
@@ -172,14 +173,14 @@ func benchPlain(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	state := filepath.Join(b.TempDir(), timesFile)
 	for b.Loop() {
 		b.StopTimer()
-		runtime.GC() // as beside it
+		runtime.GC() // as in benchManager
 		b.StartTimer()
 		plainShutdown(b.Context(), state, pods, killer)
 	}
 	require.FileExists(b, state)
 }
 
-// plainShutdown groups the pods and kills each in a goroutine.
+// plainShutdown kills the pods below the critical ones, then the critical ones.
 func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shutdown.PodKiller) {
 	began := time.Now()
 	storePlain(state, began, time.Time{})

@@ -18,14 +18,14 @@ import (
 // reverted, and a new lock replaces the old one.
 func TestCancelled(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		n.host.Cancel()
 		synctest.Wait()
 
@@ -42,13 +42,13 @@ func TestCancelled(t *testing.T) {
 			"Normal Shutdown Shutdown manager detected shutdown cancellation",
 		}, n.events.all())
 
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Len(t, n.killer.Kills(), 1, "etcd is not signalled")
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
 		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
-		report := n.report()
+		report := n.lastReport()
 		require.True(t, report.Cancelled)
 		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
 	})
@@ -58,17 +58,17 @@ func TestCancelled(t *testing.T) {
 // goes on with them.
 func TestCancelledShutdownDoesNotUnmount(t *testing.T) {
 	for cancels, want := range map[bool]int{false: 1, true: 0} {
-		bubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 20)}, func(t *testing.T, n *node) {
+		inBubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 20)}, func(t *testing.T, n *node) {
 			unmounts := make(chan struct{}, 9)
 			n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { unmounts <- struct{}{}; return nil })
 			n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 			n.run()
 			n.announce()
-			n.pass(time.Second)
+			n.advance(time.Second)
 			if cancels {
 				n.host.Cancel()
 			}
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			require.Len(t, unmounts, want)
 		})
 	}
@@ -76,7 +76,7 @@ func TestCancelledShutdownDoesNotUnmount(t *testing.T) {
 
 // A shutdown that is cancelled after its drain re-takes the lock as well.
 func TestCancelledAfterTheDrain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		n.announce()
 		require.Zero(t, n.host.Held())
@@ -91,17 +91,17 @@ func TestCancelledAfterTheDrain(t *testing.T) {
 // ending, and signals them again only if that leaves them less time.
 func TestShutdownAgain(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("long", 0, 18), shutdowntest.Pod("short", 0, 6), shutdowntest.Pod("etcd", topPriority, 5)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		n.host.Cancel()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.Equal(t, 1, n.host.Held(), "held before the second shutdown")
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)}) // 9 s and 10 s
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 
 		granted := []int64{}
 		for _, kill := range n.killer.Kills() {
@@ -112,9 +112,9 @@ func TestShutdownAgain(t *testing.T) {
 		require.Equal(t, []int64{18, 9}, granted, "shortened")
 		kill, _ := n.killer.Kill("short")
 		require.Equal(t, began, kill.Started, "not signalled again")
-		require.Equal(t, 12*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 12*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 17*time.Second, n.releasedAfter(began))
-		report := n.report()
+		report := n.lastReport()
 		require.False(t, report.Cancelled)
 		require.Equal(t, map[string]string{"long": "GraceExceeded", "short": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(report))
 	})
@@ -134,22 +134,22 @@ func TestAnnouncedTwice(t *testing.T) {
 		{"earlier", 15 * time.Second, 3, 15 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, pods, func(t *testing.T, n *node) {
+			inBubble(t, pods, func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.run()
 				began := time.Now()
 				n.announce()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				event := shutdown.Event{}
 				if test.second != 0 {
 					event.Deadline = time.Now().Add(test.second)
 				}
 				n.host.Announce(event)
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.Len(t, n.killer.Kills(), test.kills)
 				require.Equal(t, test.released, n.releasedAfter(began))
 				require.Len(t, n.events.all(), 1, "detected once")
-				require.False(t, n.report().Cancelled)
+				require.False(t, n.lastReport().Cancelled)
 			})
 		})
 	}
@@ -158,7 +158,7 @@ func TestAnnouncedTwice(t *testing.T) {
 // The host can cancel only its own shutdown. One that was triggered goes on until it is cancelled
 // with Trigger.
 func TestCancelledByWhom(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "operator"}))
 		n.host.Cancel()

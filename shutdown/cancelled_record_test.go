@@ -15,24 +15,22 @@ import (
 // The next agent does not resume a cancelled shutdown, even if signalled pods had not ended yet
 // and the host cannot say what became of the shutdown.
 func TestCancelledShutdownIsNotResumed(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir, n.opts.Source = dir, nil
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.opts.Source = nil
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
-		n.pass(100 * time.Millisecond)
+		n.advance(100 * time.Millisecond)
 		n.crash()
-		m, err := shutdown.NewManagerOn(n.opts, one.now)
+		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
 		require.NoError(t, err)
 		require.True(t, m.Admit(nil).Admit)
 		n.start(m)
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Empty(t, n.killer.Kills())
-		report := n.report()
+		report := n.lastReport()
 		require.Equal(t, "test", report.Origin)
 		require.True(t, report.Cancelled)
 		require.NotZero(t, report.Ended)

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The wall clock is stepped by an hour while no agent runs: the next one goes on with the
-// windows that there are, by the clock of the boot. Only what people read is dated by the
-// other one.
+// The wall clock is stepped by an hour while no agent runs. The next agent keeps the stored
+// windows, which are on the clock of the boot. Only the dates in the report are by the wall
+// clock.
 func TestWallClockIsSteppedBetweenTwoAgents(t *testing.T) {
 	date := regexp.MustCompile(`"20[0-9-]+T[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
-			stale(t, func(t *testing.T, n *node, boot *boot) {
+			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
 				for _, name := range []string{timesFile, progressFile} {
 					path := filepath.Join(n.opts.StateDir, name)
@@ -34,16 +34,16 @@ func TestWallClockIsSteppedBetweenTwoAgents(t *testing.T) {
 					require.NotZero(t, dates)
 					require.NoError(t, os.WriteFile(path, data, 0o600))
 				}
-				n.set(n.pods[1])
-				n.pass(3 * time.Second)
-				n.runOn(boot)
+				n.setPods(n.pods[1])
+				n.advance(3 * time.Second)
+				n.runOnBoot(boot)
 				require.False(t, n.m.Admit(nil).Admit)
-				require.Equal(t, map[string]int64{"etcd": 8}, n.granted(), "until the end that its bucket had")
-				n.pass(time.Minute)
+				require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds(), "until the end that its bucket had")
+				n.advance(time.Minute)
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 33*time.Second, kill.Ended.Sub(began))
-				report := n.report()
-				require.True(t, began.Add(step).Equal(report.Started), "as it was dated then")
+				report := n.lastReport()
+				require.True(t, began.Add(step).Equal(report.Started), "the stored date")
 				require.NotZero(t, report.Ended)
 				require.Len(t, report.Pods, 2)
 			})

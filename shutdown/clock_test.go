@@ -12,15 +12,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// stepped is what [time.Now] would have given had the wall clock been stepped before: its
-// wall clock is another, its monotonic one the same. A test cannot step the clock of the host, and
-// in a bubble there is no monotonic clock.
+// stepped returns what [time.Now] would return instead of t if the wall clock had been stepped
+// before: a time with another wall clock reading and the same monotonic one. It changes the
+// representation of t, because a test cannot step the clock of the host, and the times in a
+// bubble have no monotonic reading.
 func stepped(t time.Time, by time.Duration) time.Time {
-	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the seconds of a time that has both clocks
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the wall clock's seconds begin at bit 30 if there is a monotonic reading
 	return t
 }
 
-// steps are those of a wall clock.
+// steps returns the steps of the wall clock that the tests try.
 func steps() []time.Duration { return []time.Duration{-time.Hour, time.Hour} }
 
 func TestSteppedClocks(t *testing.T) {
@@ -31,7 +32,8 @@ func TestSteppedClocks(t *testing.T) {
 	}
 }
 
-// The windows of a drain, and the grace of its pods, are by the monotonic clock.
+// A step of the wall clock changes neither the windows of a drain nor the grace periods of its
+// pods.
 func TestWallClockIsSteppedDuringADrain(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	received := time.Now()
@@ -52,9 +54,9 @@ func TestWallClockIsSteppedDuringADrain(t *testing.T) {
 	}
 }
 
-// An agent that has read the boot's clock keeps to it, whether the wall clock was stepped since
-// then, or between the agent before it and this one: what is on record ends when it did, is not
-// taken for one of the future, and is over when its time is.
+// A step of the wall clock, while an agent runs or before it is started, does not change what a
+// stored shutdown means. Its end stays where it is on the clock of the boot, it is not taken
+// for a shutdown of the future, and it is over when its time is over.
 func TestWallClockIsSteppedBesideARecord(t *testing.T) {
 	for _, step := range steps() {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
@@ -78,13 +80,13 @@ func TestWallClockIsSteppedBesideARecord(t *testing.T) {
 				require.NoError(t, f.checkNotFuture(r.progress), "%v", end)
 				require.Equal(t, goesOn, f.unfinished(r) != nil, "%v", end)
 			}
-			require.Error(t, f.checkNotFuture(record(2*time.Minute).progress), "by the boot's clock it is")
+			require.Error(t, f.checkNotFuture(record(2*time.Minute).progress), "it is of the future by the clock of the boot")
 		})
 	}
 }
 
-// A deadline that comes as a date is one by the wall clock of the moment at which it comes, and
-// stays where it is when that clock is stepped.
+// A deadline without a monotonic reading is taken by the wall clock of the moment at which the
+// event is received. A later step of the wall clock does not move it.
 func TestDeadlineThatComesAsADate(t *testing.T) {
 	for _, step := range steps() {
 		l := newLedger("", false, nil, nil) // before the step
@@ -96,7 +98,7 @@ func TestDeadlineThatComesAsADate(t *testing.T) {
 		d := &drain{m: &Manager{}}
 		release := l.openedAt.Add(35 * time.Second)
 		d.endsAt.Store(&release)
-		require.True(t, d.outlasts(event, received), "of a drain that ends later than that")
+		require.True(t, d.outlasts(event, received), "the drain ends after the deadline")
 		release = l.openedAt.Add(25 * time.Second)
 		require.False(t, d.outlasts(event, received))
 	}

@@ -70,7 +70,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	switch given := c.Pods.(type) {
 	case []any:
 		for _, name := range given {
-			pods = append(pods, described(t, name.(string), v.Pods[name.(string)]))
+			pods = append(pods, podFromDescription(t, name.(string), v.Pods[name.(string)]))
 		}
 	case map[string]any:
 		for name, phase := range given {
@@ -84,8 +84,8 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// described makes a pod from its description.
-func described(t *testing.T, name string, description []string) *v1.Pod {
+// podFromDescription makes a pod from its description.
+func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	require.NotEmpty(t, description, name)
 	pod := shutdowntest.Pod(name, 0, -1)
@@ -113,7 +113,7 @@ func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		t.Run(c.Desc, func(t *testing.T) {
-			bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+			inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 				n.opts.Plan.NoRollOver = true
 				n.host.Limit = time.Duration(c.After) * time.Second // the limit that the host can be raised to
 				vectors.check(t, n, c)
@@ -129,7 +129,7 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	for _, c := range vectors.Cases {
 		for _, takes := range []time.Duration{0, 300 * time.Millisecond, time.Hour} {
 			t.Run(c.Desc+", hooks take "+takes.String(), func(t *testing.T) {
-				bubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+				inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 					n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
 					n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error {
 						select {
@@ -159,8 +159,8 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	require.EqualError(t, n.m.ShutdownStatus(), v.AfterEvent.ShutdownStatus)
 	want := shutdown.Admission{Admit: v.AfterEvent.Admit, Reason: v.AfterEvent.Reason, Message: v.AfterEvent.Message}
 	require.Equal(t, want, n.m.Admit(nil))
-	n.pass(2 * time.Minute)
-	require.Equal(t, c.Kills, n.granted())
+	n.advance(2 * time.Minute)
+	require.Equal(t, c.Kills, n.grantedSeconds())
 	for name, phase := range c.Status {
 		kill, _ := n.killer.Kill(name)
 		c.StatusCommon.check(t, kill.Status, phase)

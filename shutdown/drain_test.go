@@ -22,18 +22,18 @@ func TestBucketsInOrder(t *testing.T) {
 		shutdowntest.Pod("etcd", topPriority, 5),
 		shutdowntest.Pod("batch", -5, 5),
 	}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 
-		require.Zero(t, n.startedAt("web", began))
-		require.Zero(t, n.startedAt("batch", began))
-		require.Equal(t, 3*time.Second, n.startedAt("etcd", began))
+		require.Zero(t, n.killedAfter("web", began))
+		require.Zero(t, n.killedAfter("batch", began))
+		require.Equal(t, 3*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 6*time.Second, n.releasedAfter(began))
-		require.Equal(t, map[string]int64{"web": 5, "batch": 5, "etcd": 5}, n.granted())
+		require.Equal(t, map[string]int64{"web": 5, "batch": 5, "etcd": 5}, n.grantedSeconds())
 	})
 }
 
@@ -55,14 +55,14 @@ func TestRollOver(t *testing.T) {
 				shutdowntest.Pod("etcd", topPriority, 60),
 				shutdowntest.Pod("proxy", topPriority, -1),
 			}
-			bubble(t, pods, func(t *testing.T, n *node) {
+			inBubble(t, pods, func(t *testing.T, n *node) {
 				n.opts.Plan.NoRollOver = test.noRollOver
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "etcd": {Takes: time.Hour}}
 				n.run()
 				began := time.Now()
 				n.announce()
-				n.pass(time.Minute)
-				require.Equal(t, test.granted, n.granted())
+				n.advance(time.Minute)
+				require.Equal(t, test.granted, n.grantedSeconds())
 				require.Equal(t, test.released, n.releasedAfter(began))
 			})
 		})
@@ -72,26 +72,26 @@ func TestRollOver(t *testing.T) {
 // Only the pods' own time rolls over, once, and not the time that the hooks leave unused.
 func TestRollOverOfThePodsTimeAlone(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60)}
-	bubble(t, pods, func(t *testing.T, n *node) {
-		withAllHooks(n)
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		setAllHooks(n)
 		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
-		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
+		n.opts.Config = config(0, 0, priorityPeriod(0, 20), priorityPeriod(1000, 10), priorityPeriod(topPriority, 10))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 4 * time.Second}, "db": {Takes: time.Hour}}
 		n.run()
 		n.announce()
-		n.pass(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 20, "db": 26, "etcd": 10}, n.granted())
+		n.advance(5 * time.Minute)
+		require.Equal(t, map[string]int64{"web": 20, "db": 26, "etcd": 10}, n.grantedSeconds())
 	})
 }
 
 // The time of a bucket without pods rolls over.
 func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
 	for noRollOver, want := range map[bool]int64{false: 30, true: 10} {
-		bubble(t, []*v1.Pod{shutdowntest.Pod("etcd", topPriority, 60)}, func(t *testing.T, n *node) {
+		inBubble(t, []*v1.Pod{shutdowntest.Pod("etcd", topPriority, 60)}, func(t *testing.T, n *node) {
 			n.opts.Plan.NoRollOver = noRollOver
 			n.run()
 			n.announce()
-			require.Equal(t, map[string]int64{"etcd": want}, n.granted())
+			require.Equal(t, map[string]int64{"etcd": want}, n.grantedSeconds())
 		})
 	}
 }
@@ -99,33 +99,33 @@ func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
 // The operator's limit ends a drain as the host's limit does. A deadline after it does not start
 // a new drain.
 func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.opts.Plan.Limit = 20 * time.Second
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Minute)})
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, n.granted())
-		require.Equal(t, 9*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, 19*time.Second, n.report().Ended.Sub(began))
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, n.grantedSeconds())
+		require.Equal(t, 9*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 19*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }
 
 // A host that does not wait overtakes a drain without a limit.
 func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Deadline: began.Add(9 * time.Second)})
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 0, "etcd": 7}, n.granted())
-		require.Equal(t, time.Second, n.startedAt("etcd", began))
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 0, "etcd": 7}, n.grantedSeconds())
+		require.Equal(t, time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 8*time.Second, n.releasedAfter(began))
 	})
 }
@@ -134,7 +134,7 @@ func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
 // released before the host's end.
 func TestLimitBelowTheSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.host.Limit, n.host.Winner = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
@@ -149,9 +149,9 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.granted())
-		require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.grantedSeconds())
+		require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 14*time.Second, n.releasedAfter(began))
 	})
 }
@@ -171,13 +171,13 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 		{"over", -time.Second, map[string]int64{"web": 0, "etcd": 0}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, pods, func(t *testing.T, n *node) {
+			inBubble(t, pods, func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.run()
 				began := time.Now()
 				n.host.Announce(shutdown.Event{Deadline: began.Add(test.deadline)})
-				n.pass(time.Minute)
-				require.Equal(t, test.granted, n.granted())
+				n.advance(time.Minute)
+				require.Equal(t, test.granted, n.grantedSeconds())
 				require.Equal(t, test.released, n.releasedAfter(began))
 			})
 		})
@@ -188,17 +188,17 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 // killer.
 func TestHangingKiller(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true, Deaf: true}}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(20 * time.Second)
-		require.Equal(t, 20*time.Second, n.startedAt("etcd", began), "the next bucket begins all the same")
-		n.pass(time.Minute)
+		n.advance(20 * time.Second)
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began), "the next bucket begins all the same")
+		n.advance(time.Minute)
 		require.Equal(t, 32*time.Second, n.releasedAfter(began), "the limit less the margin")
 
-		report := n.report()
+		report := n.lastReport()
 		require.Len(t, report.Pods, 3)
 		require.Zero(t, report.Pods[1].Ended, "it has not ended")
 		n.stop()
@@ -206,7 +206,7 @@ func TestHangingKiller(t *testing.T) {
 		require.Empty(t, n.ended, "Run waits for the killer")
 		n.killer.Release()
 		synctest.Wait()
-		report = n.report()
+		report = n.lastReport()
 		require.NotZero(t, report.Pods[1].Ended, "the straggler has written its slot")
 	})
 }
@@ -223,13 +223,13 @@ func TestReleaseMargin(t *testing.T) {
 		{"a tenth", 2 * time.Second, 0, 1800 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 				n.opts.Plan.ReleaseMargin = test.margin
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 				n.run()
 				began := time.Now()
 				n.host.Announce(shutdown.Event{Deadline: began.Add(test.limit)})
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.Equal(t, test.released, n.releasedAfter(began))
 			})
 		})
@@ -238,15 +238,15 @@ func TestReleaseMargin(t *testing.T) {
 
 // The time that Options.Pods takes does not cost the pods a second.
 func TestSlowPods(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, -1)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, -1)), func(t *testing.T, n *node) {
 		n.opts.Pods = func() []*v1.Pod {
 			<-time.After(30 * time.Millisecond)
-			return n.running()
+			return n.currentPods()
 		}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 20}, n.granted())
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
 	})
 }
 
@@ -266,14 +266,14 @@ func TestPodsInAnyOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shared := make([]*v1.Pod, 0, 8)
-			bubble(t, nil, func(t *testing.T, n *node) {
-				n.opts.Pods = func() []*v1.Pod { return append(shared[:0], n.running()...) }
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				n.opts.Pods = func() []*v1.Pod { return append(shared[:0], n.currentPods()...) }
 				n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-				n.set(web, api, etcd)
+				n.setPods(web, api, etcd)
 				n.run()
 				n.announce()
-				n.set(second...)
-				n.pass(time.Minute)
+				n.setPods(second...)
+				n.advance(time.Minute)
 				want := []string{"web", "api", "etcd"}
 				if slices.Contains(second, late) {
 					want = append(want, "late")
@@ -291,27 +291,27 @@ func TestPodsInAnyOrder(t *testing.T) {
 // Stragglers have until the host's end.
 func TestStraggler(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(31 * time.Second)
+		n.advance(31 * time.Second)
 		n.killer.Release()
 		synctest.Wait()
 		require.Equal(t, 31*time.Second, n.releasedAfter(began))
-		require.Equal(t, time.Duration(0), n.report().Pods[0].Ended.Sub(began.Add(31*time.Second)))
+		require.Equal(t, time.Duration(0), n.lastReport().Pods[0].Ended.Sub(began.Add(31*time.Second)))
 	})
 }
 
 // The context of a kill that hangs ends when the host goes on.
 func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
-	bubble(t, []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}, func(t *testing.T, n *node) {
+	inBubble(t, []*v1.Pod{shutdowntest.Pod("slow", 0, 60)}, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		kill, _ := n.killer.Kill("slow")
 		require.Equal(t, 32*time.Second, kill.Ended.Sub(began))
 	})
@@ -321,12 +321,12 @@ func TestStragglerIsToldOfTheHostsEnd(t *testing.T) {
 func TestDrainBeyondTheHostsTime(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Spec.Priority, pod.Spec.PriorityClassName = nil, "mine"
-	bubble(t, list(pod), func(t *testing.T, n *node) {
+	inBubble(t, list(pod), func(t *testing.T, n *node) {
 		n.opts.Plan.PriorityOf = func(string) (int32, bool) { <-time.After(900 * time.Millisecond); return 0, true }
 		n.run()
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(time.Second)})
-		n.pass(time.Minute)
-		require.Empty(t, n.report().Errors)
+		n.advance(time.Minute)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
@@ -334,22 +334,22 @@ func TestDrainBeyondTheHostsTime(t *testing.T) {
 // time that could roll over to it.
 func TestBucketOfNoTime(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
-	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, queuedWrite(10, 10), queuedWrite(0, 0), queuedWrite(-10, 20))
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.Config = config(0, 0, priorityPeriod(10, 10), priorityPeriod(0, 0), priorityPeriod(-10, 20))
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
 		n.run()
 		began := time.Now()
 		n.announce()
-		require.Zero(t, n.startedAt("etcd", began), "it does not wait for web")
-		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.granted())
-		n.pass(time.Minute)
+		require.Zero(t, n.killedAfter("etcd", began), "it does not wait for web")
+		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.grantedSeconds())
+		n.advance(time.Minute)
 		require.Equal(t, 32*time.Second, n.releasedAfter(began), "stragglers of it are waited for at the end")
 	})
 }
 
 // Buckets without pods are skipped. Without any pods the host is released at once.
 func TestEmptyBuckets(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		began := time.Now()
 		n.announce()
@@ -361,17 +361,17 @@ func TestEmptyBuckets(t *testing.T) {
 // A late pod joins the next bucket if its own is over.
 func TestLatePod(t *testing.T) {
 	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
-	bubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
+	inBubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.set(web, etcd, shutdowntest.Pod("late", 0, 60))
-		n.pass(time.Minute)
-		require.Equal(t, 5*time.Second, n.startedAt("late", began))
-		require.Equal(t, int64(25), n.granted()["late"])
+		n.setPods(web, etcd, shutdowntest.Pod("late", 0, 60))
+		n.advance(time.Minute)
+		require.Equal(t, 5*time.Second, n.killedAfter("late", began))
+		require.Equal(t, int64(25), n.grantedSeconds()["late"])
 		require.Len(t, n.killer.Kills(), 3, "nobody is killed twice")
-		kill := n.report().Pods[2]
+		kill := n.lastReport().Pods[2]
 		require.Equal(t, "late", kill.Name)
 		require.Equal(t, topPriority, kill.Bucket)
 		require.Zero(t, kill.Priority)
@@ -385,7 +385,7 @@ func TestAllAtOnce(t *testing.T) {
 	for i := range 500 {
 		pods = append(pods, shutdowntest.Pod("pod-"+string(rune('a'+i%26))+time.Duration(i).String(), 0, 10))
 	}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 7 * time.Second}
 		n.run()
 		began := time.Now()
@@ -395,7 +395,7 @@ func TestAllAtOnce(t *testing.T) {
 		for _, kill := range kills {
 			require.Equal(t, began, kill.Started)
 		}
-		n.pass(7 * time.Second)
+		n.advance(7 * time.Second)
 		require.Equal(t, 7*time.Second, n.releasedAfter(began))
 	})
 }
@@ -403,14 +403,14 @@ func TestAllAtOnce(t *testing.T) {
 // Without a schedule, a triggered drain gives each pod its own grace period.
 func TestNoSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
 		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{}, 1500*time.Millisecond
 		n.run()
 		require.Empty(t, n.host.Calls(), "nothing is watched")
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "db": 90, "plain": 90, "cni": 5}, n.granted())
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 5, "db": 90, "plain": 90, "cni": 5}, n.grantedSeconds())
 	})
 }
 
@@ -418,10 +418,10 @@ func TestNoSchedule(t *testing.T) {
 func TestPodsAreNotChanged(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	before := pod.DeepCopy()
-	bubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
+	inBubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, before, pod)
 	})
 }

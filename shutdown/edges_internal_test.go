@@ -26,7 +26,7 @@ func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Each delay is between half of its step and all of it.
+// Each delay of the backoff is between half of its step and the whole step.
 func TestDelaysOfTheBackoff(t *testing.T) {
 	for range 100 {
 		var b backoff
@@ -49,7 +49,7 @@ func TestOutcomeLabel(t *testing.T) {
 	require.Equal(t, "Killed", outcomeLabel(kills.State{Result: kills.Result{Outcome: "Killed"}, Err: errors.New("boom")}))
 }
 
-// Ten calls that hang are named, of more than that the first ten.
+// Up to ten calls that hang are named. If there are more, the first ten names are given.
 func TestHangingCallsAreNamed(t *testing.T) {
 	for n, want := range map[int]string{
 		0: "", 2: "calls that have not returned: call 0, call 1",

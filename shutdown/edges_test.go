@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A local drain that is over leaves nothing in the loop.
+// The manager does not keep the drain of TerminateAll after its end.
 func TestTerminateAllIsForgotten(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		_, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
@@ -28,63 +28,36 @@ func TestTerminateAllIsForgotten(t *testing.T) {
 
 // A shutdown that overtakes another one does not call Hold again.
 func TestOvertakingDoesNotHoldAgain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		holds := 0
 		n.opts.Hold = func(context.Context) error { holds++; return nil }
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(time.Second)
-		require.Equal(t, map[string]int64{"web": 20}, n.granted())
+		n.advance(time.Second)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
 		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 1, holds)
-		require.Equal(t, 20*time.Second, n.startedAt("etcd", began))
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
 	})
 }
 
 // A cancelled Trigger admits pods again, even if another agent has a shutdown on record.
 func TestTakenBackBesideAnotherAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(2 * time.Second)
-		other := newNode(t, twoPods())
-		other.opts.StateDir, other.opts.Source = dir, nil
-		m, err := shutdown.NewManagerOn(other.opts, one.now)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(12 * time.Second)
-		require.False(t, m.Admit(nil).Admit)
-		require.NoError(t, m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(2 * time.Second)
+		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
+		n.advance(12 * time.Second)
+		require.False(t, other.m.Admit(nil).Admit)
+		require.NoError(t, other.m.Trigger(shutdown.Event{Cancelled: true}))
 		synctest.Wait()
-		require.True(t, m.Admit(nil).Admit)
+		require.True(t, other.m.Admit(nil).Admit)
 		other.end()
-	})
-}
-
-// The report and the stored report have the end of a pod that outlived its shutdown.
-func TestTheEndOfAStragglerIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
-		n.announce()
-		n.pass(25 * time.Second)
-		stored, _, err := shutdown.StoredReport(dir)
-		require.NoError(t, err)
-		require.Zero(t, stored.Pods[0].Ended)
-		n.killer.Release()
-		n.pass(time.Second)
-		stored, _, err = shutdown.StoredReport(dir)
-		require.NoError(t, err)
-		require.NotZero(t, stored.Pods[0].Ended)
 	})
 }
 
@@ -115,7 +88,7 @@ func TestReportOfTheHooks(t *testing.T) {
 		}, want: []string{"failed to publish the node state: boom"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
@@ -123,11 +96,11 @@ func TestReportOfTheHooks(t *testing.T) {
 				n.run()
 				n.announce()
 				if test.cancel {
-					n.pass(time.Second)
+					n.advance(time.Second)
 					n.host.Cancel()
 				}
-				n.pass(time.Minute)
-				got := n.report().Errors
+				n.advance(time.Minute)
+				got := n.lastReport().Errors
 				require.Len(t, got, len(test.want), "%q", got)
 				for i, want := range test.want {
 					require.Contains(t, got[i], want)
@@ -139,27 +112,24 @@ func TestReportOfTheHooks(t *testing.T) {
 
 // Refusals after the last write are stored at the end of Run.
 func TestRefusalsAfterTheDrainAreStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
-		before, err := os.ReadFile(filepath.Join(dir, progressFile))
+		n.advance(time.Minute)
+		before, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 		require.NoError(t, err)
 		require.NotContains(t, string(before), `"refused":1`)
 		require.False(t, n.m.Admit(nil).Admit)
 		n.end()
-		after, err := os.ReadFile(filepath.Join(dir, progressFile))
+		after, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 		require.NoError(t, err)
 		require.Contains(t, string(after), `"refused":1`)
 	})
 }
 
-// TerminateAll returns the failures beside the report.
+// TerminateAll returns the errors of the drain in addition to the report.
 func TestTerminateAllGivesItsFailures(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())

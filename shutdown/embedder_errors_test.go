@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// nilError is an error type whose methods fail on a nil pointer. A function that returns a nil
-// *nilError as an error has this fault.
+// nilError is an error type whose methods panic if the pointer is nil, as happens with a function
+// that returns a nil *nilError as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -25,7 +25,7 @@ func (e *nilError) Is(error) bool { return e.text == "" }
 
 // A killer's error whose methods panic ends neither the process nor the drain.
 func TestKillersErrorPanics(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {
 				return shutdown.KillResult{}, (*nilError)(nil)
@@ -34,8 +34,8 @@ func TestKillersErrorPanics(t *testing.T) {
 		})
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		report := n.report()
+		n.advance(time.Minute)
+		report := n.lastReport()
 		require.Contains(t, report.Pods[0].Error, "panicked")
 		require.Equal(t, "Graceful", report.Pods[1].Outcome)
 	})
@@ -43,53 +43,53 @@ func TestKillersErrorPanics(t *testing.T) {
 
 // The text of an error that is final is in the report, also if its Error method panics.
 func TestKillersFinalErrorPanics(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Err: errors.Join(shutdown.ErrNoRetry, textless{})}
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Err: errors.Join(shutdown.ErrNoRetry, textlessError{})}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		require.NotEmpty(t, n.report().Pods[0].Error)
+		n.advance(time.Minute)
+		require.NotEmpty(t, n.lastReport().Pods[0].Error)
 	})
 }
 
-// textless is an error whose Error method panics.
-type textless struct{}
+// textlessError is an error whose Error method panics.
+type textlessError struct{}
 
-func (textless) Error() string { panic("no text") }
+func (textlessError) Error() string { panic("no text") }
 
-// lockless is a host whose Inhibit returns neither a lock nor an error.
-type lockless struct{ shutdown.Source }
+// locklessHost is a host whose Inhibit returns neither a lock nor an error.
+type locklessHost struct{ shutdown.Source }
 
-func (s lockless) Connect(ctx context.Context) (shutdown.Session, error) {
+func (s locklessHost) Connect(ctx context.Context) (shutdown.Session, error) {
 	session, err := s.Source.Connect(ctx)
 	return locklessSession{session}, err
 }
 
 type locklessSession struct{ shutdown.Session }
 
-func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // as somebody may write it
+func (locklessSession) Inhibit(context.Context) (io.Closer, error) { return nil, nil } //nolint:nilnil // the mistake that the test is about
 
 // A host that returns neither a lock nor an error does not count as held.
 func TestHostGivesNoLock(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Source = lockless{n.host}
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = locklessHost{n.host}
 		n.run()
 		require.Equal(t, shutdown.InhibitorTrying, n.m.Inhibitor().State)
 		require.ErrorContains(t, n.m.Inhibitor().Err, "no lock")
 	})
 }
 
-// flushes is a reporter that flushes with a function.
-type flushes func(pod *v1.Pod) error
+// flushFunc is a reporter that flushes with a function.
+type flushFunc func(pod *v1.Pod) error
 
-func (flushes) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
-func (f flushes) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
+func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
 // A nil *StatusError of a reporter costs only the status of that pod.
 func TestReportersErrorPanics(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Reporter = flushes(func(pod *v1.Pod) error {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "web" {
 				return (*apierrors.StatusError)(nil)
 			}
@@ -97,19 +97,19 @@ func TestReportersErrorPanics(t *testing.T) {
 		})
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		report := n.report()
+		n.advance(time.Minute)
+		report := n.lastReport()
 		require.True(t, report.Pods[0].Unflushed)
 		require.False(t, report.Pods[1].Unflushed)
 	})
 }
 
-// capped is a host that grants a second, with an error that panics when it is read.
-type capped struct{ *shutdowntest.Host }
+// cappedHost is a host that grants a second, with an error that panics when it is read.
+type cappedHost struct{ *shutdowntest.Host }
 
 type cappedSession struct{ shutdown.Session }
 
-func (c capped) Connect(ctx context.Context) (shutdown.Session, error) {
+func (c cappedHost) Connect(ctx context.Context) (shutdown.Session, error) {
 	session, err := c.Host.Connect(ctx)
 	return cappedSession{session}, err
 }
@@ -120,10 +120,10 @@ func (cappedSession) RequestDelay(_ context.Context, wish time.Duration) (time.D
 
 // The event loop does not read a host's error, and a session that panics is closed.
 func TestHostsErrorPanics(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Source = capped{n.host}
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = cappedHost{n.host}
 		n.run()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.ErrorContains(t, n.m.Inhibitor().Err, "panicked")
 		calls := n.host.Calls()
 		require.Equal(t, "close", calls[len(calls)-1])
@@ -131,12 +131,12 @@ func TestHostsErrorPanics(t *testing.T) {
 	})
 }
 
-// eventless is a host whose sessions panic when they are asked for their events.
-type eventless struct{ *shutdowntest.Host }
+// eventlessHost is a host whose sessions panic when they are asked for their events.
+type eventlessHost struct{ *shutdowntest.Host }
 
 type eventlessSession struct{ shutdown.Session }
 
-func (e eventless) Connect(ctx context.Context) (shutdown.Session, error) {
+func (e eventlessHost) Connect(ctx context.Context) (shutdown.Session, error) {
 	session, err := e.Host.Connect(ctx)
 	return eventlessSession{session}, err
 }
@@ -145,8 +145,8 @@ func (eventlessSession) Events() <-chan shutdown.Event { panic("no events") }
 
 // A session that panics before it is used is closed too.
 func TestHostsEventsPanic(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Source = eventless{n.host}
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Source = eventlessHost{n.host}
 		n.run()
 		require.ErrorContains(t, n.m.Inhibitor().Err, "no events")
 		calls := n.host.Calls()

@@ -18,11 +18,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// misbehaving replaces one function of the options by one that does something else first
-// once a shutdown goes on.
-var misbehaving = map[string]func(n *node, misbehave func()){
+// misbehaviours maps the name of a call of the embedder's code to a function that changes the
+// options of a node: the call then calls misbehave first.
+var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.Pods": func(n *node, misbehave func()) {
-		n.opts.Pods = func() []*v1.Pod { misbehave(); return n.running() }
+		n.opts.Pods = func() []*v1.Pod { misbehave(); return n.currentPods() }
 	},
 	"Options.Plan.PriorityOf": func(n *node, misbehave func()) {
 		n.pods[0].Spec.Priority, n.pods[0].Spec.PriorityClassName = nil, "gold"
@@ -50,7 +50,7 @@ var misbehaving = map[string]func(n *node, misbehave func()){
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { misbehave(); return nil })
 	},
 	"Options.Events": func(n *node, misbehave func()) {
-		n.opts.Events = recording(func() { misbehave() })
+		n.opts.Events = eventFunc(func() { misbehave() })
 	},
 	"Options.Killer for pod default/web": func(n *node, misbehave func()) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -60,57 +60,59 @@ var misbehaving = map[string]func(n *node, misbehave func()){
 			return n.killer.KillPod(ctx, pod, req)
 		})
 	},
-	"Options.Reporter.PublishNode": func(n *node, misbehave func()) { n.opts.Reporter = reporting{publish: misbehave} },
+	"Options.Reporter.PublishNode": func(n *node, misbehave func()) { n.opts.Reporter = callingReporter{publish: misbehave} },
 	"Options.Reporter.MarkNotReady for pod default/web": func(n *node, misbehave func()) {
-		n.opts.Reporter = reporting{mark: misbehave}
+		n.opts.Reporter = callingReporter{mark: misbehave}
 	},
 	"Options.Reporter.FlushPod for pod default/web": func(n *node, misbehave func()) {
-		n.opts.Reporter = reporting{flush: misbehave}
+		n.opts.Reporter = callingReporter{flush: misbehave}
 	},
 	"the closing of the shutdown inhibitor": func(n *node, misbehave func()) {
-		n.opts.Source = closing{n.host, misbehave}
+		n.opts.Source = closingHost{n.host, misbehave}
 	},
 }
 
-// recording is a recorder of events that calls a function.
-type recording func()
+// eventFunc is a recorder of events that calls a function.
+type eventFunc func()
 
-func (r recording) Event(k8sruntime.Object, string, string, string) { r() }
+func (r eventFunc) Event(k8sruntime.Object, string, string, string) { r() }
 
-// reporting is a reporter that calls functions; nil ones do nothing.
-type reporting struct{ publish, mark, flush func() }
+// callingReporter is a reporter that calls functions; nil ones do nothing.
+type callingReporter struct{ publish, mark, flush func() }
 
-func (r reporting) PublishNode(context.Context, shutdown.NodeState) error { return call(r.publish) }
+func (r callingReporter) PublishNode(context.Context, shutdown.NodeState) error {
+	return callIfSet(r.publish)
+}
 
-func (r reporting) MarkNotReady(_ context.Context, pod *v1.Pod) error {
+func (r callingReporter) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 	if pod.Name != "web" {
 		return nil
 	}
-	return call(r.mark)
+	return callIfSet(r.mark)
 }
 
-func (r reporting) FlushPod(_ context.Context, pod *v1.Pod) error {
+func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	if pod.Name != "web" {
 		return nil
 	}
-	return call(r.flush)
+	return callIfSet(r.flush)
 }
 
-func call(f func()) error {
+func callIfSet(f func()) error {
 	if f != nil {
 		f()
 	}
 	return nil
 }
 
-// closing is a host whose locks call a function before they are given back.
-type closing struct {
+// closingHost is a host whose locks call a function before they are closed.
+type closingHost struct {
 	*shutdowntest.Host
 
 	before func()
 }
 
-func (c closing) Connect(ctx context.Context) (shutdown.Session, error) {
+func (c closingHost) Connect(ctx context.Context) (shutdown.Session, error) {
 	session, err := c.Host.Connect(ctx)
 	return closingSession{session, c.before}, err
 }
@@ -137,20 +139,20 @@ func (f closerFunc) Close() error { return f() }
 // its time, nor keeps the loop from a cancellation or other pods from their kills. Run waits ten
 // seconds for calls that hang, and names them.
 func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
-	for name, set := range misbehaving {
+	for name, set := range misbehaviours {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
 			"hangs":  func(over <-chan struct{}) { <-over },
 			"panics": func(<-chan struct{}) { panic("of " + name) },
 			"exits":  func(<-chan struct{}) { runtime.Goexit() },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { misbehaves(t, name, how == "hangs", set, misbehave) })
+				synctest.Test(t, func(t *testing.T) { drainWithMisbehaviour(t, name, how == "hangs", set, misbehave) })
 			})
 		}
 	}
 }
 
-func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), misbehave func(<-chan struct{})) {
+func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node, func()), misbehave func(<-chan struct{})) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
 	over := make(chan struct{})
@@ -166,7 +168,7 @@ func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), 
 	began := time.Now()
 	const limit = 50 * time.Second
 	n.host.Announce(shutdown.Event{Deadline: began.Add(limit)})
-	n.pass(limit)
+	n.advance(limit)
 	if name != "the closing of the shutdown inhibitor" {
 		require.LessOrEqual(t, n.releasedAfter(began), limit, "the host was let go in time")
 	}
@@ -193,13 +195,13 @@ func misbehaves(t *testing.T, name string, hangs bool, set func(*node, func()), 
 
 // A host that leaves less time than a call of the embedder's code takes is released in time.
 func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
 		n.run()
 		began := time.Now()
 		n.host.Announce(shutdown.Event{Deadline: began.Add(800 * time.Millisecond)})
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.LessOrEqual(t, n.releasedAfter(began), 800*time.Millisecond)
 		_, killed := n.killer.Kill("web")
 		require.True(t, killed, "as early as can be")
@@ -210,16 +212,16 @@ func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
 // An event that leaves less time also counts while a call of the embedder's code is waited for,
 // before the plan is made.
 func TestLessTimeBeforeThePlan(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(500 * time.Millisecond)
+		n.advance(500 * time.Millisecond)
 		n.host.Announce(shutdown.Event{Deadline: began.Add(10 * time.Second)})
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.LessOrEqual(t, n.releasedAfter(began), 10*time.Second)
 		close(over)
 	})

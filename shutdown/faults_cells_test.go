@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// cell is one fault of one step.
+// cell is one fault at one step, as a cell of the table in testdata/faults.md.
 type cell struct {
 	step  step
 	fault fault
 }
 
-// senseless says why a cell has nothing to test; "": it has.
-func (c cell) senseless() string {
+// noSuchFault returns why the fault cannot happen at the step; "" if it can.
+func (c cell) noSuchFault() string {
 	switch c {
 	case cell{atStore, panics}:
 		return "our own code"
-	case cell{atPolicy, failsOnce}, cell{atPolicy, failsForEver}:
+	case cell{atPolicy, failsOnce}, cell{atPolicy, failsAlways}:
 		return "cannot fail"
 	default:
 		return ""
 	}
 }
 
-// lockless tells whether no lock is held when the shutdown is announced.
-func (c cell) lockless() bool {
+// hasNoLock reports whether no lock is held when the shutdown is announced.
+func (c cell) hasNoLock() bool {
 	switch c.step {
 	case atConnect, atDelay, atInhibit:
-		return c.fault == hangs || c.fault == failsForEver || c.fault == panics || c.fault == agentEnds
+		return c.fault == hangs || c.fault == failsAlways || c.fault == panics || c.fault == agentEnds
 	case atEvent:
 		return c.fault == panics
 	default:
@@ -37,11 +37,11 @@ func (c cell) lockless() bool {
 	}
 }
 
-// passing is how much longer a shutdown may take for a fault that comes once: until the call is
-// made again.
-func (c cell) passing() time.Duration {
+// costOfOneFailure returns how much longer a shutdown may take if one call fails: the time
+// until the call is made again.
+func (c cell) costOfOneFailure() time.Duration {
 	switch c.step {
-	case atResume: // and until the agent was killed and started again
+	case atResume: // includes the kill and the start of the agent
 		return 4 * time.Second
 	case atEvent, atKill: // the host and the killer are asked again a second later
 		return 1100 * time.Millisecond
@@ -50,68 +50,70 @@ func (c cell) passing() time.Duration {
 	}
 }
 
-// isTriedAgain tells whether the fault comes once, in a call that is made again.
+// isTriedAgain reports whether the fault is one failure of a call that is then tried again.
 func (c cell) isTriedAgain() bool {
 	return c.fault == failsOnce && slices.Contains([]step{atPublish, atReady, atKill, atStop, atStatus}, c.step)
 }
 
-// victim is the number of the agent that meets the fault first, and that is killed by it.
-func (c cell) victim() int {
+// faultyAgent returns the number of the first agent whose calls have the fault. If the fault
+// kills, only this agent is killed.
+func (c cell) faultyAgent() int {
 	if c.step == atResume {
 		return 2
 	}
 	return 1
 }
 
-// unadoptable tells whether the host holds itself by the copy of a lock that no agent comes to
-// adopt, because it cannot ask the host.
-func (c cell) unadoptable() bool {
-	return c.step == atResume && (c.fault == hangs || c.fault == failsForEver || c.fault == panics)
+// leavesLockWithSystemd reports whether the copy of the lock in systemd's FD store delays the
+// host until its limit: no agent can ask the host what is pending, so none adopts the lock.
+func (c cell) leavesLockWithSystemd() bool {
+	return c.step == atResume && (c.fault == hangs || c.fault == failsAlways || c.fault == panics)
 }
 
-// unstoppable are the pods that the fault keeps from being stopped.
-func (c cell) unstoppable() []string {
+// podsNotStopped returns the names of the pods that cannot be stopped because of the fault.
+func (c cell) podsNotStopped() []string {
 	switch {
-	case c.fault == agentEnds: // who has ended stops nobody
+	case c.fault == agentEnds: // and no other agent is started
 		return []string{"db", "etcd", "web"}
-	case c.step == atPlan && (c.fault == hangs || c.fault == failsForEver || c.fault == panics): // nobody knows them
+	case c.step == atPlan && (c.fault == hangs || c.fault == failsAlways || c.fault == panics): // the agent has no list of pods
 		return []string{"db", "etcd", "web"}
-	case c.step == atKill && (c.fault == hangs || c.fault == failsForEver || c.fault == panics):
+	case c.step == atKill && (c.fault == hangs || c.fault == failsAlways || c.fault == panics):
 		return []string{"web"}
-	case c.step == atStop && (c.fault == failsForEver || c.fault == panics):
+	case c.step == atStop && (c.fault == failsAlways || c.fault == panics):
 		return []string{"web"}
 	default:
 		return nil
 	}
 }
 
-// isSaid tells whether the fault is one that somebody has to be told of.
-func (c cell) isSaid() bool {
+// isReported reports whether the fault has to be named in the report, in the error of Run, in
+// the state of the lock or in an event.
+func (c cell) isReported() bool {
 	switch {
-	case c.fault != hangs && c.fault != failsForEver && c.fault != panics:
+	case c.fault != hangs && c.fault != failsAlways && c.fault != panics:
 		return false
-	case c.step == atPlan && c.fault == failsForEver: // an empty list is no failure
+	case c.step == atPlan && c.fault == failsAlways: // an empty list is no failure
 		return false
-	case c.step == atEvent && c.fault != panics: // nobody knows of an event that does not come
+	case c.step == atEvent && c.fault != panics: // the agent cannot know of an event that does not come
 		return false
-	case c == cell{atReport, panics}: // the report was complete before; the log says it
+	case c == cell{atReport, panics}: // the report is complete before OnReport is called; the log has the panic
 		return false
 	default:
 		return true
 	}
 }
 
-// isFollowed tells whether an agent sees each pod to its end.
-func (c cell) isFollowed() bool {
+// seesPodsEnd reports whether one agent waits for the end of each pod that it has signalled.
+func (c cell) seesPodsEnd() bool {
 	return c.fault != agentEnds && c.fault != agentIsKilled && c.step != atKill && c.step != atResume
 }
 
-// forgets tells whether the disk fails, so that the next agent knows nothing.
-func (c cell) forgets() bool {
-	return c.step == atStore && (c.fault == hangs || c.fault == failsForEver)
+// losesState reports whether no state file is written, so that the next agent finds none.
+func (c cell) losesState() bool {
+	return c.step == atStore && (c.fault == hangs || c.fault == failsAlways)
 }
 
-// losesTheEnd tells whether the disk fails when the report is written.
-func (c cell) losesTheEnd() bool {
-	return c.step == atReport && (c.fault == hangs || c.fault == failsForEver)
+// losesReport reports whether the complete report is not written at the end of the shutdown.
+func (c cell) losesReport() bool {
+	return c.step == atReport && (c.fault == hangs || c.fault == failsAlways)
 }

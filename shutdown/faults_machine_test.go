@@ -23,38 +23,39 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// machine is a node with three pods, which outlives its agents: its host, its runtime, its
-// disk, and what the API server was told.
+// machine is a node with three pods. It outlives its agents and consists of the host, the
+// runtime, the disk and what the API server has acknowledged.
 type machine struct {
 	*testing.T
 
-	cell   cell
-	dir    string
-	host   *shutdowntest.Host
-	rt     *lifecycletest.Runtime
-	boot   *boot
-	pods   []*v1.Pod
-	events lifecycletest.Events // about pods
-	end    time.Time            // H, once the shutdown is announced; zero in the next boot
-	over   chan struct{}        // closed: nothing hangs any more, and what was killed may return
+	cell       cell
+	dir        string
+	host       *shutdowntest.Host
+	rt         *lifecycletest.Runtime
+	boot       *boot
+	pods       []*v1.Pod
+	events     lifecycletest.Events // about pods
+	hostEnd    time.Time            // H, once the shutdown is announced; zero in the next boot
+	faultsOver chan struct{}        // closed at the end of the test: calls that hang, and those of killed agents, return
 
-	mu        sync.Mutex // guards all below
-	armed     bool       // the fault happens from now on
-	met       map[string]int
-	agents    []*agent
-	signalled []string // pods, by the first call of the killer
-	told      map[string]time.Time
-	kept      []io.Closer // locks of agents that were killed, of which systemd has a copy
-	wrong     []string
+	mu           sync.Mutex // guards all below
+	armed        bool       // calls have the fault from now on
+	faultCalls   map[string]int
+	agents       []*agent
+	signalled    []string // names of pods, in the order of the first calls of KillPod
+	acknowledged map[string]time.Time
+	keptLocks    []io.Closer // copies in systemd's FD store of the locks of killed agents
+	violations   []string
 }
 
-// newMachine is a machine in a bubble. The fault hits web where it hits one pod.
+// newMachine returns a machine; it must be called in a bubble. A fault that concerns one pod
+// concerns the pod web.
 func newMachine(t *testing.T, dir string, c cell) *machine {
 	t.Helper()
 	m := &machine{
 		T: t, cell: c, dir: dir, host: &shutdowntest.Host{}, rt: lifecycletest.NewRuntime(),
-		boot: &boot{id: "one", began: time.Now()}, over: make(chan struct{}),
-		met: map[string]int{}, told: map[string]time.Time{},
+		boot: &boot{id: "one", began: time.Now()}, faultsOver: make(chan struct{}),
+		faultCalls: map[string]int{}, acknowledged: map[string]time.Time{},
 		pods: list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)),
 	}
 	for name, takes := range map[string]time.Duration{"web": 3 * time.Second, "db": 4 * time.Second, "etcd": 2 * time.Second} {
@@ -66,7 +67,7 @@ func newMachine(t *testing.T, dir string, c cell) *machine {
 		pod.Spec.Containers = []v1.Container{{Name: pod.Name}}
 	}
 	m.pods[0].Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"leave"}}}}
-	// What goes wrong before a shutdown, and while nothing is announced, is there from the start.
+	// These faults happen before a shutdown is announced, so they apply from the start.
 	m.armed = slices.Contains([]step{atConnect, atDelay, atInhibit}, c.step) || c == cell{atEvent, panics}
 	return m
 }
@@ -82,19 +83,19 @@ func waitFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// runs tells whether the container of a pod runs.
-func (m *machine) runs(pod string) bool {
+// isRunning reports whether the container of a pod runs.
+func (m *machine) isRunning(pod string) bool {
 	_, exited := m.rt.ExitCode(pod)
 	return !exited
 }
 
-// running is Options.Pods, as an agent gives it that knows its runtime.
-func (m *machine) running() []*v1.Pod {
-	return slices.DeleteFunc(slices.Clone(m.pods), func(pod *v1.Pod) bool { return !m.runs(pod.Name) })
+// runningPods returns the pods whose container runs. It is the agents' Options.Pods.
+func (m *machine) runningPods() []*v1.Pod {
+	return slices.DeleteFunc(slices.Clone(m.pods), func(pod *v1.Pod) bool { return !m.isRunning(pod.Name) })
 }
 
-// status is the status of a pod by its runtime.
-func (m *machine) status(_ context.Context, pod *v1.Pod) *v1.PodStatus {
+// podStatus returns the status of a pod with the state of its container in the runtime.
+func (m *machine) podStatus(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 	status := v1.ContainerStatus{Name: pod.Name, ContainerID: "cri://" + pod.Name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if code, exited := m.rt.ExitCode(pod.Name); exited {
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
@@ -102,14 +103,14 @@ func (m *machine) status(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 	return &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{status}}
 }
 
-// blame notes what is wrong.
-func (m *machine) blame(format string, args ...any) {
+// addViolation records that something is wrong; the next checkInvariants fails with it.
+func (m *machine) addViolation(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+	m.violations = append(m.violations, fmt.Sprintf(format, args...))
 }
 
-// arm lets the fault happen from now on.
+// arm makes calls have the fault from now on.
 func (m *machine) arm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,90 +123,93 @@ func (m *machine) isArmed() bool {
 	return m.armed
 }
 
-// switchOff ends all containers, as the end of a boot does.
-func (m *machine) switchOff() {
+// powerOff ends all containers, as the end of a boot does, and begins the next boot.
+func (m *machine) powerOff() {
 	for _, pod := range m.pods {
 		m.rt.Exit(pod.Name)
 	}
 	m.host.SetPending(nil)
-	m.end = time.Time{}
+	m.hostEnd = time.Time{}
 	m.boot = &boot{id: "two", began: time.Now()}
 }
 
-// shutDown goes through one shutdown with a fault in it, and says how it ended.
+// shutDown runs one shutdown with the fault of the cell, checks it, and returns the cell's
+// text in the table.
 func (m *machine) shutDown() string {
-	defer m.clear()
-	m.start(false)
-	m.pass(beforehand)
+	defer m.endAll()
+	m.startAgent(false)
+	m.advance(idleTime)
 	m.arm()
 	held, announced := m.host.Held() > 0, time.Now()
-	m.end = announced.Add(m.limit())
+	m.hostEnd = announced.Add(m.hostLimit())
 	m.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "host"})
 	if m.cell.step == atResume {
-		m.pass(time.Second)
+		m.advance(time.Second)
 		m.agents[0].kill()
 	}
-	m.pass(time.Until(announced.Add(4 * time.Second)))
+	m.advance(time.Until(announced.Add(4 * time.Second)))
 	signalled := false
-	if a := m.current(); a != nil && a.drained() == 0 {
+	if a := m.currentAgent(); a != nil && a.drainsBegun() == 0 {
 		require.NoError(m, a.m.Trigger(shutdown.Event{Origin: "SIGTERM"}))
 		signalled = true
 	}
-	m.pass(time.Until(announced.Add(m.limit() + 2*releaseLag)))
-	byItself := m.dropKept() // the host goes on
-	m.pass(5 * time.Second)
+	m.advance(time.Until(announced.Add(m.hostLimit() + 2*releaseLag)))
+	hostWentOn := m.closeKeptLocks() // the limit of the host is over
+	m.advance(5 * time.Second)
 	o := m.outcome(held, signalled, announced)
-	o.byItself = byItself
-	if a := m.current(); a != nil {
-		o.err = a.finish()
+	o.hostWentOn = hostWentOn
+	if a := m.currentAgent(); a != nil {
+		o.err = a.stopAndWait()
 	}
-	m.leavesNothing()
-	m.look()
-	m.check(o)
+	m.checkGoroutines()
+	m.checkInvariants()
+	m.checkOutcome(o)
 	m.afterReboot(o)
 	return o.String()
 }
 
-// limit is H.
-func (m *machine) limit() time.Duration {
+// hostLimit returns how long after the announcement the host has to be released at the
+// latest.
+func (m *machine) hostLimit() time.Duration {
 	if m.cell.step == atHold {
 		return hostTime + holdTime
 	}
 	return hostTime
 }
 
-// dropKept closes the copies of locks that systemd has kept, and tells whether there were any.
-func (m *machine) dropKept() bool {
+// closeKeptLocks closes the copies of locks in systemd's FD store and reports whether there
+// were any.
+func (m *machine) closeKeptLocks() bool {
 	m.mu.Lock()
-	kept := m.kept
-	m.kept = nil
+	kept := m.keptLocks
+	m.keptLocks = nil
 	m.mu.Unlock()
 	for _, lock := range kept {
-		_ = lock.Close() // the host notes what is wrong
+		_ = lock.Close() // the host records errors itself
 	}
 	return len(kept) > 0
 }
 
-// pass lets time go by in small steps, and looks at each whether all is as it has to be. An
-// agent that was killed is started again a second later, as systemd does.
-func (m *machine) pass(d time.Duration) {
+// advance advances the time in small steps and checks the invariants after each. A killed
+// agent is followed by another one a second later, as systemd restarts it.
+func (m *machine) advance(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); {
-		<-time.After(lookEvery)
+		<-time.After(checkInterval)
 		synctest.Wait()
-		m.look()
+		m.checkInvariants()
 		last := m.agents[len(m.agents)-1]
 		if at := last.diedAt(); !at.IsZero() && time.Since(at) >= time.Second {
-			// The state folder is free: the lock of the one before is on another file from now on,
-			// because it is open in this process.
+			// The killed agent cannot close its lock file, because its goroutines are in this
+			// process. The next agent creates the file anew, so that the folder is free.
 			require.NoError(m, os.Remove(filepath.Join(m.dir, ".graceful_node_shutdown_lock")))
-			m.start(false)
+			m.startAgent(false)
 			synctest.Wait()
 		}
 	}
 }
 
-// current is the agent that runs; nil: none does.
-func (m *machine) current() *agent {
+// currentAgent returns the agent that runs; nil if none does.
+func (m *machine) currentAgent() *agent {
 	last := m.agents[len(m.agents)-1]
 	select {
 	case <-last.gone:
@@ -215,15 +219,15 @@ func (m *machine) current() *agent {
 	}
 }
 
-// clear ends all that is left, so that the bubble can end.
-func (m *machine) clear() {
-	close(m.over)
+// endAll ends all goroutines that are left, so that the bubble can end.
+func (m *machine) endAll() {
+	close(m.faultsOver)
 	for _, a := range m.agents {
 		a.stop()
 	}
 	for _, a := range m.agents {
 		<-a.returned
-		a.end(errEnded)
+		a.endProcess(errEnded)
 		require.NoError(m, a.terminator.Close(m.Context()))
 	}
 	synctest.Wait()

@@ -15,34 +15,34 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// outcome is how a shutdown has ended.
+// outcome says how a shutdown has ended.
 type outcome struct {
-	limit       time.Duration // H
-	held        bool          // the host, when it was announced
-	signalled   bool          // the agent learned of it by SIGTERM
-	interrupted bool          // by the end of Run's context
-	begun       bool          // an agent has begun a drain
-	agents      int           // that have run
-	released    time.Duration // since the announcement; 0: the host was not held
-	byItself    bool          // the host went on, because its limit was over
-	over        time.Duration // when the last report ends
-	stopped     []string      // pods whose container has ended
-	killed      []string      // by SIGKILL
-	told        int           // final statuses
-	report      shutdown.Report
-	said        []string // what went wrong, by the state of the lock, the pods' events and outcomes
-	err         error    // Run's
+	limit        time.Duration // H
+	held         bool          // a lock was held when the shutdown was announced
+	triggered    bool          // the shutdown was triggered, as an agent does on SIGTERM
+	interrupted  bool          // the context of Run has ended during the shutdown
+	drainBegun   bool          // an agent has begun a drain
+	agents       int           // the number of agents that have run
+	released     time.Duration // when the host was released, since the announcement; 0: it was not held
+	hostWentOn   bool          // the host went on because its limit was over
+	reportEnd    time.Duration // the end of the last report, since the announcement
+	stopped      []string      // pods whose container has ended
+	killed       []string      // pods whose container was ended by SIGKILL
+	acknowledged int           // the number of acknowledged final statuses
+	report       shutdown.Report
+	problems     []string // what the state of the lock, the pods' events and the pods' outcomes say went wrong
+	err          error    // of Run
 }
 
-// outcome looks at how the shutdown stands when the host's time is over.
+// outcome returns how the shutdown stands when the host's time is over.
 func (m *machine) outcome(held, signalled bool, announced time.Time) *outcome {
 	m.Helper()
-	o := &outcome{limit: m.limit(), interrupted: m.cell.fault == agentEnds, held: held, signalled: signalled, agents: len(m.agents)}
+	o := &outcome{limit: m.hostLimit(), interrupted: m.cell.fault == agentEnds, held: held, triggered: signalled, agents: len(m.agents)}
 	if released, ok := m.host.Released(); ok && held {
 		o.released = released.Sub(announced)
 	}
 	for _, a := range m.agents {
-		o.begun = o.begun || a.drained() > 0
+		o.drainBegun = o.drainBegun || a.drainsBegun() > 0
 	}
 	for _, exit := range m.rt.Exits() {
 		o.stopped = append(o.stopped, exit.ID)
@@ -51,40 +51,40 @@ func (m *machine) outcome(held, signalled bool, announced time.Time) *outcome {
 		}
 	}
 	m.mu.Lock()
-	o.told = len(m.told)
+	o.acknowledged = len(m.acknowledged)
 	m.mu.Unlock()
 	last := m.agents[len(m.agents)-1]
 	if err := last.m.Inhibitor().Err; err != nil {
-		o.said = append(o.said, err.Error())
+		o.problems = append(o.problems, err.Error())
 	}
 	for _, event := range m.events.All() {
 		if event.Type == v1.EventTypeWarning {
-			o.said = append(o.said, event.Reason)
+			o.problems = append(o.problems, event.Reason)
 		}
 	}
 	o.report, _ = last.m.LastReport()
 	for _, pod := range o.report.Pods {
 		if pod.Outcome != string(lifecycle.Graceful) {
-			o.said = append(o.said, pod.Outcome)
+			o.problems = append(o.problems, pod.Outcome)
 		}
 	}
-	o.over = o.report.Ended.Sub(announced)
+	o.reportEnd = o.report.Ended.Sub(announced)
 	return o
 }
 
-// String is the cell of the table.
+// String returns the cell's text in the table.
 func (o *outcome) String() string {
-	if !o.begun {
+	if !o.drainBegun {
 		return "the agent has ended before the shutdown, the host is not held"
 	}
 	var parts []string
 	switch {
-	case o.byItself:
+	case o.hostWentOn:
 		parts = append(parts, "the host goes on by itself at "+seconds(o.released))
 	case o.held:
 		parts = append(parts, fmt.Sprintf("released at %s of %d", seconds(o.released), int(o.limit.Seconds())))
-	case o.over > 0:
-		parts = append(parts, "no lock, over at "+seconds(o.over))
+	case o.reportEnd > 0:
+		parts = append(parts, "no lock, over at "+seconds(o.reportEnd))
 	default:
 		parts = append(parts, "no lock")
 	}
@@ -93,13 +93,13 @@ func (o *outcome) String() string {
 		stopped += fmt.Sprintf(" (%d by force)", len(o.killed))
 	}
 	parts = append(parts, stopped)
-	if o.told != len(o.stopped) {
-		parts = append(parts, fmt.Sprintf("%d of their statuses told", o.told))
+	if o.acknowledged != len(o.stopped) {
+		parts = append(parts, fmt.Sprintf("%d of their statuses told", o.acknowledged))
 	}
-	if o.signalled {
+	if o.triggered {
 		parts = append(parts, "learned by SIGTERM")
 	}
-	if len(o.failures()) > 0 && !o.interrupted { // what a call says that is cancelled depends on chance
+	if len(o.reportedErrors()) > 0 && !o.interrupted { // whether a cancelled call returns an error depends on chance
 		parts = append(parts, "named in the report")
 	}
 	if o.err != nil {
@@ -111,8 +111,9 @@ func (o *outcome) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// failures are what the report says went wrong.
-func (o *outcome) failures() []string {
+// reportedErrors returns the errors in the report: those of the shutdown and those of its
+// pods.
+func (o *outcome) reportedErrors() []string {
 	all := slices.Clone(o.report.Errors)
 	for _, pod := range o.report.Pods {
 		if pod.Error != "" {

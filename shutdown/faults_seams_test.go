@@ -14,13 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The following are what a manager and a terminator call, each with the fault of the cell.
-// They are the machine's own parts behind that.
+// The following types are the source, killer, runtime and reporter that an agent gets. Each
+// call has the fault of the cell if it is one of the cell's step, and is otherwise a call of
+// the machine's own part.
 
 type faultySource struct{ *agent }
 
 func (s faultySource) Connect(ctx context.Context) (session shutdown.Session, err error) {
-	err = s.call(ctx, atConnect, "", func(ctx context.Context) (err error) {
+	err = s.callWithFault(ctx, atConnect, "", func(ctx context.Context) (err error) {
 		session, err = s.host.Connect(ctx)
 		return err
 	})
@@ -39,9 +40,9 @@ type faultySession struct {
 	inner shutdown.Session
 }
 
-// Events forwards the host's events. Where they fail the session is lost.
+// Events forwards the host's events. If the fault is that this fails, the session is lost.
 func (s faultySession) Events() <-chan shutdown.Event {
-	events, lost := make(chan shutdown.Event), s.cell == cell{atEvent, failsForEver} && s.isArmed() && !s.healthy
+	events, lost := make(chan shutdown.Event), s.cell == cell{atEvent, failsAlways} && s.isArmed() && !s.healthy
 	if s.cell == (cell{atEvent, panics}) && !s.healthy {
 		panic("as the fault has it")
 	}
@@ -56,12 +57,12 @@ func (s faultySession) Events() <-chan shutdown.Event {
 	return events
 }
 
-// forward forwards one event; false: the session is lost.
+// forward forwards one event. It returns false if the session is lost.
 func (s faultySession) forward(event shutdown.Event, to chan<- shutdown.Event) bool {
 	if s.cell == (cell{atEvent, hangs}) && !s.healthy {
-		return true // it never arrives
+		return true // the event never arrives
 	}
-	if err := s.suffer(s.life, atEvent, "event", ""); err != nil {
+	if err := s.applyFault(s.life, atEvent, "event", ""); err != nil {
 		return false
 	}
 	select {
@@ -73,7 +74,7 @@ func (s faultySession) forward(event shutdown.Event, to chan<- shutdown.Event) b
 }
 
 func (s faultySession) Pending(ctx context.Context) (event *shutdown.Event, err error) {
-	err = s.call(ctx, atResume, "", func(ctx context.Context) (err error) {
+	err = s.callWithFault(ctx, atResume, "", func(ctx context.Context) (err error) {
 		event, err = s.inner.Pending(ctx)
 		return err
 	})
@@ -81,7 +82,7 @@ func (s faultySession) Pending(ctx context.Context) (event *shutdown.Event, err 
 }
 
 func (s faultySession) RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error) {
-	err = s.call(ctx, atDelay, "", func(ctx context.Context) (err error) {
+	err = s.callWithFault(ctx, atDelay, "", func(ctx context.Context) (err error) {
 		granted, err = s.inner.RequestDelay(ctx, wish)
 		return err
 	})
@@ -90,7 +91,7 @@ func (s faultySession) RequestDelay(ctx context.Context, wish time.Duration) (gr
 
 func (s faultySession) Inhibit(ctx context.Context) (io.Closer, error) {
 	var lock io.Closer
-	err := s.call(ctx, atInhibit, "", func(ctx context.Context) (err error) {
+	err := s.callWithFault(ctx, atInhibit, "", func(ctx context.Context) (err error) {
 		lock, err = s.inner.Inhibit(ctx)
 		return err
 	})
@@ -100,12 +101,12 @@ func (s faultySession) Inhibit(ctx context.Context) (io.Closer, error) {
 	s.mu.Lock()
 	s.locks = append(s.locks, lock)
 	s.mu.Unlock()
-	s.dropKept() // they are this one, or are not needed any more
+	s.closeKeptLocks() // systemd drops its copy once an agent holds a lock
 	return faultyLock{s.agent, lock}, nil
 }
 
 func (s faultySession) Close() error {
-	if err := s.unlessGone(nil); err != nil {
+	if err := s.resultUnlessGone(nil); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -120,21 +121,21 @@ type faultyLock struct {
 	inner io.Closer
 }
 
-// Close gives the lock back. The fault comes after that, because a kernel gives a descriptor
-// free before it says that it could not be closed well.
+// Close closes the lock, and applies the fault afterwards: close(2) frees the descriptor even
+// if it returns an error.
 func (l faultyLock) Close() error {
-	if err := l.unlessGone(nil); err != nil {
+	if err := l.resultUnlessGone(nil); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	had := slices.Contains(l.locks, l.inner)
 	l.locks = slices.DeleteFunc(l.locks, func(other io.Closer) bool { return other == l.inner })
 	l.mu.Unlock()
-	if !had && l.isGone() { // killed meanwhile: the lock is systemd's
-		return l.unlessGone(nil)
+	if !had && l.isGone() { // the agent was killed meanwhile, and systemd has the lock
+		return l.resultUnlessGone(nil)
 	}
 	err := l.inner.Close()
-	if fault := l.suffer(l.life, atRelease, "lock", ""); fault != nil {
+	if fault := l.applyFault(l.life, atRelease, "lock", ""); fault != nil {
 		return fault
 	}
 	return err
@@ -154,7 +155,7 @@ func (k faultyKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 		}
 		k.mu.Unlock()
 	}
-	err = k.call(ctx, atKill, pod.Name, func(ctx context.Context) (err error) {
+	err = k.callWithFault(ctx, atKill, pod.Name, func(ctx context.Context) (err error) {
 		result, err = k.inner.KillPod(ctx, pod, req)
 		return err
 	})
@@ -164,46 +165,46 @@ func (k faultyKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 type faultyRuntime struct{ *agent }
 
 func (r faultyRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
-	return r.call(ctx, atStop, id, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, seconds) })
+	return r.callWithFault(ctx, atStop, id, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, seconds) })
 }
 
 func (r faultyRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) (output []byte, err error) {
 	r.mu.Lock()
 	r.execs++
 	r.mu.Unlock()
-	err = r.call(ctx, atHook, id, func(ctx context.Context) (err error) {
+	err = r.callWithFault(ctx, atHook, id, func(ctx context.Context) (err error) {
 		output, err = r.rt.RunInContainer(ctx, id, cmd, timeout)
 		return err
 	})
 	return output, err
 }
 
-// faultyReporter is the API server.
+// faultyReporter is the connection to the API server.
 type faultyReporter struct{ *agent }
 
 func (r faultyReporter) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
-	return r.call(ctx, atPublish, "", nothing)
+	return r.callWithFault(ctx, atPublish, "", succeed)
 }
 
 func (r faultyReporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return r.call(ctx, atReady, pod.Name, nothing)
+	return r.callWithFault(ctx, atReady, pod.Name, succeed)
 }
 
 func (r faultyReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	if !r.isGone() && r.runs(pod.Name) {
-		r.blame("the final status of pod %s is told, which runs", pod.Name)
+	if !r.isGone() && r.isRunning(pod.Name) {
+		r.addViolation("pod %s runs, but its final status is sent", pod.Name)
 	}
-	return r.call(ctx, atStatus, pod.Name, func(context.Context) error {
+	return r.callWithFault(ctx, atStatus, pod.Name, func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.told[pod.Name] = time.Now()
+		r.acknowledged[pod.Name] = time.Now()
 		return nil
 	})
 }
 
-func (a *agent) list() (pods []*v1.Pod) {
-	_ = a.call(a.life, atPlan, "", func(context.Context) error { // without an answer there are none
-		pods = a.running()
+func (a *agent) listPods() (pods []*v1.Pod) {
+	_ = a.callWithFault(a.life, atPlan, "", func(context.Context) error { // an error gives an empty list
+		pods = a.runningPods()
 		return nil
 	})
 	return pods
@@ -213,26 +214,26 @@ func (a *agent) policy(shutdown.Kind) shutdown.PodPolicy {
 	a.mu.Lock()
 	a.drains++
 	a.mu.Unlock()
-	_ = a.call(a.life, atPolicy, "", nothing)
+	_ = a.callWithFault(a.life, atPolicy, "", succeed)
 	return shutdown.PolicySetTerminal
 }
 
-// drained is how many drains the agent has begun.
-func (a *agent) drained() int {
+// drainsBegun returns how many drains the agent has begun.
+func (a *agent) drainsBegun() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.drains
 }
 
 func (a *agent) unmount(ctx context.Context, _ []*v1.Pod) error {
-	return a.call(ctx, atUnmount, "", nothing)
+	return a.callWithFault(ctx, atUnmount, "", succeed)
 }
 
-func (a *agent) onPlan(ctx context.Context, _ plan.Plan) { _ = a.suffer(ctx, atPlan, "OnPlan", "") }
+func (a *agent) onPlan(ctx context.Context, _ plan.Plan) { _ = a.applyFault(ctx, atPlan, "OnPlan", "") }
 
 func (a *agent) onReport(ctx context.Context, report shutdown.Report) {
-	a.truthful("the report that is handed in", report)
-	_ = a.suffer(ctx, atReport, "OnReport", "")
+	a.checkReport("the report that is handed in", report)
+	_ = a.applyFault(ctx, atReport, "OnReport", "")
 }
 
-func (a *agent) onRelease(ctx context.Context) { _ = a.suffer(ctx, atRelease, "OnRelease", "") }
+func (a *agent) onRelease(ctx context.Context) { _ = a.applyFault(ctx, atRelease, "OnRelease", "") }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// faultTable is the table of all cells, for testdata/faults.md.
+// faultTable returns the text of testdata/faults.md with the given cells.
 func faultTable(ends map[cell]string) string {
 	var b strings.Builder
 	b.WriteString(faultHeader)

@@ -13,29 +13,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// updateFaults has the table of faults written anew, from what happens.
+// updateFaults makes TestFaultMatrix write the table of faults instead of comparing it.
 var updateFaults = flag.Bool("update", false, "write testdata/faults.md from what happens")
 
 const faultsTable = "testdata/faults.md"
 
-// fault is what happens to a step of a shutdown.
+// fault is what goes wrong at a step of a shutdown.
 type fault string
 
 const (
 	isSlow        fault = "slow"
 	hangs         fault = "hangs"
 	failsOnce     fault = "fails once"
-	failsForEver  fault = "fails for ever"
+	failsAlways   fault = "fails for ever"
 	panics        fault = "panics"
 	agentEnds     fault = "context cancelled"
 	agentIsKilled fault = "process killed and restarted"
 )
 
 func allFaults() []fault {
-	return []fault{isSlow, hangs, failsOnce, failsForEver, panics, agentEnds, agentIsKilled}
+	return []fault{isSlow, hangs, failsOnce, failsAlways, panics, agentEnds, agentIsKilled}
 }
 
-// step is one step of a shutdown, and the code outside of the manager that it depends on.
+// step is a step of a shutdown at which the manager or the terminator calls other code.
 type step string
 
 const (
@@ -59,7 +59,7 @@ const (
 	atResume  step = "resume"
 )
 
-// stepSeam says where the fault of a step is.
+// stepSeam names the functions whose calls have the faults of a step.
 type stepSeam struct {
 	step step
 	seam string
@@ -88,15 +88,16 @@ func allSteps() []stepSeam {
 	}
 }
 
-// Whatever goes wrong in whichever step of a shutdown, the host is let go in time, what can
-// be stopped is stopped, and what is said of the pods is complete and true. What becomes of
-// the shutdown in each case is kept in testdata/faults.md; run with -update to write it anew.
+// Each step of a shutdown is combined with each fault. In every case the host is released in
+// time, the pods that can be stopped are stopped, and reports and statuses of pods are
+// complete and true. The file testdata/faults.md says how the shutdown ends in each case; run
+// the test with -update to write it anew.
 func TestFaultMatrix(t *testing.T) {
 	ends := map[cell]string{}
 	for _, s := range allSteps() {
 		for _, f := range allFaults() {
 			c := cell{s.step, f}
-			if why := c.senseless(); why != "" {
+			if why := c.noSuchFault(); why != "" {
 				ends[c] = "no such fault: " + why
 				continue
 			}
@@ -108,7 +109,7 @@ func TestFaultMatrix(t *testing.T) {
 		}
 	}
 	if len(ends) < len(allSteps())*len(allFaults()) {
-		return // not all were asked for
+		return // -run has selected some of the subtests
 	}
 	table := faultTable(ends)
 	if *updateFaults {
@@ -125,22 +126,23 @@ func TestFaultMatrix(t *testing.T) {
 }
 
 const (
-	// beforehand is how long the agent runs before the shutdown is announced.
-	beforehand = 5 * time.Second
-	// lookEvery is how often the machine is looked at.
-	lookEvery = 500 * time.Millisecond
-	// slowness is how long a slow step takes longer than others.
+	// idleTime is how long an agent has run when the shutdown is announced.
+	idleTime = 5 * time.Second
+	// checkInterval is the time between two checks of the invariants.
+	checkInterval = 500 * time.Millisecond
+	// slowness is how much longer a slow call takes.
 	slowness = 1500 * time.Millisecond
-	// faultLag is how long a fault takes that comes once: what else happens at the same moment is
-	// done by then, in whichever order, so that each run ends alike.
+	// faultLag is the time from a call to its single fault. Whatever else happens at the moment
+	// of the call is done before the fault, so that each run of the test ends alike.
 	faultLag = 30 * time.Millisecond
-	// hostTime is H for the pods and options of the machine: 2 s to publish, for each bucket
-	// the schedule's time and 4 s beside it, and the containers' floor of 2 s.
+	// hostTime is the time that an agent asks of the host, without the margin: 2 s to publish,
+	// for each bucket the schedule's time and 4 s beside it, and the containers' floor of 2 s.
 	hostTime = (2 + (20 + 4) + (10 + 4) + 2) * time.Second
-	// undisturbed is when the host is let go where nothing goes wrong.
-	undisturbed = 7 * time.Second
-	// holdTime is what a hold adds to it.
+	// faultlessRelease is when the host is released if nothing goes wrong, since the announcement.
+	faultlessRelease = 7 * time.Second
+	// holdTime is how much Options.Hold adds to hostTime.
 	holdTime = 10 * time.Second
-	// releaseLag is half of the margin, in which the lock is let go after H.
+	// releaseLag is half of the release margin: the lock is closed so long after hostTime at the
+	// latest.
 	releaseLag = 250 * time.Millisecond
 )

@@ -16,42 +16,42 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// flushed returns what FlushPod gets for pods that were killed under a policy.
-func flushed(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
+// flushedUnder drains a node under a policy and returns the pods that FlushPod gets, by name.
+func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
 	t.Helper()
 	final = map[string]*v1.Pod{}
-	bubble(t, pods, func(_ *testing.T, n *node) {
+	inBubble(t, pods, func(_ *testing.T, n *node) {
 		n.killer.Pods = how
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		for _, call := range reporter.Flushed() {
 			final[call.Pod] = call.Final
 		}
-		report = n.report()
+		report = n.lastReport()
 	})
 	return final, report
 }
 
-// daemon is a pod that a DaemonSet controls.
-func daemon(name string) *v1.Pod {
+// daemonSetPod returns a pod that a DaemonSet controls.
+func daemonSetPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
 	return pod
 }
 
-// mirror is a pod that stands for a static one.
-func mirror(name string) *v1.Pod {
+// mirrorPod returns the pod that stands for a static one at the API server.
+func mirrorPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	return pod
 }
 
-// deleted is a pod that was deleted before.
-func deleted(name string) *v1.Pod {
+// deletedPod returns a pod that was deleted before the shutdown.
+func deletedPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return pod
@@ -61,7 +61,7 @@ func deleted(name string) *v1.Pod {
 func TestFlushedPodsAreFinal(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
-	final, report := flushed(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
+	final, report := flushedUnder(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
 		"web": {Status: &ended},
 		"job": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}},
 	}, web, job, plain)
@@ -84,21 +84,21 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 func TestFlushedPodIsACopy(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
-	bubble(t, list(pod), func(t *testing.T, n *node) {
-		n.opts.Reporter = flushes(func(final *v1.Pod) error {
+	inBubble(t, list(pod), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushFunc(func(final *v1.Pod) error {
 			final.Status.ContainerStatuses[0].Ready = false
 			return nil
 		})
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.True(t, pod.Status.ContainerStatuses[0].Ready)
 	})
 }
 
 // Pods with PolicyLeaveAsIs get no final status, unless they were deleted before.
 func TestFlushUnderLeaveAsIs(t *testing.T) {
-	final, report := flushed(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deleted("gone"))
+	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
 	require.Len(t, final, 1)
 	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
 	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
@@ -112,7 +112,7 @@ func TestFlushUnderDelete(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
 	web := shutdowntest.Pod("web", 0, 5)
-	final, _ := flushed(t, shutdown.PolicyDelete, nil, web, other, daemon("agent"), mirror("etcd"), deleted("gone"))
+	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, web, other, daemonSetPod("agent"), mirrorPod("etcd"), deletedPod("gone"))
 	require.Len(t, final, 3)
 	for _, name := range []string{"web", "owned"} {
 		require.Equal(t, v1.PodFailed, final[name].Status.Phase, name)
@@ -125,16 +125,16 @@ func TestFlushUnderDelete(t *testing.T) {
 
 // A pod of a DaemonSet that was deleted before does not come back, so its end is flushed.
 func TestFlushOfADeletedDaemonUnderDelete(t *testing.T) {
-	pod := daemon("agent")
-	pod.DeletionTimestamp = deleted("agent").DeletionTimestamp
-	final, _ := flushed(t, shutdown.PolicyDelete, nil, pod)
+	pod := daemonSetPod("agent")
+	pod.DeletionTimestamp = deletedPod("agent").DeletionTimestamp
+	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, pod)
 	require.Equal(t, v1.PodFailed, final["agent"].Status.Phase)
 	require.Equal(t, time.Unix(1, 0), final["agent"].DeletionTimestamp.Time)
 }
 
 // SetStatus in the kill request follows the policy for the single pod.
 func TestSetStatusUnderDelete(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), daemon("agent")), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5), daemonSetPod("agent")), func(t *testing.T, n *node) {
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.run()
 		n.announce()
@@ -147,24 +147,24 @@ func TestSetStatusUnderDelete(t *testing.T) {
 
 // An unknown policy is named in the report, and the default counts.
 func TestUnknownPolicy(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return "Restart" }
 		n.run()
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 		synctest.Wait()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
 		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
-		require.Contains(t, n.report().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
+		require.Contains(t, n.lastReport().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
 	})
 }
 
 // A pod that uses all of its grace period ends a moment after it. It is flushed with its bucket
 // all the same, before the next bucket, which may carry the network, is killed.
 func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		began := time.Now()
 		var killed []time.Duration
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -176,27 +176,27 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		flushed := reporter.Flushed()
 		require.Len(t, flushed, 2)
 		require.Equal(t, "web", flushed[0].Pod)
 		require.Equal(t, 20500*time.Millisecond, flushed[0].At.Sub(began))
 		require.Equal(t, []time.Duration{0, 20500 * time.Millisecond}, killed)
 		require.Equal(t, "cni", flushed[1].Pod)
-		require.Empty(t, n.report().Errors)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
 // A pod that hangs takes no time from the final statuses of its bucket.
 func TestFlushBesideAPodThatHangs(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
 		reporter := &shutdowntest.Reporter{FlushTakes: 400 * time.Millisecond}
 		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 		require.NoError(t, reporter.Flushed()[0].Err)
 		require.Equal(t, 400*time.Millisecond, reporter.Flushed()[0].At.Sub(began), "as it ends, not with its bucket")
@@ -206,30 +206,30 @@ func TestFlushBesideAPodThatHangs(t *testing.T) {
 // A pod that hangs delays the next bucket by half of the reserve for final statuses, which is for
 // pods that end at the end of their grace period.
 func TestNextBucketDoesNotWaitForTheStatusOfAPodThatHangs(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
 		n.opts.Reporter = flusher{&shutdowntest.Reporter{}}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 20500*time.Millisecond, n.startedAt("cni", began))
+		n.advance(time.Minute)
+		require.Equal(t, 20500*time.Millisecond, n.killedAfter("cni", began))
 	})
 }
 
 // A reporter that hangs, next to a pod that hangs, delays later buckets by no more than the
 // bucket lasts.
 func TestFlushThatHangsBesideAPodThatHangs(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
 		n.opts.Reporter = flusher{&shutdowntest.Reporter{FlushTakes: time.Hour}}
 		n.opts.Plan.PublishTimeout = -1
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 21*time.Second, n.startedAt("cni", began), "20 s of its own and 1 s for the statuses")
-		require.Equal(t, map[string]int64{"web": 20, "stuck": 20, "cni": 10}, n.granted())
+		n.advance(time.Minute)
+		require.Equal(t, 21*time.Second, n.killedAfter("cni", began), "20 s of its own and 1 s for the statuses")
+		require.Equal(t, map[string]int64{"web": 20, "stuck": 20, "cni": 10}, n.grantedSeconds())
 	})
 }
 
@@ -251,17 +251,17 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	} {
 		for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {
-				bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
+				inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
 					n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
 					reporter := &shutdowntest.Reporter{}
 					n.opts.Reporter = reporter
 					n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
 					n.run()
 					n.announce()
-					n.pass(time.Hour)
+					n.advance(time.Hour)
 					require.Len(t, reporter.Flushed(), 1)
 					require.Equal(t, "api", reporter.Flushed()[0].Pod)
-					require.True(t, n.report().Pods[0].Unflushed)
+					require.True(t, n.lastReport().Pods[0].Unflushed)
 				})
 			})
 		}
@@ -270,17 +270,17 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 
 // A pod that ends after the release of the host is flushed as long as the agent runs.
 func TestFlushOfAStraggler(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Empty(t, reporter.Flushed())
 		require.Zero(t, n.host.Held())
 		n.killer.Release()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.Len(t, reporter.Flushed(), 1)
 	})
 }

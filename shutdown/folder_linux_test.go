@@ -20,11 +20,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// withMounts marks the process that has mounts of its own.
+// withMounts is the environment variable of a process that inOwnMounts has started.
 const withMounts = "KUBEGRACE_TEST_MOUNTS"
 
-// ownMounts runs a test again as a process with mounts of its own, and is true there.
-func ownMounts(t *testing.T) bool {
+// inOwnMounts runs the test again in a new process with a mount namespace of its own. It
+// returns true in that process, and false in the first one when the new process has succeeded.
+func inOwnMounts(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(withMounts) != "" {
 		require.NoError(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
@@ -46,8 +47,8 @@ func ownMounts(t *testing.T) bool {
 	return false
 }
 
-// mounted is a folder on a file system of its own, which is small.
-func mounted(t *testing.T) string {
+// smallFileSystem mounts a file system of 64 KiB and returns its folder.
+func smallFileSystem(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"))
@@ -55,8 +56,8 @@ func mounted(t *testing.T) string {
 	return dir
 }
 
-// fill leaves no space in a folder.
-func fill(t *testing.T, dir string) {
+// fillUp writes a file "other" until the folder's file system is full.
+func fillUp(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "other"))
 	require.NoError(t, err)
@@ -72,114 +73,115 @@ func makeReadOnly(t *testing.T, dir string) {
 	require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 }
 
-func noLeftovers(t *testing.T, dir string) {
+func requireNoLeftovers(t *testing.T, dir string) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
-// A full folder costs no pod anything: pods are admitted, shutdowns drain, and each reports once
-// what it could not store.
+// A full or read-only folder does not change what happens to pods. They are admitted, shutdowns
+// drain, and each shutdown reports once what it could not store.
 func TestFolderThatTakesNothing(t *testing.T) {
-	if !ownMounts(t) {
+	if !inOwnMounts(t) {
 		return
 	}
 	t.Run("full", func(t *testing.T) {
-		dir := mounted(t)
-		fill(t, dir)
-		a := newTenant(t, dir)
+		dir := smallFileSystem(t)
+		fillUp(t, dir)
+		a := newHostAgent(t, dir)
 		require.True(t, a.m.Admit(nil).Admit)
 		a.run()
 		for n := range int64(2) {
-			report := a.drains()
+			report := a.shutDownAndCancel()
 			require.Len(t, report.Errors, 1)
 			require.Contains(t, report.Errors[0], "no space left on device")
-			a.log.is(t, n+1, report.Errors)
+			a.log.requireErrors(t, n+1, report.Errors)
 		}
 		require.NoError(t, a.end())
-		noLeftovers(t, dir)
+		requireNoLeftovers(t, dir)
 	})
 	t.Run("fills up", func(t *testing.T) {
-		dir := mounted(t)
-		a := newTenant(t, dir)
+		dir := smallFileSystem(t)
+		a := newHostAgent(t, dir)
 		a.run()
-		require.Empty(t, a.drains().Errors)
-		fill(t, dir)
-		require.Len(t, a.drains().Errors, 1)
+		require.Empty(t, a.shutDownAndCancel().Errors)
+		fillUp(t, dir)
+		require.Len(t, a.shutDownAndCancel().Errors, 1)
 		require.ErrorContains(t, a.end(), "no space left on device", "how many pods it has refused")
-		a.log.is(t, 1, "")
-		noLeftovers(t, dir)
-		next := newTenant(t, dir)
+		a.log.requireErrors(t, 1, "")
+		requireNoLeftovers(t, dir)
+		next := newHostAgent(t, dir)
 		require.True(t, next.m.Admit(nil).Admit)
 		next.run()
 		require.Empty(t, next.killer.Kills())
 		require.True(t, next.m.Admit(nil).Admit)
 		require.NoError(t, os.Remove(filepath.Join(dir, "other")))
-		require.Empty(t, next.drains().Errors, "it is as before")
+		require.Empty(t, next.shutDownAndCancel().Errors, "it is as before")
 	})
 	t.Run("read-only", func(t *testing.T) {
-		dir := mounted(t)
+		dir := smallFileSystem(t)
 		makeReadOnly(t, dir)
-		a := newTenant(t, dir)
+		a := newHostAgent(t, dir)
 		require.True(t, a.m.Admit(nil).Admit)
 		a.run()
-		report := a.drains()
+		report := a.shutDownAndCancel()
 		require.Len(t, report.Errors, 1)
 		require.Contains(t, report.Errors[0], "nothing is stored")
 		require.Contains(t, report.Errors[0], "read-only file system")
-		require.Empty(t, a.drains().Errors, "it is said once")
-		a.log.is(t, 1, report.Errors)
+		require.Empty(t, a.shutDownAndCancel().Errors, "it is said once")
+		a.log.requireErrors(t, 1, report.Errors)
 		require.NoError(t, a.end())
 	})
 }
 
 // A shutdown that is cancelled while its folder is full is not stored as one that goes on.
 func TestCancelledWhereTheFolderIsFull(t *testing.T) {
-	if !ownMounts(t) {
+	if !inOwnMounts(t) {
 		return
 	}
-	dir := mounted(t)
+	dir := smallFileSystem(t)
 	path := filepath.Join(dir, progressFile)
-	a := newTenant(t, dir)
-	a.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+	a := newHostAgent(t, dir)
+	a.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 	a.run()
 	a.host.Announce(shutdown.Event{})
-	require.Eventually(t, func() bool { return stores(path, "uid-web") }, 10*time.Second, time.Millisecond)
-	fill(t, dir)
+	require.Eventually(t, func() bool { return fileContains(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	fillUp(t, dir)
 	a.host.Cancel()
-	require.Eventually(t, func() bool { return !stores(path, "") }, 500*time.Millisecond, time.Millisecond)
-	report := a.report()
+	require.Eventually(t, func() bool { return !fileContains(path, "") }, 10*time.Second, time.Millisecond, "the file goes while the pod is still being killed")
+	a.killer.Release()
+	report := a.nextReport()
 	require.True(t, report.Cancelled)
 	require.Len(t, report.Errors, 1)
-	a.log.is(t, 1, report.Errors)
+	a.log.requireErrors(t, 1, report.Errors)
 }
 
-// stores reports whether a file exists and contains a text.
-func stores(path, text string) bool {
+// fileContains reports whether a file exists and contains a text.
+func fileContains(path, text string) bool {
 	data, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(data), text)
 }
 
 // A shutdown is resumed even if its folder has become read-only meanwhile.
 func TestFolderThatBecomesReadOnly(t *testing.T) {
-	if !ownMounts(t) {
+	if !inOwnMounts(t) {
 		return
 	}
-	dir := mounted(t)
-	a := newTenant(t, dir)
+	dir := smallFileSystem(t)
+	a := newHostAgent(t, dir)
 	a.killer.Default = shutdowntest.Behaviour{Hangs: true}
 	a.run()
 	a.host.Announce(shutdown.Event{Origin: "former"})
-	require.Eventually(t, func() bool { return stores(filepath.Join(dir, progressFile), "uid-web") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return fileContains(filepath.Join(dir, progressFile), "uid-web") }, 10*time.Second, time.Millisecond)
 	require.NoError(t, a.end())
 	makeReadOnly(t, dir)
 
-	next := newTenant(t, dir)
+	next := newHostAgent(t, dir)
 	require.False(t, next.m.Admit(nil).Admit)
 	next.host.SetPending(&shutdown.Event{})
 	next.run()
-	report := next.report()
+	report := next.nextReport()
 	require.Equal(t, "former", report.Origin)
 	require.Len(t, report.Pods, 2)
 	require.Contains(t, strings.Join(report.Errors, "\n"), "read-only file system")
@@ -228,13 +230,13 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, progressFile)
 			require.NoError(t, test.plant(path))
-			a := newTenant(t, dir)
+			a := newHostAgent(t, dir)
 			require.True(t, a.m.Admit(nil).Admit)
 			a.run()
 			require.True(t, a.m.Admit(nil).Admit)
 			require.Empty(t, a.killer.Kills())
 			require.Equal(t, 1, a.host.Held())
-			report := a.drains()
+			report := a.shutDownAndCancel()
 			said := strings.Join(report.Errors, "\n")
 			if test.says == "" {
 				require.Empty(t, said)
@@ -242,14 +244,14 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 				require.Contains(t, report.Errors[0], test.says)
 				require.Contains(t, report.Errors[0], path)
 			}
-			a.log.is(t, int64(len(report.Errors)), said)
+			a.log.requireErrors(t, int64(len(report.Errors)), said)
 			require.NoError(t, a.end())
-			noLeftovers(t, dir)
+			requireNoLeftovers(t, dir)
 			if test.stays {
 				require.Len(t, report.Errors, 2, "nor can it be replaced")
 				return
 			}
-			next := newTenant(t, dir)
+			next := newHostAgent(t, dir)
 			next.run()
 			stored, ok := next.m.LastReport()
 			require.True(t, ok)

@@ -23,7 +23,7 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 // Volumes and final statuses have reserves of their own, even if pods use all of their grace
 // period. Pods of the next bucket are not signalled before.
 func TestReserves(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		began := time.Now()
 		var unmountFrom, unmountUntil []time.Duration
@@ -38,14 +38,14 @@ func TestReserves(t *testing.T) {
 		n.opts.Plan.UnmountReserve, n.opts.Plan.FlushReserve = 3*time.Second, 2*time.Second
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 5}, n.granted(), "nothing is taken from the pods")
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 5}, n.grantedSeconds(), "nothing is taken from the pods")
 		require.Equal(t, []time.Duration{20 * time.Second, 30500 * time.Millisecond}, unmountFrom)
 		require.Equal(t, []time.Duration{23 * time.Second, 38500 * time.Millisecond}, unmountUntil, "the 5 s that etcd leaves are there for its volumes")
-		require.Equal(t, 25500*time.Millisecond, n.startedAt("etcd", began), "2.5 s without an answer")
+		require.Equal(t, 25500*time.Millisecond, n.killedAfter("etcd", began), "2.5 s without an answer")
 		require.Equal(t, 41*time.Second, n.releasedAfter(began), "flushed or not: the mark of etcd was answered")
-		report := n.report()
+		report := n.lastReport()
 		require.True(t, report.Pods[0].Unflushed)
 		require.True(t, report.Pods[1].Unflushed)
 		require.Len(t, report.Errors, 3)
@@ -60,18 +60,18 @@ func TestReserves(t *testing.T) {
 // the end.
 func TestFlushThenRelease(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5), shutdowntest.Pod("etcd", topPriority, 5))
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushTakes: 400 * time.Millisecond}
-		n.opts.Reporter = refusing{reporter, "api"}
+		n.opts.Reporter = refusingReporter{reporter, "api"}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 		require.Equal(t, "etcd", reporter.Flushed()[1].Pod)
-		require.Equal(t, 2900*time.Millisecond, n.startedAt("etcd", began), "2.5 s after the last answer")
+		require.Equal(t, 2900*time.Millisecond, n.killedAfter("etcd", began), "2.5 s after the last answer")
 		require.Equal(t, 5800*time.Millisecond, n.releasedAfter(began))
-		report := n.report()
+		report := n.lastReport()
 		for _, pod := range report.Pods {
 			require.Equal(t, pod.Name == "api", pod.Unflushed, pod.Name)
 		}
@@ -81,14 +81,14 @@ func TestFlushThenRelease(t *testing.T) {
 	})
 }
 
-// refusing is a reporter that accepts no final status of one pod.
-type refusing struct {
+// refusingReporter is a reporter that accepts no final status of one pod.
+type refusingReporter struct {
 	*shutdowntest.Reporter
 
 	name string
 }
 
-func (r refusing) FlushPod(ctx context.Context, pod *v1.Pod) error {
+func (r refusingReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name == r.name {
 		return errors.New("conflict")
 	}
@@ -97,14 +97,14 @@ func (r refusing) FlushPod(ctx context.Context, pod *v1.Pod) error {
 
 // A hook that ignores its context delays neither the drain nor the host.
 func TestDeafHooks(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { <-over; return nil })
 		n.opts.OnRelease = func(context.Context) { <-over }
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 36250*time.Millisecond, n.releasedAfter(began), "half of the margin is for OnRelease")
 		close(over)
 	})
@@ -124,7 +124,7 @@ func TestHold(t *testing.T) {
 		{"no room", 30 * time.Second, time.Hour, 0, 29500 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.host.Limit = test.limit
 				n.opts.Hold = func(ctx context.Context) error {
@@ -139,9 +139,9 @@ func TestHold(t *testing.T) {
 				require.Equal(t, 42500*time.Millisecond, n.host.Wishes()[0])
 				began := time.Now()
 				n.announce()
-				n.pass(2 * time.Minute)
-				require.Equal(t, test.killed, n.startedAt("web", began))
-				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+				n.advance(2 * time.Minute)
+				require.Equal(t, test.killed, n.killedAfter("web", began))
+				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 				require.Equal(t, test.release, n.releasedAfter(began))
 			})
 		})
@@ -161,14 +161,14 @@ func TestHoldBesidePublishing(t *testing.T) {
 		{"the hold hangs", hang, 0, 10 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 				n.opts.Hold = test.hold
 				n.opts.Reporter = flusher{&shutdowntest.Reporter{PublishTakes: test.publishes}}
 				n.run()
 				began := time.Now()
 				n.announce()
-				n.pass(time.Minute)
-				require.InDelta(t, test.killed, n.startedAt("web", began), float64(100*time.Millisecond))
+				n.advance(time.Minute)
+				require.InDelta(t, test.killed, n.killedAfter("web", began), float64(100*time.Millisecond))
 			})
 		})
 	}
@@ -176,21 +176,21 @@ func TestHoldBesidePublishing(t *testing.T) {
 
 // A cancellation ends a hold, and no pod is killed.
 func TestHoldIsCancelled(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 		n.run()
 		n.announce()
 		n.host.Cancel()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Empty(t, n.killer.Kills())
-		require.True(t, n.report().Cancelled)
+		require.True(t, n.lastReport().Cancelled)
 	})
 }
 
 // LateStart begins the kills as late as possible. New pods are refused and the node state is
 // published at once.
 func TestLateStart(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter, n.opts.Plan.FlushReserve = reporter, -1
@@ -198,19 +198,19 @@ func TestLateStart(t *testing.T) {
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: began.Add(2 * time.Minute)}))
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.Len(t, announcements(t, reporter), 1)
 		require.False(t, n.m.Admit(nil).Admit)
-		n.pass(5 * time.Minute)
-		require.Equal(t, 85500*time.Millisecond, n.startedAt("web", began), "119.5 s less the floor and what both buckets may take")
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+		n.advance(5 * time.Minute)
+		require.Equal(t, 85500*time.Millisecond, n.killedAfter("web", began), "119.5 s less the floor and what both buckets may take")
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 		require.Equal(t, 115500*time.Millisecond, n.releasedAfter(began))
 	})
 }
 
 // OnRelease is called right before the host is released.
 func TestOnRelease(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		var held []int
 		n.opts.OnRelease = func(context.Context) { held = append(held, n.host.Held()) }
 		n.run()

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-// Writes are made one after the other. Of those that wait only the newest is made.
+// Writes run one after the other. Of the writes that wait only the newest runs.
 func TestJournalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -38,8 +38,8 @@ func TestJournalOrder(t *testing.T) {
 	})
 }
 
-// A write that nobody waits for leaves time for a newer one. The end of its context cuts that
-// short.
+// A write with a lag keeps the next one waiting, so that a newer one can replace it. The end of
+// its context ends the lag.
 func TestJournalLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -63,7 +63,7 @@ func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 		reporter := &slowReporter{over: make(chan struct{})}
 		a := &announcer{ctx: ctx, calls: &calls, queue: statuses.New(ctx, &calls), reporter: reporter, attempt: time.Minute}
 		a.publish(NodeState{Kind: KindHalt})
-		synctest.Wait() // it is being published
+		synctest.Wait() // until the first state is being published
 		skipped, last := a.publish(NodeState{Kind: KindReboot}), a.publish(NodeState{})
 		close(reporter.over)
 		require.NoError(t, last.await(ctx, time.Now().Add(time.Hour)))
@@ -74,7 +74,7 @@ func TestAnnouncerSkipsWhatIsSuperseded(t *testing.T) {
 	})
 }
 
-// slowReporter publishes when it is over, whatever its context says.
+// slowReporter publishes once over is closed. It ignores its contexts.
 type slowReporter struct {
 	over      chan struct{}
 	published []NodeState

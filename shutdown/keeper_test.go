@@ -17,7 +17,7 @@ import (
 // The keeper subscribes, reads the pending shutdown, requests the delay, and then takes the lock:
 // no event is missed.
 func TestWatchBeforeHolding(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		require.Equal(t, []string{"connect", "pending", "delay", "inhibit"}, n.host.Calls())
 		require.Equal(t, []time.Duration{32500 * time.Millisecond}, n.host.Wishes(), "the total, the containers' floor and the margin")
@@ -30,14 +30,14 @@ func TestWatchBeforeHolding(t *testing.T) {
 // An agent that starts during a shutdown drains. The host grants no lock then, and the report
 // says that it did not wait.
 func TestPendingAtStart(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
 		n.run()
 		require.ErrorIs(t, n.m.ShutdownStatus(), shutdown.ErrNodeShuttingDown)
 		require.Equal(t, []string{"connect", "pending", "inhibit"}, n.host.Calls())
 		require.ErrorIs(t, n.m.Inhibitor().Err, shutdowntest.ErrInProgress)
-		n.pass(time.Minute)
-		report := n.report()
+		n.advance(time.Minute)
+		report := n.lastReport()
 		require.Equal(t, shutdown.KindReboot, report.Kind)
 		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
 		require.Equal(t, []string{"the host did not wait: no lock was held"}, report.Errors)
@@ -47,16 +47,16 @@ func TestPendingAtStart(t *testing.T) {
 // A lock that the host has kept for a previous agent is adopted, and released at the end of the
 // drain.
 func TestLockIsAdopted(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.host.SetPending(&shutdown.Event{})
 		n.host.Kept = true
 		n.run()
 		began := time.Now()
 		require.True(t, n.m.Inhibitor().Held)
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 5*time.Second, n.releasedAfter(began))
-		require.Empty(t, n.report().Errors)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
@@ -73,17 +73,17 @@ func TestLockIsAdoptedBeforeTheDrainEnds(t *testing.T) {
 		"not before the release": {takes: 2 * time.Minute, errs: []string{"the host did not wait: no lock was held"}, ended: 32500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, n *node) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
 				n.host.SetPending(&shutdown.Event{Deadline: time.Now().Add(35 * time.Second)})
 				n.host.Kept = true
 				n.host.InhibitTakes = expected.takes
 				began := time.Now()
 				n.run()
-				n.pass(time.Minute)
-				report := n.report()
+				n.advance(time.Minute)
+				report := n.lastReport()
 				require.Equal(t, expected.errs, report.Errors)
 				require.Equal(t, expected.ended, report.Ended.Sub(began))
-				n.pass(time.Hour)
+				n.advance(time.Hour)
 				require.Zero(t, n.host.Held())
 			})
 		})
@@ -101,17 +101,17 @@ func TestRefusals(t *testing.T) {
 		"inhibit": func(h *shutdowntest.Host, err error) { h.InhibitErr = err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, n *node) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
 				set(n.host, errRefused)
 				n.run() // ready all the same
 				require.ErrorIs(t, n.m.Inhibitor().Err, errRefused)
-				n.pass(10 * time.Minute)
+				n.advance(10 * time.Minute)
 				require.ErrorIs(t, n.m.Inhibitor().Err, errRefused)
 				attempts := slices.DeleteFunc(n.host.Calls(), func(call string) bool { return call != name })
 				require.InDelta(t, 600, len(attempts), 5, "one each second")
 
 				n.host.Script(func(h *shutdowntest.Host) { set(h, nil) })
-				n.pass(time.Second)
+				n.advance(time.Second)
 				require.Equal(t, 1, n.host.Held())
 				require.NoError(t, n.m.Inhibitor().Err)
 			})
@@ -122,11 +122,11 @@ func TestRefusals(t *testing.T) {
 // After the loss of a session there is one new lock, and the old one is closed after it was
 // taken.
 func TestLostSession(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		for range 1000 {
 			n.host.Lose()
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			require.Equal(t, 1, n.host.Held())
 		}
 		calls := n.host.Calls()
@@ -137,14 +137,14 @@ func TestLostSession(t *testing.T) {
 
 // A host that was away for long is held again within a second.
 func TestHostThatWasAway(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		n.host.Lose()
-		n.pass(2*time.Minute + 300*time.Millisecond)
+		n.advance(2*time.Minute + 300*time.Millisecond)
 		require.ErrorContains(t, n.m.Inhibitor().Err, "no bus")
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.NoError(t, n.m.Inhibitor().Err)
 		require.Equal(t, 1, n.host.Held())
 	})
@@ -152,15 +152,15 @@ func TestHostThatWasAway(t *testing.T) {
 
 // A session that is lost during a drain costs neither the lock nor the drain.
 func TestLostSessionWhileDraining(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 15 * time.Second}
 		n.run()
 		began := time.Now()
 		n.announce()
 		n.host.Lose()
-		n.pass(10 * time.Second)
+		n.advance(10 * time.Second)
 		require.Equal(t, 1, n.host.Held())
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 20*time.Second, n.releasedAfter(began))
 		require.Len(t, n.killer.Kills(), 2)
 	})
@@ -168,13 +168,13 @@ func TestLostSessionWhileDraining(t *testing.T) {
 
 // A shutdown that was cancelled while the session was lost is over.
 func TestCancelledBehindALostSession(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		n.announce()
 		n.host.Lose()
 		n.host.SetPending(nil)
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.NoError(t, n.m.ShutdownStatus())
 		require.Equal(t, 1, n.host.Held())
 	})
@@ -182,24 +182,24 @@ func TestCancelledBehindALostSession(t *testing.T) {
 
 // An event is newer than the answer of Pending in the same session.
 func TestEventOvertakesPending(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.host.PendingTakes = 3 * time.Second
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
 		n.start(m)
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.announce()
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		require.Error(t, m.ShutdownStatus(), "the answer that none is pending is too old")
-		n.pass(time.Minute)
-		require.False(t, n.report().Cancelled)
+		n.advance(time.Minute)
+		require.False(t, n.lastReport().Cancelled)
 	})
 }
 
 // A lock that is granted in the middle of a drain delays the host until its end.
 func TestLateInhibit(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.host.InhibitTakes = 3 * time.Second
 		m, err := shutdown.NewManager(n.opts)
@@ -208,23 +208,23 @@ func TestLateInhibit(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		n.announce()
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		require.True(t, m.Inhibitor().Held, "granted in the middle of the drain: the host waits")
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 5*time.Second, n.releasedAfter(began))
 	})
 }
 
 // A lock that is granted when the drain is over is closed at once.
 func TestInhibitAfterTheDrain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.InhibitTakes = 3 * time.Second
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
 		n.start(m)
 		synctest.Wait()
 		n.announce()
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		require.Zero(t, n.host.Held())
 		require.Contains(t, n.host.Calls(), "release")
 	})
@@ -232,19 +232,19 @@ func TestInhibitAfterTheDrain(t *testing.T) {
 
 // A host that grants less is asked again, and is held with one lock meanwhile.
 func TestCappedDelayIsAskedForAgain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.Limit = 10 * time.Second
 		n.run()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 10*time.Second, n.m.Inhibitor().Granted)
 		require.Len(t, n.events.all(), 1, "said once")
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 32500*time.Millisecond, n.m.Inhibitor().Granted)
 		require.NoError(t, n.m.Inhibitor().Err)
 		require.Equal(t, 1, n.host.Held())
 		asked := len(n.host.Wishes())
-		n.pass(10 * time.Minute)
+		n.advance(10 * time.Minute)
 		require.Len(t, n.host.Wishes(), asked, "asked no more")
 	})
 }
@@ -252,7 +252,7 @@ func TestCappedDelayIsAskedForAgain(t *testing.T) {
 // The status has the reasons that the host gives for a capped delay.
 func TestCappedDelayKeepsItsReasons(t *testing.T) {
 	readOnly := errors.New("/etc is read-only")
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.Limit, n.host.CapReason = 10*time.Second, readOnly
 		n.run()
 		require.True(t, n.m.Inhibitor().Held)
@@ -263,14 +263,14 @@ func TestCappedDelayKeepsItsReasons(t *testing.T) {
 
 // A host that does not answer does not delay the agent's start, and is held once it answers.
 func TestSilentHost(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.InhibitTakes = time.Minute
 		began := time.Now()
 		n.run()
 		require.Equal(t, 2*time.Second, time.Since(began))
 		require.False(t, n.m.Inhibitor().Held)
 		require.ErrorContains(t, n.m.Inhibitor().Err, "the host does not answer")
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.True(t, n.m.Inhibitor().Held)
 		require.NoError(t, n.m.Inhibitor().Err)
 	})
@@ -279,18 +279,18 @@ func TestSilentHost(t *testing.T) {
 // A host that caps the delay is asked again, less and less often; once it has granted it, a
 // new cap is asked about as often as the first one.
 func TestCappedAgain(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.Limit = 5 * time.Second
 		n.run()
-		n.pass(5 * time.Minute)
+		n.advance(5 * time.Minute)
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 5 * time.Second })
 		n.announce()
 		n.host.Cancel()
 		synctest.Wait()
 		before := len(n.host.Wishes())
-		n.pass(1100 * time.Millisecond)
+		n.advance(1100 * time.Millisecond)
 		require.Greater(t, len(n.host.Wishes()), before)
 	})
 }
@@ -299,7 +299,7 @@ func TestCappedAgain(t *testing.T) {
 // but not for ever.
 func TestSlowDelay(t *testing.T) {
 	for takes, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: 5 * time.Second} {
-		bubble(t, nil, func(t *testing.T, n *node) {
+		inBubble(t, nil, func(t *testing.T, n *node) {
 			n.host.DelayTakes = takes
 			began := time.Now()
 			n.run()
@@ -317,7 +317,7 @@ func TestNothingToWatch(t *testing.T) {
 		"there is no source":                           func(o *shutdown.Options) { o.Source = nil },
 		"the feature gate GracefulNodeShutdown is off": func(o *shutdown.Options) { o.Config = plan.Config{}; o.Gates = gates{} },
 	} {
-		bubble(t, nil, func(t *testing.T, n *node) {
+		inBubble(t, nil, func(t *testing.T, n *node) {
 			change(&n.opts)
 			n.run()
 			require.Empty(t, n.host.Calls())

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// attempts is a killer whose first calls fail; each takes a second.
-type attempts struct {
+// failingKiller is a killer whose first calls fail; each takes a second.
+type failingKiller struct {
 	failures int
 	err      error
 
@@ -26,7 +26,7 @@ type attempts struct {
 	asked []int64
 }
 
-func (a *attempts) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.asked = append(a.asked, req.GracePeriodSeconds)
 	n := len(a.asked)
@@ -56,8 +56,8 @@ func TestKillIsTriedAgain(t *testing.T) {
 		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not tried again"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-				killer := &attempts{failures: test.failures, err: test.err}
+			inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+				killer := &failingKiller{failures: test.failures, err: test.err}
 				n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 					if pod.Name == "web" {
 						return killer.kill(ctx, pod, req)
@@ -67,44 +67,44 @@ func TestKillIsTriedAgain(t *testing.T) {
 				n.run()
 				began := time.Now()
 				n.announce()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.Equal(t, test.asked, killer.asked)
-				require.Equal(t, test.etcd, n.startedAt("etcd", began))
-				require.Equal(t, test.outcome, n.report().Pods[0].Outcome)
-				require.Equal(t, test.report, n.report().Pods[0].Error)
+				require.Equal(t, test.etcd, n.killedAfter("etcd", began))
+				require.Equal(t, test.outcome, n.lastReport().Pods[0].Outcome)
+				require.Equal(t, test.report, n.lastReport().Pods[0].Error)
 			})
 		})
 	}
 }
 
-// goesOn is an error of a kill that ends later.
-type goesOn struct{ after time.Duration }
+// ongoingKillError is an error of a kill that ends later.
+type ongoingKillError struct{ after time.Duration }
 
-func (goesOn) Error() string { return "timeout waiting to kill pod" }
+func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
-func (g goesOn) Await(context.Context) (shutdown.KillResult, error) {
+func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	<-time.After(g.after)
 	return shutdown.KillResult{Outcome: "Forced"}, nil
 }
 
 // A killer whose error says that the kill goes on is waited for and not called again.
 func TestKillThatGoesOn(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		asked := 0
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {
 				asked++
-				return shutdown.KillResult{}, fmt.Errorf("overdue: %w", goesOn{8 * time.Second})
+				return shutdown.KillResult{}, fmt.Errorf("overdue: %w", ongoingKillError{8 * time.Second})
 			}
 			return n.killer.KillPod(ctx, pod, req)
 		})
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 1, asked)
-		require.Equal(t, 8*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, "Forced", n.report().Pods[0].Outcome)
+		require.Equal(t, 8*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, "Forced", n.lastReport().Pods[0].Outcome)
 	})
 }
 
@@ -117,20 +117,20 @@ func TestJoinedKillKeepsItsResult(t *testing.T) {
 		"fails": {Takes: 3 * time.Second, Err: shutdown.ErrNoRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 10)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 10)), func(t *testing.T, n *node) {
 				n.killer.Default = how
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter = flusher{reporter}
 				n.run()
 				n.announce()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				n.host.Cancel()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				n.announce()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				if how.Err != nil {
 					require.Empty(t, reporter.Flushed())
-					require.NotEmpty(t, n.report().Pods[0].Error)
+					require.NotEmpty(t, n.lastReport().Pods[0].Error)
 					return
 				}
 				require.NotEmpty(t, reporter.Flushed())
@@ -146,7 +146,7 @@ func TestJoinedKillKeepsItsResult(t *testing.T) {
 // cancelled.
 func TestOnPlanAndOnReport(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
-		bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
 			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
@@ -160,20 +160,20 @@ func TestOnPlanAndOnReport(t *testing.T) {
 			if cancels {
 				n.host.Cancel()
 			}
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			require.Empty(t, plans)
 			require.Len(t, reports, 1)
 			report := <-reports
 			require.Equal(t, shutdown.KindReboot, report.Kind)
 			require.Equal(t, cancels, report.Cancelled)
-			require.Equal(t, n.report(), report)
+			require.Equal(t, n.lastReport(), report)
 		})
 	}
 }
 
 // Both are called even if the pods cannot be listed.
 func TestOnPlanWithoutPods(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		plans := make(chan plan.Plan, 9)
 		n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
 		n.opts.Pods = func() []*v1.Pod { panic("no pods") }
@@ -189,19 +189,19 @@ func TestOnPlanWithoutPods(t *testing.T) {
 func TestShutdownWithoutALimit(t *testing.T) {
 	for name, hangs := range map[string]bool{"uses all of its grace": false, "hangs": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 				n.opts.Source = nil
 				released := 0
 				n.opts.OnRelease = func(context.Context) { released++ }
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Hour, Hangs: hangs}}
 				n.run()
 				require.NoError(t, n.m.Trigger(shutdown.Event{}))
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.Equal(t, 1, released)
-				require.Empty(t, n.report().Errors)
-				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+				require.Empty(t, n.lastReport().Errors)
+				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 				if !hangs {
-					require.Equal(t, map[string]string{"web": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(n.report()))
+					require.Equal(t, map[string]string{"web": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(n.lastReport()))
 				}
 			})
 		})

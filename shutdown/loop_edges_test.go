@@ -17,36 +17,37 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown of the embedder does not report that the host did not wait, also after one that
-// the host had announced and that was cancelled, by whomever.
+// The report of a triggered shutdown does not say that the host did not wait, not even if the
+// host had announced a shutdown before that was cancelled.
 func TestTriggeredAfterTheHostsShutdown(t *testing.T) {
 	for name, cancel := range map[string]func(n *node){
 		"the host cancelled":     func(n *node) { n.host.Cancel() },
 		"the embedder cancelled": func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: true})) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				n.host.InhibitErr = errors.New("refused")
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 				n.run()
 				n.announce()
-				n.pass(500 * time.Millisecond)
+				n.advance(500 * time.Millisecond)
 				cancel(n)
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.NoError(t, n.m.Trigger(shutdown.Event{}))
-				n.pass(time.Minute)
-				require.NotZero(t, n.report().Ended)
-				require.Empty(t, n.report().Errors)
+				n.advance(time.Minute)
+				require.NotZero(t, n.lastReport().Ended)
+				require.Empty(t, n.lastReport().Errors)
 			})
 		})
 	}
 }
 
-// A shutdown on record that an embedder takes back, while the host cannot be asked, is over.
+// A stored shutdown that the embedder cancels with Trigger, while the host cannot be asked, is
+// over.
 func TestRecordIsTakenBackByTheEmbedder(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
-		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
 		n.start(m)
 		synctest.Wait()
@@ -54,63 +55,63 @@ func TestRecordIsTakenBackByTheEmbedder(t *testing.T) {
 		require.NoError(t, m.Trigger(shutdown.Event{Cancelled: true}))
 		synctest.Wait()
 		require.True(t, m.Admit(nil).Admit)
-		require.True(t, n.report().Cancelled)
-		require.NotZero(t, n.report().Ended)
+		require.True(t, n.lastReport().Cancelled)
+		require.NotZero(t, n.lastReport().Ended)
 		events := n.events.all()
 		require.Contains(t, events[len(events)-1], "Shutdown manager detected shutdown cancellation")
 	})
 }
 
-// What a cancelled shutdown has taken back is not taken back again in the next session.
+// The node state that a cancellation has reverted is not reverted again in the next session.
 func TestTakenBackOnce(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.host.SetPending(&shutdown.Event{})
 		n.run()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Cancel()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		published := len(reporter.Published())
 		require.False(t, reporter.Published()[published-1].State.ShuttingDown)
 		n.host.Lose()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Len(t, reporter.Published(), published)
 	})
 }
 
 // A shutdown that was cancelled, and whose pods end after the end of Run, is reported as over.
 func TestRunEndsWithinACancelledShutdown(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.run()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Cancel()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.end()
-		require.True(t, n.report().Cancelled)
-		require.NotZero(t, n.report().Ended)
+		require.True(t, n.lastReport().Cancelled)
+		require.NotZero(t, n.lastReport().Ended)
 	})
 }
 
 // The report of a shutdown that the end of Run interrupts is there before its pods have ended.
 func TestReportOfAnInterruptedShutdown(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.run()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.stop()
-		n.pass(time.Second)
-		require.Len(t, n.report().Pods, 1)
-		require.Zero(t, n.report().Ended)
+		n.advance(time.Second)
+		require.Len(t, n.lastReport().Pods, 1)
+		require.Zero(t, n.lastReport().Ended)
 	})
 }
 
 // A lock that is granted after the end of Run is closed.
 func TestInhibitAfterRun(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.InhibitTakes = 3 * time.Second
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
@@ -121,33 +122,33 @@ func TestInhibitAfterRun(t *testing.T) {
 	})
 }
 
-// grants is a host that grants another delay than it is asked for.
-type grants struct {
+// grantingHost is a host that grants another delay than it is asked for.
+type grantingHost struct {
 	*shutdowntest.Host
 
 	delay time.Duration
 }
 
-func (g grants) Connect(ctx context.Context) (shutdown.Session, error) {
+func (g grantingHost) Connect(ctx context.Context) (shutdown.Session, error) {
 	session, err := g.Host.Connect(ctx)
-	return grantsSession{session, g.delay}, err
+	return grantingSession{session, g.delay}, err
 }
 
-type grantsSession struct {
+type grantingSession struct {
 	shutdown.Session
 
 	delay time.Duration
 }
 
-func (g grantsSession) RequestDelay(context.Context, time.Duration) (time.Duration, error) {
+func (g grantingSession) RequestDelay(context.Context, time.Duration) (time.Duration, error) {
 	return g.delay, nil
 }
 
 // A host that does not wait at all leaves the pods no time.
 func TestPlanOfAHostThatDoesNotWait(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
-		n.opts.Source = grants{Host: n.host}
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
+		n.opts.Source = grantingHost{Host: n.host}
 		n.run()
 		limited := granted(n.m.Plan())
 		n.end()
@@ -160,10 +161,10 @@ func TestPlanOfAHostThatDoesNotWait(t *testing.T) {
 
 // A host that waits for less than it was asked is asked again, but the lock that is held stays.
 func TestCappedHostIsHeldByOneLock(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.Limit = 10 * time.Second
 		n.run()
-		n.pass(10 * time.Minute)
+		n.advance(10 * time.Minute)
 		require.Greater(t, len(n.host.Wishes()), 2)
 		inhibits := 0
 		for _, call := range n.host.Calls() {
@@ -178,31 +179,30 @@ func TestCappedHostIsHeldByOneLock(t *testing.T) {
 // A final status of a former agent that is acknowledged after a shutdown of this one is not
 // told again by the next one.
 func TestCarriedStatusAfterAShutdownIsToldOnce(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.opts.Reporter = c
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.end()
 
-		n.set()
+		n.setPods()
 		n.host.SetPending(nil)
-		n.runOn(&boot{id: "two", began: time.Now()})
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
 		n.announce()
-		n.pass(time.Minute)
-		require.Empty(t, c.names())
-		c.set(false)
-		n.pass(time.Minute)
-		require.Equal(t, []string{"web"}, c.names())
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
+		c.setAway(false)
+		n.advance(time.Minute)
+		require.Equal(t, []string{"web"}, c.flushedPods())
 		n.end()
 
 		clear(c.final)
 		n.host.SetPending(nil)
-		n.runOn(&boot{id: "three", began: time.Now()})
-		n.pass(time.Minute)
-		require.Empty(t, c.names())
+		n.runOnBoot(&boot{id: "three", began: time.Now()})
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
 	})
 }
 
@@ -213,7 +213,7 @@ func TestLastWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, twoPods())
 		n.opts.StateDir = dir
-		m, err := shutdown.NewManagerOn(n.opts, (&boot{id: "one", began: time.Now()}).now)
+		m, err := shutdown.NewManagerOn(n.opts, (&boot{id: "one", began: time.Now()}).sinceBoot)
 		require.NoError(t, err)
 		var full atomic.Bool
 		m.StoreWith(func(_ string, encode func(io.Writer) error) error {
@@ -225,7 +225,7 @@ func TestLastWriteFails(t *testing.T) {
 		n.start(m)
 		<-m.Ready()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.False(t, m.Admit(nil).Admit)
 		full.Store(true)
 		n.stop()

@@ -66,9 +66,9 @@ func TestGateOff(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Gates = gate
-		n.opts.Config = config(0, 0, queuedWrite(0, 10))
+		n.opts.Config = config(0, 0, priorityPeriod(0, 10))
 		n.run()
 		require.Empty(t, n.host.Calls())
 		n.announce()
@@ -86,7 +86,7 @@ func TestGateByPriorityOff(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
 	opts := shutdown.Options{Pods: noPods, Killer: &shutdowntest.Killer{}, Gates: gate}
-	opts.Config = config(0, 0, queuedWrite(0, 10))
+	opts.Config = config(0, 0, priorityPeriod(0, 10))
 	_, err := shutdown.NewManager(opts)
 	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	opts.Config = config(30*time.Second, 10*time.Second)
@@ -97,7 +97,7 @@ func TestGateByPriorityOff(t *testing.T) {
 
 // A manager is run once, and can be triggered only while it runs.
 func TestRunOnce(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
 		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
@@ -113,7 +113,7 @@ func TestRunOnce(t *testing.T) {
 
 // The end of Run in the middle of a drain stops the kills, and lets the host go.
 func TestRunEndsWithinADrain(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		n.announce()
@@ -124,7 +124,7 @@ func TestRunEndsWithinADrain(t *testing.T) {
 		require.Equal(t, began, time.Now())
 		require.Len(t, n.killer.Kills(), 1)
 		require.Zero(t, n.host.Held())
-		require.NotEmpty(t, n.report().Pods[0].Error)
+		require.NotEmpty(t, n.lastReport().Pods[0].Error)
 	})
 }
 
@@ -139,23 +139,23 @@ func TestReadyWithoutASource(t *testing.T) {
 
 // The plan shows what a shutdown of now would do, with the limit found last.
 func TestManagerPlan(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.opts.Plan.NoRollOver = true
 		n.run()
 		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, granted(n.m.Plan()))
 		n.host.Lose()
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 15 * time.Second })
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, granted(n.m.Plan()))
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.granted(), "as planned")
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.grantedSeconds(), "as planned")
 	})
 }
 
 // A context that has ended already is a Run that has ended already.
 func TestRunWithAnEndedContext(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestRunWithAnEndedContext(t *testing.T) {
 
 // Run that ends before it has heard of its host leaves nobody waiting for Ready.
 func TestReadyWhenRunEnds(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.PendingTakes = time.Minute
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)

@@ -15,14 +15,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// choosy is a cluster that refuses the final status of one pod.
-type choosy struct {
+// refusingCluster is a cluster that refuses the final status of one pod.
+type refusingCluster struct {
 	cluster
 
 	refused string // the pod's name
 }
 
-func (c *choosy) FlushPod(ctx context.Context, pod *v1.Pod) error {
+func (c *refusingCluster) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name == c.refused {
 		return errors.New("not this one")
 	}
@@ -34,58 +34,57 @@ func (c *choosy) FlushPod(ctx context.Context, pod *v1.Pod) error {
 // nothing, and sends what the first could not.
 func TestAgentsAfterAnUnfinishedShutdownOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
-		c := &choosy{}
-		c.set(true)
+	inBubble(t, list(shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+		c := &refusingCluster{}
+		c.setAway(true)
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now().Add(-1000 * time.Hour)}) // its clock is far ahead of the next one's
+		n.runOnBoot(&boot{id: "one", began: time.Now().Add(-1000 * time.Hour)}) // so that its clock is far ahead of the next boot's
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
 
 		n.host.SetPending(nil)
 		next := &boot{id: "two", began: time.Now()}
-		c.set(false)
+		c.setAway(false)
 		c.refused = "hangs"
-		n.runOn(next)
-		n.pass(time.Second)
-		require.Equal(t, []string{"ended"}, c.names())
+		n.runOnBoot(next)
+		n.advance(time.Second)
+		require.Equal(t, []string{"ended"}, c.flushedPods())
 		n.crash()
 
 		c.refused = ""
 		n.opts.Source = nil // nobody can say that the shutdown does not go on
-		n.runOn(next)
+		n.runOnBoot(next)
 		require.True(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
-		n.pass(time.Second)
-		require.Equal(t, []string{"ended", "hangs"}, c.names(), "it has ended with its boot")
+		n.advance(time.Second)
+		require.Equal(t, []string{"ended", "hangs"}, c.flushedPods(), "the pod has ended with its boot")
 	})
 }
 
 // Final statuses of an earlier boot are not lost in a shutdown of this boot.
 func TestStatusesOfAFormerBootSurviveAShutdown(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.opts.Reporter = c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
 
 		n.host.SetPending(nil)
-		n.set()
+		n.setPods()
 		next := &boot{id: "two", began: time.Now()}
-		n.runOn(next)
+		n.runOnBoot(next)
 		require.NoError(t, n.m.Trigger(shutdown.Event{}))
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.crash()
 
-		c.set(false)
-		n.runOn(next)
-		n.pass(2 * time.Second)
-		require.Equal(t, []string{"hangs"}, c.names())
+		c.setAway(false)
+		n.runOnBoot(next)
+		n.advance(2 * time.Second)
+		require.Equal(t, []string{"hangs"}, c.flushedPods())
 	})
 }

@@ -33,9 +33,9 @@ type node struct {
 	pods []*v1.Pod
 }
 
-// bubble runs a test in a bubble on a node with these pods: 20 s for the pods
-// below the critical ones, 10 s for those.
-func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
+// inBubble runs a test in a bubble, on a node with these pods. Its schedule gives 10 s to
+// critical pods and 20 s to the others.
+func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, pods)
@@ -47,13 +47,24 @@ func bubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	})
 }
 
-// newNode is a node in the bubble of a test that ends its manager itself.
+// inBubbleWithState is inBubble on a node that has an empty state folder. The test starts its
+// agent with runOnBoot.
+func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
+	t.Helper()
+	dir := t.TempDir() // made outside of the bubble, so that it is there until the manager has ended
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		test(t, n, &boot{id: "one", began: time.Now()})
+	})
+}
+
+// newNode returns a node in the bubble of a test that ends the node's manager itself.
 func newNode(t *testing.T, pods []*v1.Pod) *node {
 	t.Helper()
 	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
 	n.opts = shutdown.Options{
 		Config: config(30*time.Second, 10*time.Second),
-		Pods:   n.running,
+		Pods:   n.currentPods,
 		Killer: n.killer,
 		Source: n.host,
 		Events: n.events,
@@ -72,14 +83,29 @@ func (n *node) run() {
 	synctest.Wait()
 }
 
-// start runs a manager that was made already.
+// start runs a manager and does not wait until it is ready.
 func (n *node) start(m *shutdown.Manager) {
 	ctx, stop := context.WithCancel(n.t.Context())
 	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 	go func() { n.ended <- m.Run(ctx) }()
 }
 
-// end stops the manager, if it runs, and checks that it has let its host go.
+// startOther starts another agent with the state folder and the boot of n. It does not wait
+// until the agent is ready. prepare, if not nil, changes its options or its host before.
+func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) *node {
+	n.t.Helper()
+	other := newNode(n.t, pods)
+	other.opts.StateDir = n.opts.StateDir
+	if prepare != nil {
+		prepare(other)
+	}
+	m, err := shutdown.NewManagerOn(other.opts, one.sinceBoot)
+	require.NoError(n.t, err)
+	other.start(m)
+	return other
+}
+
+// end stops the manager, if it runs, and checks that it holds no lock afterwards.
 func (n *node) end() {
 	n.t.Helper()
 	if n.stop == nil {
@@ -92,34 +118,34 @@ func (n *node) end() {
 	require.Zero(n.t, n.host.Held(), "locks after Run")
 }
 
-// pass lets time go by.
-func (n *node) pass(d time.Duration) {
+// advance advances the time of the bubble and waits until all goroutines are blocked.
+func (n *node) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// announce has the host say that it shuts down.
+// announce makes the host announce a shutdown without a deadline.
 func (n *node) announce() {
 	n.host.Announce(shutdown.Event{})
 	synctest.Wait()
 }
 
-// running gives the pods of now.
-func (n *node) running() []*v1.Pod {
+// currentPods is Options.Pods.
+func (n *node) currentPods() []*v1.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.pods)
 }
 
-// set changes the pods.
-func (n *node) set(pods ...*v1.Pod) {
+// setPods replaces the pods of the node.
+func (n *node) setPods(pods ...*v1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pods = pods
 }
 
-// granted are the seconds of the kills so far, by the pods' names.
-func (n *node) granted() map[string]int64 {
+// grantedSeconds returns the grace periods of the kills so far, by the names of the pods.
+func (n *node) grantedSeconds() map[string]int64 {
 	granted := map[string]int64{}
 	for _, kill := range n.killer.Kills() {
 		granted[kill.Pod.Name] = kill.Request.GracePeriodSeconds
@@ -127,16 +153,15 @@ func (n *node) granted() map[string]int64 {
 	return granted
 }
 
-// killedAfter says how long after the start of a bubble each pod was killed, and
-// its seconds are those of the test.
-func (n *node) startedAt(name string, since time.Time) time.Duration {
+// killedAfter returns how long after since the kill of a pod began.
+func (n *node) killedAfter(name string, since time.Time) time.Duration {
 	n.t.Helper()
 	kill, ok := n.killer.Kill(name)
 	require.True(n.t, ok, "%s was not killed", name)
 	return kill.Started.Sub(since)
 }
 
-// releasedAfter says when the host was let go.
+// releasedAfter returns how long after since the host was released.
 func (n *node) releasedAfter(since time.Time) time.Duration {
 	n.t.Helper()
 	released, ok := n.host.Released()
@@ -144,15 +169,15 @@ func (n *node) releasedAfter(since time.Time) time.Duration {
 	return released.Sub(since)
 }
 
-// report is the last report; there has to be one.
-func (n *node) report() shutdown.Report {
+// lastReport returns the last report. It fails the test if there is none.
+func (n *node) lastReport() shutdown.Report {
 	n.t.Helper()
 	report, ok := n.m.LastReport()
 	require.True(n.t, ok, "no report")
 	return report
 }
 
-// outcomes are the outcomes of a report by the pods' names.
+// outcomes returns the outcomes in a report, by the names of the pods.
 func outcomes(report shutdown.Report) map[string]string {
 	all := map[string]string{}
 	for _, pod := range report.Pods {
@@ -161,10 +186,10 @@ func outcomes(report shutdown.Report) map[string]string {
 	return all
 }
 
-// topPriority is the lowest of critical pods.
+// topPriority is the lowest priority of critical pods.
 const topPriority int32 = 2_000_000_000
 
-// recorder keeps events.
+// recorder records events.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -182,8 +207,8 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// announcements is what the node was said to be since its agent has begun, which
-// takes back first what one before it may have said.
+// announcements returns the published node states except for the first. The first one is the
+// zero state, with which an agent reverts the state that the agent before it may have left.
 func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest.Published {
 	t.Helper()
 	published := reporter.Published()
@@ -192,8 +217,8 @@ func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest
 	return published[1:]
 }
 
-// sample is the value of the one gauge or counter of a name.
-func sample(t *testing.T, reg prometheus.Gatherer, name string) float64 {
+// metricValue returns the value of the gauge or counter with a name.
+func metricValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestTerminateAllWaitsForOnReport(t *testing.T) {
 		"TerminateAll is cut": {takes: time.Hour, end: 3 * time.Second, took: 3 * time.Second, err: context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				var cut error
 				n.opts.OnReport = func(ctx context.Context, _ shutdown.Report) {
 					select {

@@ -17,49 +17,49 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// That pods could not be marked is reported once, with the reason.
+// The report says once, with the reason, that pods could not be marked not ready.
 func TestMarksThatFailAreReportedOnce(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("spared", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-		n.opts.Reporter = slowMarks{&cluster{}}
+	inBubble(t, list(shutdowntest.Pod("spared", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		n.opts.Reporter = hangingMarker{&cluster{}}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, []string{"failed to mark 1 pods not ready: the time for it was spent"}, n.report().Errors)
+		n.advance(time.Minute)
+		require.Equal(t, []string{"failed to mark 1 pods not ready: the time for it was spent"}, n.lastReport().Errors)
 	})
 }
 
-// An agent that tells nobody of statuses survives those that a former one has left.
+// An agent without a reporter drops the final statuses that an earlier agent has stored.
 func TestCarriedStatusesWithoutAReporter(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)
-	bubble(t, list(web), func(t *testing.T, n *node) {
+	inBubble(t, list(web), func(t *testing.T, n *node) {
 		n.opts.StateDir, n.opts.Reporter = dir, &cluster{away: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.crash()
 		n.host.SetPending(nil)
 		n.opts.Reporter = nil
-		n.runOn(&boot{id: "two", began: time.Now()})
-		n.pass(time.Second)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Second)
 		require.True(t, n.m.Admit(web).Admit)
 	})
 }
 
-// A shutdown that is resumed where the host cannot tell is the host's: that it did not wait
-// is reported.
+// If the host cannot tell what is pending, a resumed shutdown counts as the host's: the report
+// says that the host did not wait.
 func TestResumedWithoutALock(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
-		n.runOn(boot)
-		n.pass(time.Minute)
-		require.Contains(t, n.report().Errors, "the host did not wait: no lock was held")
+		n.runOnBoot(boot)
+		n.advance(time.Minute)
+		require.Contains(t, n.lastReport().Errors, "the host did not wait: no lock was held")
 	})
 }
 
-// A second TerminateAll gives the failures of the first one, too.
+// A second TerminateAll returns the errors of the drain that the first one has begun.
 func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 		n.run()
@@ -75,38 +75,39 @@ func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
 	})
 }
 
-// Where no time is kept for publishing, a call of the reporter may take its time all the same.
+// A call of PublishNode has time to return even if PublishTimeout is negative, so that no drain
+// waits for it.
 func TestPublishingThatNobodyWaitsFor(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PublishTimeout = -1
-		server := &publishing{takes: time.Second}
+		server := &flakyPublisher{takes: time.Second}
 		n.opts.Reporter = server
 		n.run()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.Equal(t, 1, server.done)
 	})
 }
 
-// publishing is a reporter of the node's state that fails at first, and then takes some time.
-type publishing struct {
+// flakyPublisher is a reporter whose first calls fail, and whose later calls take some time.
+type flakyPublisher struct {
 	takes       time.Duration
 	fails, done int
 }
 
-func (p *publishing) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
+func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
 	if p.fails > 0 {
 		p.fails--
 		return errors.New("boom")
 	}
-	err := after(ctx, p.takes)
+	err := waitOrCancelled(ctx, p.takes)
 	if err == nil {
 		p.done++
 	}
 	return err
 }
 
-// logged runs a node through a shutdown and gives how many errors it has logged.
-func logged(t *testing.T, change func(n *node)) (count int64) {
+// loggedErrors runs a shutdown and returns how many errors the manager has logged.
+func loggedErrors(t *testing.T, change func(n *node)) (count int64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, list(shutdowntest.Pod("web", 0, 5)))
@@ -118,9 +119,9 @@ func logged(t *testing.T, change func(n *node)) (count int64) {
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
 		<-m.Ready()
-		n.pass(time.Second) // the state of before the shutdown is published by then
+		n.advance(time.Second) // until the manager has published that the node does not shut down
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		stop()
 		require.NoError(t, <-ended)
 		count = log.errors.Load()
@@ -128,11 +129,11 @@ func logged(t *testing.T, change func(n *node)) (count int64) {
 	return count
 }
 
-// A shutdown in which all goes well logs no error, and what fails is logged as one, once.
+// A shutdown without failures logs no error. A failure is logged once, as an error.
 func TestErrorsThatAreLogged(t *testing.T) {
-	require.Zero(t, logged(t, func(*node) {}))
-	require.EqualValues(t, 1, logged(t, func(n *node) {
+	require.Zero(t, loggedErrors(t, func(*node) {}))
+	require.EqualValues(t, 1, loggedErrors(t, func(n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}
 	}), "the killer gives up")
-	require.EqualValues(t, 1, logged(t, func(n *node) { n.opts.Reporter = &publishing{fails: 3} }), "publishing fails three times")
+	require.EqualValues(t, 1, loggedErrors(t, func(n *node) { n.opts.Reporter = &flakyPublisher{fails: 3} }), "publishing fails three times")
 }

@@ -14,38 +14,38 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// unhurried are pods that ask for more than there is and use all that they get.
-func unhurried(n *node) {
+// usePodsThatUseAllTheirGrace gives a node two pods that ask for more time than there is and use
+// all that they are granted.
+func usePodsThatUseAllTheirGrace(n *node) {
 	n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-	n.set(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("etcd", topPriority, 600))
+	n.setPods(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("etcd", topPriority, 600))
 }
 
-// withAllHooks gives a manager something to do beside the kills.
-func withAllHooks(n *node) {
+// setAllHooks sets the reporter and the volumes, so that a drain has more to do than the kills.
+func setAllHooks(n *node) {
 	n.opts.Reporter = &shutdowntest.Reporter{}
 	n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return nil })
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The host is asked for all that the drain needs, and for no more than an operator
-// allows.
+// The host is asked for all the time that a drain needs, but not for more than Plan.Limit.
 func TestWishes(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
 		want time.Duration
 	}{
 		"the kills alone":      {func(*node) {}, 32500 * time.Millisecond},
-		"all hooks":            {withAllHooks, 52500 * time.Millisecond},
-		"a platform of 30 s":   {func(n *node) { withAllHooks(n); n.opts.Plan.Limit = 30 * time.Second }, 30 * time.Second},
-		"a platform of 2 min":  {func(n *node) { withAllHooks(n); n.opts.Plan.Limit = 2 * time.Minute }, 52500 * time.Millisecond},
+		"all hooks":            {setAllHooks, 52500 * time.Millisecond},
+		"a platform of 30 s":   {func(n *node) { setAllHooks(n); n.opts.Plan.Limit = 30 * time.Second }, 30 * time.Second},
+		"a platform of 2 min":  {func(n *node) { setAllHooks(n); n.opts.Plan.Limit = 2 * time.Minute }, 52500 * time.Millisecond},
 		"a limit of less than": {func(n *node) { n.opts.Plan.Limit = -1 }, 0},
 		"spans of one's own": {func(n *node) {
-			withAllHooks(n)
+			setAllHooks(n)
 			n.opts.Plan.HoldTimeout, n.opts.Plan.PublishTimeout, n.opts.Plan.ReleaseMargin = time.Second, -1, 2*time.Second
 		}, 43 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, n *node) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
 				c.set(n)
 				n.run()
 				require.Equal(t, []time.Duration{c.want}, n.host.Wishes())
@@ -66,9 +66,9 @@ func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 		{34 * time.Second, true, false},
 		{30 * time.Second, true, true},
 	} {
-		bubble(t, nil, func(t *testing.T, n *node) {
+		inBubble(t, nil, func(t *testing.T, n *node) {
 			if c.hooks {
-				withAllHooks(n)
+				setAllHooks(n)
 				n.opts.Hold = nil
 			}
 			n.host.Limit = c.limit
@@ -82,7 +82,7 @@ func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 			require.NoError(t, n.m.Inhibitor().Err)
 			require.Empty(t, n.events.all(), "nothing is said of it")
 			asked := len(n.host.Wishes())
-			n.pass(10 * time.Minute)
+			n.advance(10 * time.Minute)
 			require.Len(t, n.host.Wishes(), asked, "nor is the host asked again")
 		})
 	}
@@ -92,17 +92,17 @@ func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 func TestTheDrainDoesWhatThePlanSays(t *testing.T) {
 	for _, hooks := range []bool{false, true} {
 		for _, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 10 * time.Second, 29 * time.Second, 30 * time.Second, 34 * time.Second, 52500 * time.Millisecond} {
-			bubble(t, nil, func(t *testing.T, n *node) {
-				unhurried(n)
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				usePodsThatUseAllTheirGrace(n)
 				if hooks {
-					withAllHooks(n)
+					setAllHooks(n)
 				}
 				n.host.Limit = limit
 				n.run()
 				p := n.m.Plan()
 				n.announce()
-				n.pass(5 * time.Minute)
-				require.Equal(t, granted(p), n.granted(), "limit %v, hooks %v", limit, hooks)
+				n.advance(5 * time.Minute)
+				require.Equal(t, granted(p), n.grantedSeconds(), "limit %v, hooks %v", limit, hooks)
 			})
 		}
 	}
@@ -110,27 +110,27 @@ func TestTheDrainDoesWhatThePlanSays(t *testing.T) {
 
 // Manager.Plan knows the host's limit, and an operator's.
 func TestPlanOfALimit(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.host.Limit = 12 * time.Second
 		n.opts.Plan.Limit = 20 * time.Second
 		n.run()
 		require.Equal(t, map[string]int64{"web": 1, "etcd": 10}, granted(n.m.Plan()))
 	})
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.opts.Plan.Limit = 20 * time.Second
 		n.run()
 		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, granted(n.m.Plan()))
 	})
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.host.Limit = math.MaxInt64
 		n.run()
 		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, granted(n.m.Plan()), "a host without a limit")
 	})
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
 		n.opts.Config = plan.Config{}
 		n.run()
 		require.Equal(t, map[string]int64{"web": 600, "etcd": 600}, granted(n.m.Plan()), "what a trigger would do")
@@ -147,72 +147,65 @@ func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 		{false, map[string]int64{"etcd": 18}},
 		{true, map[string]int64{"etcd": 10}},
 	} {
-		dir := t.TempDir()
-		bubble(t, nil, func(t *testing.T, n *node) {
-			unhurried(n)
+		inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+			usePodsThatUseAllTheirGrace(n)
 			n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}}
-			n.opts.StateDir, n.opts.Plan.NoRollOver = dir, c.noRollOver
-			boot := &boot{id: "one", began: time.Now()}
-			n.runOn(boot)
+			n.opts.Plan.NoRollOver = c.noRollOver
+			n.runOnBoot(one)
 			n.announce()
-			n.pass(10 * time.Second)
+			n.advance(10 * time.Second)
 			n.end()
 
 			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 			n.opts.Killer = n.killer
-			n.set(shutdowntest.Pod("etcd", topPriority, 600))
-			n.pass(2 * time.Second)
-			n.runOn(boot)
-			n.pass(5 * time.Minute)
-			require.Equal(t, c.want, n.granted())
+			n.setPods(shutdowntest.Pod("etcd", topPriority, 600))
+			n.advance(2 * time.Second)
+			n.runOnBoot(one)
+			n.advance(5 * time.Minute)
+			require.Equal(t, c.want, n.grantedSeconds())
 		})
 	}
 }
 
 // Without roll-over too, a bucket ends when it was to end before the restart.
 func TestResumedDrainWithoutRollOver(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
-		n.opts.StateDir, n.opts.Plan.NoRollOver = dir, true
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		usePodsThatUseAllTheirGrace(n)
+		n.opts.Plan.NoRollOver = true
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(15 * time.Second)
+		n.advance(15 * time.Second)
 		n.end()
 
 		n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 		n.opts.Killer = n.killer
-		n.runOn(boot)
-		n.pass(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.granted())
+		n.runOnBoot(one)
+		n.advance(5 * time.Minute)
+		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds())
 	})
 }
 
 // A drain that was to begin late does so after a restart too.
 func TestResumedDrainBeginsLate(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
-		n.opts.StateDir = dir
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		usePodsThatUseAllTheirGrace(n)
 		n.opts.LateStart = func(shutdown.Event) bool { return true }
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		began := time.Now()
 		n.host.Announce(shutdown.Event{Deadline: began.Add(2 * time.Minute)})
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.end()
 		require.Empty(t, n.killer.Kills())
 
-		n.runOn(boot)
-		n.pass(5 * time.Minute)
-		require.Equal(t, 87500*time.Millisecond, n.startedAt("web", began))
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+		n.runOnBoot(one)
+		n.advance(5 * time.Minute)
+		require.Equal(t, 87500*time.Millisecond, n.killedAfter("web", began))
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 	})
 }
 
-// A second announcement that leaves the drain all of its time changes nothing, and
-// one that leaves it less does not hold it again.
+// A second announcement that leaves the drain all of its time changes nothing. One that leaves
+// less time begins another drain, which does not call Hold again.
 func TestOvertakenByLessTimeOnly(t *testing.T) {
 	for _, c := range []struct {
 		deadline time.Duration
@@ -223,8 +216,8 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 		{43 * time.Second, 1, map[string]int64{"web": 20, "etcd": 10}},
 		{30 * time.Second, 1, map[string]int64{"web": 18, "etcd": 10}},
 	} {
-		bubble(t, nil, func(t *testing.T, n *node) {
-			unhurried(n)
+		inBubble(t, nil, func(t *testing.T, n *node) {
+			usePodsThatUseAllTheirGrace(n)
 			holds := 0
 			n.opts.Hold = func(ctx context.Context) error {
 				holds++
@@ -234,56 +227,54 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 			n.run()
 			began := time.Now()
 			n.host.Announce(shutdown.Event{Deadline: began.Add(30 * time.Minute)})
-			n.pass(time.Second)
+			n.advance(time.Second)
 			n.host.Announce(shutdown.Event{Deadline: began.Add(c.deadline)})
-			n.pass(5 * time.Minute)
+			n.advance(5 * time.Minute)
 			require.Equal(t, c.holds, holds, c.deadline)
-			require.Equal(t, c.granted, n.granted(), c.deadline)
+			require.Equal(t, c.granted, n.grantedSeconds(), c.deadline)
 		})
 	}
 }
 
 // An event without a deadline takes no time from the drain that is under way.
 func TestNotOvertakenWithoutALimit(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 		n.run()
 		began := time.Now()
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "first"}))
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "second"}))
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)
-		require.Equal(t, "first", n.report().Origin)
-		require.False(t, n.report().Cancelled)
-		require.Equal(t, 20*time.Second, n.report().Ended.Sub(began))
+		require.Equal(t, "first", n.lastReport().Origin)
+		require.False(t, n.lastReport().Cancelled)
+		require.Equal(t, 20*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }
 
-// A drain that is resumed has the ends that its predecessor had, hooks included.
+// A resumed drain has the same ends of buckets as the drain of the agent before, including the
+// time for hooks.
 func TestResumedDrainHasTheSameEnds(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		unhurried(n)
-		withAllHooks(n)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		usePodsThatUseAllTheirGrace(n)
+		setAllHooks(n)
 		n.opts.Hold = nil
-		n.opts.StateDir = dir
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		began := time.Now()
 		n.announce()
-		n.pass(15 * time.Second)
-		for range 2 { // what the second agent stores is what the third one goes on with
+		n.advance(15 * time.Second)
+		for range 2 { // the third agent resumes from what the second one has stored
 			n.end()
 			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 			n.opts.Killer = n.killer
-			n.runOn(boot)
-			n.pass(time.Second)
+			n.runOnBoot(one)
+			n.advance(time.Second)
 		}
-		n.pass(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 7, "etcd": 10}, n.granted(), "23 s is when the first bucket's pods had to be gone")
-		require.Equal(t, 23*time.Second, n.startedAt("etcd", began))
-		require.Equal(t, 33*time.Second, n.report().Ended.Sub(began))
+		n.advance(5 * time.Minute)
+		require.Equal(t, map[string]int64{"web": 7, "etcd": 10}, n.grantedSeconds(), "23 s is when the first bucket's pods had to be gone")
+		require.Equal(t, 23*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 33*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }

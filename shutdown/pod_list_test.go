@@ -20,30 +20,30 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// again is a new pod under the name of an earlier one.
-func again(pod *v1.Pod) *v1.Pod {
+// newPodUnderTheName returns a pod with the name of another pod and a new UID.
+func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	other := pod.DeepCopy()
 	other.UID += "-again"
 	return other
 }
 
-// The list of pods is another one before each bucket: what is in it then is killed, each pod
-// once, by the priority that it has then.
+// The list of pods and their priorities change during a drain. Each bucket kills the pods that
+// the list has when the bucket begins, and each pod is killed once.
 func TestPodsChangeDuringTheDrain(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
-	bubble(t, list(low, nil, stays, low, vanishes, rises, falls, stays.DeepCopy()), func(t *testing.T, n *node) {
+	inBubble(t, list(low, nil, stays, low, vanishes, rises, falls, stays.DeepCopy()), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
 		n.announce()
-		require.Equal(t, map[string]int64{"low": 20, "rises": 20}, n.granted())
+		require.Equal(t, map[string]int64{"low": 20, "rises": 20}, n.grantedSeconds())
 		require.Len(t, n.killer.Kills(), 2, "each pod once")
 		deleted := stays.DeepCopy()
 		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To(int64(3))
 		higher, lower := rises.DeepCopy(), falls.DeepCopy()
 		higher.Spec.Priority, lower.Spec.Priority = ptr.To(topPriority), ptr.To(int32(0))
-		n.set(higher, nil, again(low), deleted, lower, deleted, shutdowntest.Pod("late", 0, 2))
-		n.pass(time.Minute)
+		n.setPods(higher, nil, newPodUnderTheName(low), deleted, lower, deleted, shutdowntest.Pod("late", 0, 2))
+		n.advance(time.Minute)
 		kills := n.killer.Kills()
 		require.Len(t, kills, 6)
 		uids := map[types.UID]bool{}
@@ -51,32 +51,32 @@ func TestPodsChangeDuringTheDrain(t *testing.T) {
 			uids[kill.Pod.UID] = true
 		}
 		require.Equal(t, map[types.UID]bool{"uid-low": true, "uid-rises": true, "uid-low-again": true, "uid-stays": true, "uid-falls": true, "uid-late": true}, uids)
-		require.Len(t, n.report().Pods, 6)
-		for _, pod := range n.report().Pods {
+		require.Len(t, n.lastReport().Pods, 6)
+		for _, pod := range n.lastReport().Pods {
 			require.NotZero(t, pod.Ended, pod.Name)
 		}
 	})
 }
 
-// A pod that came back under its name and was killed by the next agent does not replace the
-// earlier one in the report.
+// A new pod that has the name of a killed one, and is killed by the next agent, does not replace
+// the killed one in the report.
 func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		web := n.pods[0]
-		n.set(again(web), n.pods[1])
-		n.runOn(boot)
-		n.pass(time.Minute)
+		n.setPods(newPodUnderTheName(web), n.pods[1])
+		n.runOnBoot(boot)
+		n.advance(time.Minute)
 		var uids []types.UID
-		for _, pod := range n.report().Pods {
+		for _, pod := range n.lastReport().Pods {
 			uids = append(uids, pod.UID)
 		}
 		require.ElementsMatch(t, []types.UID{"uid-web", "uid-web-again", "uid-etcd"}, uids)
 	})
 }
 
-// crowd is a node with many pods of one priority, over a terminator whose containers take a
-// second.
-func crowd(t *testing.T, pods int) (bytes uint64) {
+// bytesOfADrain drains a node with so many pods of one priority, through a terminator whose
+// containers take a second to stop. It returns how many bytes the drain has allocated.
+func bytesOfADrain(t *testing.T, pods int) (bytes uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var crowd []*v1.Pod
@@ -101,10 +101,10 @@ func crowd(t *testing.T, pods int) (bytes uint64) {
 		runtime.ReadMemStats(&before)
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		runtime.ReadMemStats(&after)
 		require.Equal(t, time.Second, n.releasedAfter(began))
-		report := n.report()
+		report := n.lastReport()
 		require.Len(t, report.Pods, pods)
 		for _, pod := range report.Pods {
 			require.True(t, pod.Started.Equal(began), pod.Name)
@@ -120,23 +120,23 @@ func crowd(t *testing.T, pods int) (bytes uint64) {
 	return bytes
 }
 
-// Ten thousand pods of one priority are signalled at the same moment, and have all ended at
-// the same moment; what that takes grows with their number.
+// Ten thousand pods of one priority are all signalled at the same moment, and their ends are
+// noticed at the same moment. The allocated memory grows in proportion to the number of pods.
 func TestManyPodsOfOnePriority(t *testing.T) {
-	few, many := crowd(t, 1000), crowd(t, 10_000)
+	few, many := bytesOfADrain(t, 1000), bytesOfADrain(t, 10_000)
 	t.Logf("%d bytes for each of 1,000 pods, %d for each of 10,000", few/1000, many/10_000)
 	require.Less(t, many, 15*few)
 }
 
-// A static pod that is started again under its UID after a cancelled shutdown is another life:
-// the next shutdown ends it with all of its grace, whether the agent has made the terminator
-// forget it or has not.
+// A static pod is started again, under the same UID, after a cancelled shutdown. The next
+// shutdown kills it with its whole grace period, whether the agent has called Forget of the
+// terminator or not.
 func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 	for _, forgets := range []bool{true, false} {
 		t.Run(fmt.Sprintf("forgotten: %t", forgets), func(t *testing.T) {
 			static := shutdowntest.Pod("static", 0, 10)
 			static.Spec.Containers = []v1.Container{{Name: "app"}}
-			bubble(t, list(static), func(t *testing.T, n *node) {
+			inBubble(t, list(static), func(t *testing.T, n *node) {
 				rt := lifecycletest.NewRuntime()
 				terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
 				require.NoError(t, err)
@@ -155,8 +155,8 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 				for round, next := range []string{"second", "third", ""} {
 					began := time.Now()
 					n.announce()
-					n.pass(8 * time.Second)
-					report := n.report()
+					n.advance(8 * time.Second)
+					report := n.lastReport()
 					require.Len(t, report.Pods, 1)
 					require.Equal(t, "Graceful", report.Pods[0].Outcome)
 					require.EqualValues(t, 10, report.Pods[0].GrantedSeconds)
@@ -169,7 +169,7 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 					if forgets {
 						terminator.Forget(static.UID)
 					}
-					n.pass(time.Minute)
+					n.advance(time.Minute)
 					start(next)
 				}
 				require.NoError(t, terminator.Close(t.Context()))
@@ -178,20 +178,19 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A pod that is started again under its UID within the shutdown, against what Admit says, is
-// not the one that the shutdown has ended: it is not killed a second time, and the report has
-// the one that was.
+// A pod that is started again under its UID during the shutdown, although Admit refuses it, is
+// not killed a second time. The report has the pod that was killed.
 func TestPodWhoseUIDIsUsedAgainWithinTheShutdown(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 10)
-	bubble(t, list(web, shutdowntest.Pod("etcd", topPriority, 10)), func(t *testing.T, n *node) {
+	inBubble(t, list(web, shutdowntest.Pod("etcd", topPriority, 10)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
 		n.run()
 		n.announce()
-		n.pass(4 * time.Second)
+		n.advance(4 * time.Second)
 		require.False(t, n.m.Admit(web).Admit)
-		n.set(web.DeepCopy(), n.pods[1])
-		n.pass(time.Minute)
+		n.setPods(web.DeepCopy(), n.pods[1])
+		n.advance(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)
-		require.Len(t, n.report().Pods, 2)
+		require.Len(t, n.lastReport().Pods, 2)
 	})
 }

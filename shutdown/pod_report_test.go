@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// The reports of pods that will not change are made once, whoever asks for them: not
-// before the last pod has ended and its final status is acknowledged, and anew when another
-// pod is killed.
+// The reports of the pods are made once when they cannot change any more, which is when the last
+// pod has ended and its final status is acknowledged. They are made again when another pod is
+// killed.
 func TestReportsThatWillNotChangeAreMadeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{roster: kills.NewRoster(time.Now()), flushes: true}

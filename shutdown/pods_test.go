@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// gates is a feature gate of one method with these features on.
+// gates is a feature gate of which these features are on.
 type gates map[featuregate.Feature]bool
 
 func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
@@ -23,7 +23,8 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
-func queuedWrite(priority int32, seconds int64) plan.PodPriorityGracePeriod {
+// priorityPeriod is an entry of Config.ShutdownGracePeriodByPodPriority.
+func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
@@ -34,7 +35,7 @@ func twoBuckets() plan.Schedule {
 	return plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 }
 
-// granted gives the seconds of each pod of a plan by its name.
+// granted returns the seconds that a plan grants each pod, by the name of the pod.
 func granted(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}
 	for _, b := range p.Buckets {

@@ -11,12 +11,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusOf is what a shutdown of this kind makes of a pod's status.
-func statusOf(t *testing.T, kind shutdown.Kind, status v1.PodStatus) (after v1.PodStatus) {
+// statusAfterShutdown is what a shutdown of this kind makes of a pod's status.
+func statusAfterShutdown(t *testing.T, kind shutdown.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status = status
-	bubble(t, list(pod), func(t *testing.T, n *node) {
+	inBubble(t, list(pod), func(t *testing.T, n *node) {
 		n.opts.Policy = func(kind shutdown.Kind) shutdown.PodPolicy {
 			switch kind {
 			case shutdown.KindReboot:
@@ -53,7 +53,7 @@ func TestPolicy(t *testing.T) {
 		{"deleted", shutdown.KindHalt, v1.PodRunning, v1.PodFailed, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			status := statusOf(t, test.kind, v1.PodStatus{Phase: test.from})
+			status := statusAfterShutdown(t, test.kind, v1.PodStatus{Phase: test.from})
 			require.Equal(t, test.want, status.Phase)
 			if test.left {
 				require.Equal(t, v1.PodStatus{Phase: test.from}, status)
@@ -80,7 +80,7 @@ func TestPolicyOverAnOldCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
 		ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}
-		status := statusOf(t, shutdown.KindPoweroff, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
+		status := statusAfterShutdown(t, shutdown.KindPoweroff, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
 		require.Len(t, status.Conditions, 2)
 		require.Equal(t, ready, status.Conditions[0])
 		require.Equal(t, "TerminationByKubelet", status.Conditions[1].Reason)
@@ -90,7 +90,7 @@ func TestPolicyOverAnOldCondition(t *testing.T) {
 
 // The conditions of a shallow copy are not written through to the original.
 func TestPolicyWritesToNoSharedConditions(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.run()
 		n.announce()
 		kill, _ := n.killer.Kill("web")

@@ -19,8 +19,8 @@ import (
 // Pods are not ready before they are stopped, bucket by bucket. Those that were
 // deleted are not ready as it is.
 func TestMarkNotReadyThenKill(t *testing.T) {
-	pods := list(shutdowntest.Pod("web", 0, 60), deleted("gone"), shutdowntest.Pod("etcd", topPriority, 60))
-	bubble(t, pods, func(t *testing.T, n *node) {
+	pods := list(shutdowntest.Pod("web", 0, 60), deletedPod("gone"), shutdowntest.Pod("etcd", topPriority, 60))
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{MarkTakes: 200 * time.Millisecond}
 		n.opts.Reporter = reporter
@@ -28,51 +28,51 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		marked := reporter.Marked()
 		require.Len(t, marked, 2)
 		require.Equal(t, "web", marked[0].Pod)
 		require.Equal(t, "etcd", marked[1].Pod)
 		for i, name := range []string{"web", "etcd"} {
 			require.False(t, marked[i].Ready)
-			require.Equal(t, marked[i].At.Sub(began), n.startedAt(name, began), "right before the kill")
+			require.Equal(t, marked[i].At.Sub(began), n.killedAfter(name, began), "right before the kill")
 		}
-		require.Equal(t, map[string]int64{"web": 20, "gone": 5, "etcd": 10}, n.granted(), "the pods do not pay for it")
-		require.Empty(t, n.report().Errors)
+		require.Equal(t, map[string]int64{"web": 20, "gone": 5, "etcd": 10}, n.grantedSeconds(), "the pods do not pay for it")
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
 // Marks and final statuses cost a bucket no more than their reserves, and its pods nothing: if
 // the API server is down, the pods keep all of their time.
 func TestADeadServerTakesNothingFromThePods(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 2*time.Second, n.startedAt("web", began), "the publishing, and no mark is waited for")
-		require.Equal(t, 24*time.Second, n.startedAt("etcd", began), "until the end of its bucket")
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.granted())
+		n.advance(time.Minute)
+		require.Equal(t, 2*time.Second, n.killedAfter("web", began), "the publishing, and no mark is waited for")
+		require.Equal(t, 24*time.Second, n.killedAfter("etcd", began), "until the end of its bucket")
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
 		require.Equal(t, 35*time.Second, n.releasedAfter(began), "a second after the last pod: two were waited in vain for the first bucket")
 	})
 }
 
 // A server that is slow with marks only costs each bucket the reserve for marks.
 func TestMarksThatTakeTooLong(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
 		n.opts.Reporter = reporter
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, time.Second, n.startedAt("web", began))
-		require.Equal(t, 2*time.Second, n.startedAt("etcd", began))
+		n.advance(time.Minute)
+		require.Equal(t, time.Second, n.killedAfter("web", began))
+		require.Equal(t, 2*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 2*time.Second, n.releasedAfter(began))
 		require.Len(t, reporter.Flushed(), 2)
-		require.Contains(t, n.report().Errors[0], "failed to mark 1 pods not ready")
+		require.Contains(t, n.lastReport().Errors[0], "failed to mark 1 pods not ready")
 	})
 }
 
@@ -82,13 +82,13 @@ func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 	for i := range 30 {
 		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%02d", i), 0, 60))
 	}
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.opts.Reporter = &shutdowntest.Reporter{MarkTakes: 200 * time.Millisecond}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		started := map[time.Duration]int{}
 		for _, kill := range n.killer.Kills() {
 			started[kill.Started.Sub(began)]++
@@ -102,18 +102,18 @@ func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 // once and one reserve for each further bucket.
 func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 1000, 60), shutdowntest.Pod("etcd", topPriority, 60))
-	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, queuedWrite(0, 20), queuedWrite(1000, 10), queuedWrite(topPriority, 10))
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.opts.Config = config(0, 0, priorityPeriod(0, 20), priorityPeriod(1000, 10), priorityPeriod(topPriority, 10))
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 2*time.Second, n.startedAt("web", began))
-		require.Equal(t, 4500*time.Millisecond, n.startedAt("db", began))
-		require.Equal(t, 5500*time.Millisecond, n.startedAt("etcd", began))
+		n.advance(time.Minute)
+		require.Equal(t, 2*time.Second, n.killedAfter("web", began))
+		require.Equal(t, 4500*time.Millisecond, n.killedAfter("db", began))
+		require.Equal(t, 5500*time.Millisecond, n.killedAfter("etcd", began))
 		require.Equal(t, 6500*time.Millisecond, n.releasedAfter(began))
-		report := n.report()
+		report := n.lastReport()
 		require.Len(t, report.Errors, 2)
 		require.Contains(t, report.Errors[0], "failed to publish the node state")
 		require.Contains(t, report.Errors[1], "failed to flush the final statuses of 3 pods")
@@ -125,7 +125,7 @@ func TestADeadServerWhenPodsEndAtOnce(t *testing.T) {
 
 // A mark that is refused for a moment is tried again.
 func TestAServerThatComesBack(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushErr: func(call int) error {
 			if call < 3 {
 				return errors.New("connection refused")
@@ -136,18 +136,18 @@ func TestAServerThatComesBack(t *testing.T) {
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, 700*time.Millisecond, n.startedAt("etcd", began), "100, 200 and 400 ms later")
-		for _, pod := range n.report().Pods {
+		n.advance(time.Minute)
+		require.Equal(t, 700*time.Millisecond, n.killedAfter("etcd", began), "100, 200 and 400 ms later")
+		for _, pod := range n.lastReport().Pods {
 			require.False(t, pod.Unflushed, pod.Name)
 		}
-		require.Empty(t, n.report().Errors)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
 // Pods that outlive their bucket are flushed as they end.
 func TestStragglersAreFlushed(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("late", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("late", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Config = config(20*time.Second, 0)
 		began := time.Now()
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -160,7 +160,7 @@ func TestStragglersAreFlushed(t *testing.T) {
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		flushed := reporter.Flushed()
 		require.Len(t, flushed, 2)
 		require.Equal(t, "web", flushed[0].Pod)
@@ -173,21 +173,21 @@ func TestStragglersAreFlushed(t *testing.T) {
 
 // Without time for marks no pod is marked, and the flush gets the time that the pods leave.
 func TestNoTimeForMarking(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{FlushTakes: 5 * time.Second}
 		n.opts.Reporter, n.opts.Plan.ReadinessReserve, n.opts.Plan.FlushReserve = reporter, -1, -1
 		n.run()
 		n.announce()
 		require.Empty(t, reporter.Marked())
 		require.Len(t, n.killer.Kills(), 1)
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.NoError(t, reporter.Flushed()[0].Err)
 	})
 }
 
 // A shutdown that is cancelled during its marks reverts them.
 func TestSparedPodsAreReadyAgain(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond, MarkErr: func(call int) error {
 			if call == 1 {
 				return errors.New("not now")
@@ -199,7 +199,7 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 		n.announce()
 		n.host.Cancel()
 		synctest.Wait()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Empty(t, n.killer.Kills())
 		marked := reporter.Marked()
 		require.Len(t, marked, 3)
@@ -208,21 +208,21 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 		require.True(t, marked[1].Ready)
 		require.True(t, marked[2].Ready)
 		require.NoError(t, marked[2].Err, "it was tried again")
-		require.Empty(t, n.report().Errors)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
 // The reverts of a cancelled shutdown do not reach into the next shutdown.
 func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
 		n.host.Cancel()
-		n.pass(100 * time.Millisecond) // web is being restored
+		n.advance(100 * time.Millisecond) // web is being restored
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		marked := reporter.Marked()
 		require.Len(t, marked, 3)
 		require.True(t, marked[1].Ready)
@@ -238,19 +238,19 @@ func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 func TestShutDownAgainAndCancelled(t *testing.T) {
 	for name, until := range map[string]time.Duration{"before the first bucket": 0, "within it": time.Second} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 				n.run()
 				n.announce()
 				n.host.Cancel()
-				n.pass(100 * time.Millisecond) // both are being restored
-				n.set(n.pods[1])               // and the next one does not come to web
+				n.advance(100 * time.Millisecond) // both are being restored
+				n.setPods(n.pods[1])              // and the next one does not come to web
 				n.announce()
-				n.pass(until)
+				n.advance(until)
 				n.host.Cancel()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				ready := map[string]bool{}
 				for _, mark := range reporter.Marked() {
 					if mark.Err == nil {
@@ -271,14 +271,14 @@ func TestShutDownAgainAndCancelled(t *testing.T) {
 // This holds too if the next shutdown is announced at the same moment.
 func TestShutDownAgainAtOnce(t *testing.T) {
 	for range 50 {
-		bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 			reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
 			n.opts.Reporter = reporter
 			n.run()
 			n.announce()
 			n.host.Cancel()
 			n.host.Announce(shutdown.Event{})
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			require.Len(t, n.killer.Kills(), 1)
 			marked := reporter.Marked()
 			require.False(t, marked[len(marked)-1].Ready, "what is said last of a pod that is killed")
@@ -289,14 +289,14 @@ func TestShutDownAgainAtOnce(t *testing.T) {
 
 // A shutdown that is cancelled during its kills spares the pods that it has not signalled.
 func TestSignalledPodsAreNotSpared(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.run()
 		n.announce()
 		n.host.Cancel()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Len(t, reporter.Marked(), 1, "of those that end")
 		require.Equal(t, "web", reporter.Flushed()[0].Pod)
 	})
@@ -310,7 +310,7 @@ func TestOvertakenKillsAreSpared(t *testing.T) {
 		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%02d", i), 0, 60))
 	}
 	for range 20 {
-		bubble(t, pods, func(t *testing.T, n *node) {
+		inBubble(t, pods, func(t *testing.T, n *node) {
 			reporter := &shutdowntest.Reporter{}
 			n.opts.Reporter = reporter
 			n.opts.Source = nil
@@ -320,7 +320,7 @@ func TestOvertakenKillsAreSpared(t *testing.T) {
 			}
 			n.run()
 			require.NoError(t, n.m.Trigger(shutdown.Event{}))
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 			last := map[string]bool{} // what was said last of each pod: it is ready
 			for _, marked := range reporter.Marked() {
 				if marked.Err == nil || !marked.Ready {

@@ -20,19 +20,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// stored is the report that the next boot finds.
-func (n *node) stored() shutdown.Report {
+// reportOfNextBoot ends the agent and returns the report that the agent of the next boot reads.
+func (n *node) reportOfNextBoot() shutdown.Report {
 	n.t.Helper()
 	n.end()
 	n.host.SetPending(nil)
-	n.runOn(&boot{id: "next", began: time.Now()})
-	return n.report()
+	n.runOnBoot(&boot{id: "next", began: time.Now()})
+	return n.lastReport()
 }
 
 // The report has the request and the result for each pod.
 func TestReport(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
-	bubble(t, pods, func(t *testing.T, n *node) {
+	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{
 			"web":    {Takes: time.Hour},
 			"broken": {Takes: 2 * time.Second, Err: fmt.Errorf("no such sandbox: %w", shutdown.ErrNoRetry)},
@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 		synctest.Wait()
 		_, ok := n.m.LastReport()
 		require.False(t, ok, "not before it is over")
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 		require.Equal(t, shutdown.Report{
 			Kind: shutdown.KindReboot, Origin: "logind", Started: began, Ended: at(20),
@@ -52,69 +52,48 @@ func TestReport(t *testing.T) {
 				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not tried again"},
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
-		}, n.report())
+		}, n.lastReport())
 	})
 }
 
-// That a pod was signalled, and that it has ended, is on the disk within 100 ms.
+// The signal and the end of a pod are in the state file within 100 ms.
 func TestKillsAreStoredAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Second}, "db": {Takes: 2 * time.Second}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		onDisk := func() string {
-			data, err := os.ReadFile(filepath.Join(dir, progressFile))
+			data, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 			require.NoError(t, err)
 			return string(data)
 		}
 		n.announce()
-		n.pass(100 * time.Millisecond)
+		n.advance(100 * time.Millisecond)
 		require.Contains(t, onDisk(), "uid-web")
 		require.Contains(t, onDisk(), "uid-db")
 		require.NotContains(t, onDisk(), "Graceful")
-		n.pass(time.Second)
+		n.advance(time.Second)
 		require.Equal(t, 1, strings.Count(onDisk(), "Graceful"))
-	})
-}
-
-// A straggler's end is in the stored report too, once it has come.
-func TestStragglerIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
-		n.announce()
-		n.pass(time.Minute)
-		require.Zero(t, n.host.Held())
-		require.Zero(t, n.report().Pods[0].Ended)
-		n.killer.Release()
-		n.pass(time.Second)
-		require.NotZero(t, n.stored().Pods[0].Ended)
 	})
 }
 
 // The stored report of a shutdown that is over says so, even if pods still end or the shutdown is
 // cancelled later.
 func TestEndedShutdownStaysEnded(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
-		before := n.stored()
+		n.advance(time.Minute)
+		before := n.reportOfNextBoot()
 		require.NotZero(t, before.Ended)
-		n.pass(10 * time.Second)
-		require.NotZero(t, n.stored().Pods[0].Ended)
-		require.Equal(t, before.Ended, n.stored().Ended)
+		n.advance(10 * time.Second)
+		require.NotZero(t, n.reportOfNextBoot().Pods[0].Ended)
+		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
 		n.host.Cancel()
-		n.pass(time.Second)
-		require.Equal(t, before.Ended, n.stored().Ended)
-		require.False(t, n.stored().Cancelled)
+		n.advance(time.Second)
+		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
+		require.False(t, n.reportOfNextBoot().Cancelled)
 	})
 }
 
@@ -124,14 +103,12 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 	for i := range 1500 {
 		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%2)*topPriority, 5))
 	}
-	dir := t.TempDir()
-	bubble(t, pods, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
-		stored := n.stored()
+		n.advance(time.Minute)
+		stored := n.reportOfNextBoot()
 		require.Len(t, stored.Pods, len(pods))
 		require.NotZero(t, stored.Ended)
 	})
@@ -139,26 +116,24 @@ func TestReportOfManyPodsIsStored(t *testing.T) {
 
 // A cancelled shutdown whose pods end late does not overwrite the file of the next shutdown.
 func TestSuccessorIsStored(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		n.host.Cancel()
-		n.set()
-		n.pass(time.Second)
+		n.setPods()
+		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
-		n.pass(time.Minute)
-		require.Equal(t, shutdown.KindHalt, n.report().Kind)
-		require.Equal(t, shutdown.KindHalt, n.stored().Kind)
+		n.advance(time.Minute)
+		require.Equal(t, shutdown.KindHalt, n.lastReport().Kind)
+		require.Equal(t, shutdown.KindHalt, n.reportOfNextBoot().Kind)
 	})
 }
 
 // The metrics follow the lock, the delay, the buckets and the pods.
 func TestMetrics(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -167,24 +142,24 @@ func TestMetrics(t *testing.T) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Hour}}
 		n.run()
 		const held = "kubelet_graceful_shutdown_inhibitor_held"
-		require.Equal(t, 1.0, sample(t, reg, held))
-		require.Equal(t, map[string]float64{"requested": 32.5, "granted": 31}, labelled(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
+		require.Equal(t, 1.0, metricValue(t, reg, held))
+		require.Equal(t, map[string]float64{"requested": 32.5, "granted": 31}, metricByLabel(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
 		began := time.Now()
 		n.announce()
-		require.Equal(t, float64(began.Unix()), sample(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
-		require.Zero(t, sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
-		n.pass(time.Minute)
-		require.Equal(t, float64(began.Unix()+30), sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
-		require.Zero(t, sample(t, reg, held))
-		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, labelled(t, reg, "kubelet_graceful_shutdown_pods_total"))
+		require.Equal(t, float64(began.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		n.advance(time.Minute)
+		require.Equal(t, float64(began.Unix()+30), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Zero(t, metricValue(t, reg, held))
+		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
 		require.Equal(t, 30.0, sum)
 		n.host.Cancel()
 		synctest.Wait()
-		require.Equal(t, 1.0, sample(t, reg, held))
+		require.Equal(t, 1.0, metricValue(t, reg, held))
 		n.end()
-		require.Zero(t, sample(t, reg, held))
+		require.Zero(t, metricValue(t, reg, held))
 		problems, err := testutil.GatherAndLint(reg)
 		require.NoError(t, err)
 		require.Empty(t, problems)
@@ -193,7 +168,7 @@ func TestMetrics(t *testing.T) {
 
 // A killer that names no outcome is counted by whether it failed.
 func TestOutcomeOfAPlainKiller(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -206,12 +181,12 @@ func TestOutcomeOfAPlainKiller(t *testing.T) {
 		})
 		n.run()
 		n.announce()
-		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1}, labelled(t, reg, "kubelet_graceful_shutdown_pods_total"))
+		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 	})
 }
 
-// labelled are the values of a series by its only label.
-func labelled(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
+// metricByLabel returns the values of a metric by the value of its only label.
+func metricByLabel(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	require.NoError(t, err)

@@ -26,28 +26,29 @@ const (
 	progressFile = "graceful_node_shutdown_progress"
 )
 
-// boot goes on while agents come and go.
+// boot is a boot of the host, on which agents run one after the other. err is the error of
+// reading its ID and clock.
 type boot struct {
 	id    string
 	began time.Time
 	err   error
 }
 
-func (b *boot) now() (string, time.Duration, error) {
+func (b *boot) sinceBoot() (string, time.Duration, error) {
 	return b.id, time.Since(b.began) + time.Hour, b.err
 }
 
-// runOn starts a manager on a boot.
-func (n *node) runOn(b *boot) {
+// runOnBoot makes a manager on a boot, starts it, and waits until it is ready.
+func (n *node) runOnBoot(b *boot) {
 	n.t.Helper()
-	m, err := shutdown.NewManagerOn(n.opts, b.now)
+	m, err := shutdown.NewManagerOn(n.opts, b.sinceBoot)
 	require.NoError(n.t, err)
 	n.start(m)
 	<-m.Ready()
 	synctest.Wait()
 }
 
-// crash ends the agent like kill -9: the next agent finds the files as they were before the end.
+// crash ends the agent like kill -9: the next agent finds the state files as they were before.
 func (n *node) crash() {
 	n.t.Helper()
 	files := map[string][]byte{}
@@ -73,15 +74,12 @@ func twoPods() []*v1.Pod {
 func TestResumeAfterTheFirstBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				if !sourced {
 					n.opts.Source = nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				boot := &boot{id: "one", began: time.Now()}
-				n.runOn(boot)
+				n.runOnBoot(one)
 				began := time.Now()
 				event := shutdown.Event{Kind: shutdown.KindReboot, Origin: "test"}
 				if sourced {
@@ -89,19 +87,19 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 				} else {
 					require.NoError(t, n.m.Trigger(event))
 				}
-				n.pass(22 * time.Second)
+				n.advance(22 * time.Second)
 				require.Len(t, n.killer.Kills(), 2)
 				n.crash()
 
-				n.set(n.pods[1])
-				n.pass(3 * time.Second)
-				n.runOn(boot)
+				n.setPods(n.pods[1])
+				n.advance(3 * time.Second)
+				n.runOnBoot(one)
 				require.False(t, n.m.Admit(nil).Admit)
-				require.Equal(t, map[string]int64{"etcd": 5}, n.granted())
-				n.pass(time.Minute)
+				require.Equal(t, map[string]int64{"etcd": 5}, n.grantedSeconds())
+				n.advance(time.Minute)
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")
-				report := n.report()
+				report := n.lastReport()
 				require.Equal(t, shutdown.KindReboot, report.Kind)
 				require.Equal(t, "test", report.Origin)
 				require.True(t, began.Equal(report.Started))
@@ -113,85 +111,74 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 
 // An agent that is stopped in order during a drain leaves it to the next one too.
 func TestResumeAfterAStop(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.end()
-		require.Zero(t, n.report().Ended)
-		n.pass(2 * time.Second)
-		n.runOn(boot)
-		require.Equal(t, map[string]int64{"web": 13}, n.granted(), "what is left of the bucket that was not done")
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.granted())
+		require.Zero(t, n.lastReport().Ended)
+		n.advance(2 * time.Second)
+		n.runOnBoot(one)
+		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds(), "the rest of the first bucket's time")
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.grantedSeconds())
 	})
 }
 
 // The host's end is that of the event, also for pods that hang.
 func TestResumeKeepsTheHostsEnd(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		began := time.Now()
 		n.announce()
-		n.pass(25 * time.Second)
+		n.advance(25 * time.Second)
 		n.crash()
-		n.runOn(boot)
-		n.pass(time.Minute)
-		require.Equal(t, 32*time.Second, n.report().Ended.Sub(began))
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.Equal(t, 32*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }
 
 // A host that cannot say whether a shutdown is pending does not stop a resumed drain.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(22 * time.Second)
+		n.advance(22 * time.Second)
 		n.crash()
 		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
-		n.runOn(boot)
-		require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.granted(), "the first bucket is done: what is left of it joins the second")
+		n.runOnBoot(one)
+		require.Equal(t, map[string]int64{"etcd": 8, "web": 8}, n.grantedSeconds(), "the first bucket is done: what is left of it joins the second")
 	})
 }
 
-// stale is a node with the record of a shutdown in which an agent was killed, 22 s after the
-// announcement. The host's time is over at 32 s.
-func stale(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
+// inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement
+// of a shutdown. The state file has the unfinished shutdown; the host's time is over at 32 s.
+func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = flusher{reporter}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
-		n.pass(22 * time.Second)
+		n.advance(22 * time.Second)
 		n.crash()
-		test(t, n, boot)
+		test(t, n, one)
 	})
 }
 
-// A shutdown on record kills no pod if it is not known to go on, or is known to be over: the
-// connection may have failed, its time may be over, or another shutdown may be pending.
+// An agent kills no pod because of a stored shutdown if it does not know that the shutdown goes
+// on: there may be no connection to the host, the time of the shutdown may be over, or another
+// shutdown may be pending.
 func TestStaleState(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(n *node)
-		after  time.Duration // the agent is started again so much later
-		admits time.Duration // and admits pods after that
+		after  time.Duration // from the kill of the agent to the start of the next one
+		admits time.Duration // from that start to the admission of pods; negative: none is admitted
 		kills  int
 	}{
 		"cancelled meanwhile":                 {func(n *node) { n.host.SetPending(nil) }, 0, 0, 0},
@@ -206,69 +193,63 @@ func TestStaleState(t *testing.T) {
 		"another one of the kind, much later": {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot}) }, 24 * time.Hour, -1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stale(t, func(t *testing.T, n *node, boot *boot) {
+			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				test.change(n)
-				n.pass(test.after)
-				m, err := shutdown.NewManagerOn(n.opts, boot.now)
+				n.advance(test.after)
+				m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 				require.NoError(t, err)
 				require.Equal(t, test.after > 0, m.Admit(nil).Admit, "before Run")
 				n.start(m)
 				synctest.Wait()
 				if test.admits > 0 {
-					n.pass(test.admits - time.Second)
+					n.advance(test.admits - time.Second)
 					require.False(t, m.Admit(nil).Admit)
-					n.pass(time.Second)
+					n.advance(time.Second)
 				}
 				require.Equal(t, test.admits >= 0, m.Admit(nil).Admit)
 				require.Len(t, n.killer.Kills(), test.kills)
 				if test.admits >= 0 {
-					require.NotZero(t, n.report().Ended, "it is over")
+					require.NotZero(t, n.lastReport().Ended, "the stored shutdown is over")
 				}
 			})
 		})
 	}
 }
 
-// A hold is not asked for twice.
+// An agent that resumes a drain does not call Hold again.
 func TestResumeDoesNotHoldAgain(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		holds := 0
 		n.opts.Hold = func(context.Context) error { holds++; return nil }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
-		n.runOn(boot)
+		n.runOnBoot(one)
 		require.Equal(t, 1, holds)
 		require.Len(t, n.killer.Kills(), 1)
-		n.pass(time.Minute)
-		require.NotContains(t, strings.Join(n.report().Errors, "\n"), "hold", "nor is it missed")
+		n.advance(time.Minute)
+		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "hold")
 	})
 }
 
 // No pod is admitted before the host has said whether the shutdown goes on.
 func TestUnknownWhetherToResume(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
 		n.host.PendingTakes = 3 * time.Second
-		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
 		require.NoError(t, err)
 		n.start(m)
 		synctest.Wait()
 		require.False(t, m.Admit(nil).Admit)
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		require.True(t, m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
 	})
@@ -276,44 +257,39 @@ func TestUnknownWhetherToResume(t *testing.T) {
 
 // A shutdown of a host without a limit is stored with an end that saturates.
 func TestResumeWithoutALimit(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
-		n.pass(22 * time.Second)
+		n.advance(22 * time.Second)
 		n.crash()
-		n.set(n.pods[1])
-		n.runOn(boot)
-		require.Equal(t, map[string]int64{"etcd": 8}, n.granted())
+		n.setPods(n.pods[1])
+		n.runOnBoot(one)
+		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 		require.Equal(t, 0, n.host.Held())
-		n.pass(time.Second)
-		require.Zero(t, n.report().Ended, "it is waited for")
+		n.advance(time.Second)
+		require.Zero(t, n.lastReport().Ended, "the drain waits for the pod")
 	})
 }
 
-// Same boot, nothing pending: the shutdown was cancelled meanwhile.
+// If nothing is pending on the boot of a stored shutdown, the shutdown was cancelled while no
+// agent ran.
 func TestCancelledWhileAway(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		boot := &boot{id: "one", began: time.Now()}
-		n.runOn(boot)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
-		for range 2 { // the second time it is known from the file
-			n.runOn(boot)
+		for range 2 { // the second agent reads in the state file that the shutdown was cancelled
+			n.runOnBoot(one)
 			require.True(t, n.m.Admit(nil).Admit)
 			require.Equal(t, 1, n.host.Held())
 			require.Empty(t, n.killer.Kills())
-			require.True(t, n.report().Cancelled)
+			require.True(t, n.lastReport().Cancelled)
 			published := reporter.Published()
 			require.False(t, published[len(published)-1].State.ShuttingDown)
 			n.end()
@@ -322,18 +298,16 @@ func TestCancelledWhileAway(t *testing.T) {
 	})
 }
 
-// Another boot: the report is read back, the metrics show the times, the node's
-// state is undone, and nothing else is left of the shutdown.
+// On the next boot an agent reads the stored report, shows the times of the shutdown in its
+// metrics, and reverts the node state. It admits pods.
 func TestNextBoot(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
 		began := time.Now()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.announce()
-		n.pass(time.Minute)
-		before := n.report()
+		n.advance(time.Minute)
+		before := n.lastReport()
 		n.end()
 
 		n.host.SetPending(nil)
@@ -343,32 +317,30 @@ func TestNextBoot(t *testing.T) {
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
 		n.opts.Metrics = m
-		n.runOn(&boot{id: "two", began: time.Now()})
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
 		require.True(t, n.m.Admit(nil).Admit)
-		require.Equal(t, float64(began.Unix()+1), sample(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
-		require.Equal(t, float64(began.Unix()+1), sample(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
 		require.Len(t, reporter.Published(), 1)
 		require.False(t, reporter.Published()[0].State.ShuttingDown)
-		require.JSONEq(t, asJSON(t, before), asJSON(t, n.report()))
+		require.JSONEq(t, asJSON(t, before), asJSON(t, n.lastReport()))
 	})
 }
 
 // A shutdown that never ended is reported by the next boot, and not resumed.
 func TestUnfinishedInAnotherBoot(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(22 * time.Second)
+		n.advance(22 * time.Second)
 		n.crash()
 		n.host.SetPending(nil)
-		n.runOn(&boot{id: "two", began: time.Now()})
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
 		require.True(t, n.m.Admit(nil).Admit)
 		require.Empty(t, n.killer.Kills())
-		require.Zero(t, n.report().Ended)
-		require.Len(t, n.report().Pods, 2, "what was signalled when it was stored last")
+		require.Zero(t, n.lastReport().Ended)
+		require.Len(t, n.lastReport().Pods, 2, "the pods that were signalled before the last write")
 	})
 }
 
@@ -381,70 +353,69 @@ func TestUnusableState(t *testing.T) {
 			for _, file := range []string{timesFile, progressFile} {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644))
 			}
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				n.opts.StateDir = dir
 				boot := &boot{id: "one", began: time.Now()}
-				n.runOn(boot)
+				n.runOnBoot(boot)
 				require.True(t, n.m.Admit(nil).Admit)
-				require.Len(t, n.report().Errors, 2)
-				require.Contains(t, n.report().Errors[0], progressFile)
+				require.Len(t, n.lastReport().Errors, 2)
+				require.Contains(t, n.lastReport().Errors[0], progressFile)
 				n.announce()
-				n.pass(time.Minute)
-				require.Len(t, n.report().Errors, 2, "in the report of the next shutdown too")
+				n.advance(time.Minute)
+				require.Len(t, n.lastReport().Errors, 2, "in the report of the next shutdown too")
 				n.end()
 				n.host.SetPending(nil)
-				n.runOn(boot)
-				require.Len(t, n.report().Pods, 2)
+				n.runOnBoot(boot)
+				require.Len(t, n.lastReport().Pods, 2)
 			})
 		})
 	}
 }
 
-// A directory that cannot be written to costs the report, not the drain.
+// A state folder that cannot be written to does not change the drain. Its report names the
+// error.
 func TestUnwritableState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
 		require.NoError(t, os.RemoveAll(dir))
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)
-		report := n.report()
+		report := n.lastReport()
 		require.NotEmpty(t, report.Errors)
 		require.Contains(t, report.Errors[0], "failed to store the shutdown state")
 		require.Zero(t, n.host.Held())
 	})
 }
 
-// Where boots cannot be told apart the times are stored all the same.
+// If the boot has no ID, only the kubelet's file is written.
 func TestUnknownBoot(t *testing.T) {
 	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
-		n.runOn(&boot{err: errors.ErrUnsupported})
+		n.runOnBoot(&boot{err: errors.ErrUnsupported})
 		n.announce()
-		n.pass(time.Minute)
-		require.Contains(t, n.report().Errors[0], errors.ErrUnsupported.Error())
+		n.advance(time.Minute)
+		require.Contains(t, n.lastReport().Errors[0], errors.ErrUnsupported.Error())
 	})
 	require.FileExists(t, filepath.Join(dir, timesFile))
 	require.NoFileExists(t, filepath.Join(dir, progressFile))
 }
 
-// The kubelet's file has its two fields: the end is zero while a shutdown goes on.
+// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
 func TestStoredTimes(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		began := time.Now()
 		n.announce()
-		n.pass(time.Second)
-		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, dir))
-		n.pass(time.Minute)
-		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, dir))
+		n.advance(time.Second)
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, n.opts.StateDir))
+		n.advance(time.Minute)
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, n.opts.StateDir))
 	})
 }
 
@@ -467,24 +438,24 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// refusals is what a new registry shows of pods that were refused, once an agent
-// has been started and stopped between which something happens.
-func (n *node) refusals(b *boot, during func()) float64 {
+// refusedMetric starts an agent with a new registry, calls during, and ends the agent. It
+// returns the agent's metric of refused pods.
+func (n *node) refusedMetric(b *boot, during func()) float64 {
 	n.t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})
 	require.NoError(n.t, err)
 	n.opts.Metrics = m
-	n.runOn(b)
+	n.runOnBoot(b)
 	during()
 	n.end()
-	return sample(n.t, reg, "kubelet_graceful_shutdown_pods_refused_total")
+	return metricValue(n.t, reg, "kubelet_graceful_shutdown_pods_refused_total")
 }
 
-// The counter of refused pods goes on after a restart, and after a reboot: a node
-// that shuts down is rarely scraped once more.
+// The counter of refused pods keeps its value after a restart and after a reboot, because a node
+// that shuts down is rarely scraped again.
 func TestRefusedPodsAreRemembered(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = t.TempDir()
 		b := &boot{id: "one", began: time.Now()}
 		refuse := func() {
@@ -492,13 +463,13 @@ func TestRefusedPodsAreRemembered(t *testing.T) {
 				require.False(t, n.m.Admit(nil).Admit)
 			}
 		}
-		require.Equal(t, 3.0, n.refusals(b, func() { n.announce(); n.pass(time.Minute); refuse() }))
-		require.Equal(t, 6.0, n.refusals(b, refuse), "while the shutdown goes on")
+		require.Equal(t, 3.0, n.refusedMetric(b, func() { n.announce(); n.advance(time.Minute); refuse() }))
+		require.Equal(t, 6.0, n.refusedMetric(b, refuse), "while the shutdown goes on")
 		n.host.SetPending(nil)
 		b.id = "two"
-		require.Equal(t, 6.0, n.refusals(b, func() { require.True(t, n.m.Admit(nil).Admit) }))
-		require.Equal(t, 9.0, n.refusals(b, func() { n.announce(); refuse() }))
-		require.Equal(t, 9.0, n.refusals(b, func() {}))
+		require.Equal(t, 6.0, n.refusedMetric(b, func() { require.True(t, n.m.Admit(nil).Admit) }))
+		require.Equal(t, 9.0, n.refusedMetric(b, func() { n.announce(); refuse() }))
+		require.Equal(t, 9.0, n.refusedMetric(b, func() {}))
 	})
 }
 
@@ -517,12 +488,12 @@ func TestUndoneAtTheStart(t *testing.T) {
 		{"a shutdown is pending", func(n *node) { n.host.SetPending(&shutdown.Event{}) }, []bool{true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, n *node) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter = reporter
 				test.script(n)
 				n.run()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				var shuttingDown []bool
 				for _, published := range reporter.Published() {
 					shuttingDown = append(shuttingDown, published.State.ShuttingDown)

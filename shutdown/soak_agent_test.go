@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// Connect is the host's part of a source.
+// Connect connects to the host of this moment.
 func (s *soak) Connect(ctx context.Context) (shutdown.Session, error) {
 	s.mu.Lock()
 	host := s.host
@@ -26,7 +26,7 @@ func (s *soak) Connect(ctx context.Context) (shutdown.Session, error) {
 	return host.Connect(ctx)
 }
 
-// StopContainer, RunInContainer and Exited are the runtime's.
+// StopContainer, RunInContainer and Exited call the runtime of this moment.
 func (s *soak) StopContainer(ctx context.Context, id string, seconds int64) error {
 	return s.runtime().StopContainer(ctx, id, seconds)
 }
@@ -43,42 +43,42 @@ func (s *soak) runtime() *lifecycletest.Runtime {
 	return s.rt
 }
 
-// start starts an agent.
-func (s *soak) start() {
+// startAgent starts an agent.
+func (s *soak) startAgent() {
 	t := s.t
 	var err error
 	s.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s, Commands: s, Exits: s})
 	require.NoError(t, err)
-	s.killer = s.soakWorld.killer(podkiller.New(s.terminator, podkiller.Options{Containers: s.containers, Status: s.status}))
+	s.killer = s.recordKills(podkiller.New(s.terminator, podkiller.Options{Containers: s.containers, Status: s.status}))
 	s.m, err = shutdown.NewManagerOn(shutdown.Options{
 		Config:   config(30*time.Second, 10*time.Second),
-		Pods:     s.list,
+		Pods:     s.listPods,
 		Killer:   s.killer,
 		Source:   s,
 		Reporter: s.soakWorld,
 		OnReport: s.onReport,
 		StateDir: s.dir,
-	}, s.boot.now)
+	}, s.boot.sinceBoot)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	m, ended := s.m, make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	s.end = func() error { stop(); return <-ended }
+	s.endRun = func() error { stop(); return <-ended }
 	<-s.m.Ready()
 }
 
-// stop ends the agent. Nothing of it is left.
-func (s *soak) stop() {
-	require.NoError(s.t, s.end())
+// stopAgent ends the agent and checks that it leaves neither a lock nor a goroutine.
+func (s *soak) stopAgent() {
+	require.NoError(s.t, s.endRun())
 	require.NoError(s.t, s.terminator.Close(s.t.Context()))
 	s.deletions.Wait()
 	synctest.Wait()
 	require.Zero(s.t, s.host.Held(), "locks after Run")
 	stacks, n := goroutines()
-	require.Equal(s.t, s.idle, n, "goroutines without an agent:\n%s", stacks)
+	require.Equal(s.t, s.idleGoroutines, n, "goroutines without an agent:\n%s", stacks)
 }
 
-// goroutines are the stacks of those in bubbles, and how many these are.
+// goroutines returns the stacks of the goroutines in bubbles, and their number.
 func goroutines() (stacks string, n int) {
 	all := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
@@ -89,11 +89,11 @@ func goroutines() (stacks string, n int) {
 	return stacks, n
 }
 
-// storedWithin is how long after its end a pod is on the disk.
+// storedWithin is how long after the end of a pod the end is in the state file at the latest.
 const storedWithin = 100 * time.Millisecond
 
-// crash ends the agent and leaves the files as they were before.
-func (s *soak) crash() {
+// crashAgent ends the agent like kill -9: the files are as they were before the end.
+func (s *soak) crashAgent() {
 	files := map[string][]byte{}
 	for _, name := range []string{timesFile, progressFile} {
 		data, err := os.ReadFile(filepath.Join(s.dir, name))
@@ -102,13 +102,13 @@ func (s *soak) crash() {
 		}
 	}
 	now := time.Now()
-	s.stop()
+	s.stopAgent()
 	for name, data := range files {
 		require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), data, 0o644))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pods {
-		p.lost = p.lost || p.ended.After(now.Add(-storedWithin))
+		p.endUnknown = p.endUnknown || p.ended.After(now.Add(-storedWithin))
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// step does something to the node.
-func (s *soak) step() string {
-	switch s.pick(22) {
+// randomStep does something to the node and returns what it was.
+func (s *soak) randomStep() string {
+	switch s.randomInt(22) {
 	case 0, 1, 2, 3:
 		return s.announce()
 	case 4, 5:
@@ -34,36 +34,36 @@ func (s *soak) step() string {
 		s.server = serverState(s.rng.IntN(int(serverStates)))
 		return fmt.Sprint("server ", s.server)
 	case 9:
-		from := s.upTo(20 * time.Second)
-		s.runtime().Away(from, from+s.upTo(5*time.Second)+time.Millisecond)
+		from := s.randomDuration(20 * time.Second)
+		s.runtime().Away(from, from+s.randomDuration(5*time.Second)+time.Millisecond)
 		return "runtime is away"
 	case 10, 11:
-		return s.listAgain()
+		return s.changeList()
 	case 12:
-		return s.deletes()
+		return s.deletePod()
 	case 13:
-		return s.startAgain()
+		return s.restartStaticPods()
 	case 14, 15:
-		if s.restarts {
-			return s.restart()
+		if s.mayRestart {
+			return s.restartAgent()
 		}
 		return "nothing"
 	default:
-		d := s.upTo(12 * time.Second)
+		d := s.randomDuration(12 * time.Second)
 		<-time.After(d)
 		return "waited " + d.String()
 	}
 }
 
-// announce has the host shut down. Where that is all that it says, and no agent was restarted
-// in the middle, pods have what their buckets have.
+// announce makes the host announce a shutdown, sometimes with a deadline. Without one, and if
+// the agent is not restarted, pods are granted at least the time of their buckets.
 func (s *soak) announce() string {
-	event := shutdown.Event{Kind: []shutdown.Kind{"", shutdown.KindReboot}[s.pick(2)]}
+	event := shutdown.Event{Kind: []shutdown.Kind{"", shutdown.KindReboot}[s.randomInt(2)]}
 	text := "announced"
 	s.mu.Lock()
 	if s.rng.IntN(8) == 0 {
 		event.Deadline = time.Now().Add(time.Duration(s.rng.IntN(40_000)) * time.Millisecond)
-		s.full = false
+		s.wantFullGrace = false
 		text += " for " + time.Until(event.Deadline).String()
 	}
 	s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *soak) announce() string {
 	return text
 }
 
-// some gives the UID of a pod that is listed; "": there is none.
-func (s *soak) some() types.UID {
+// pickListedPod returns the UID of a random pod of the list; "" if the list is empty.
+func (s *soak) pickListedPod() types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.listed) == 0 {
@@ -81,55 +81,57 @@ func (s *soak) some() types.UID {
 	return s.listed[s.rng.IntN(len(s.listed))].UID
 }
 
-// listAgain changes the list of pods.
-func (s *soak) listAgain() string {
-	uid := s.some()
+// changeList adds a pod to the list, removes one with all that have ended, or replaces one by
+// a new pod of the same name.
+func (s *soak) changeList() string {
+	uid := s.pickListedPod()
 	switch {
-	case uid == "" || s.pick(3) == 0:
+	case uid == "" || s.randomInt(3) == 0:
 		return "list: " + s.addPod("").Name + " appears"
-	case s.pick(2) == 0:
-		s.drop(uid)
-		for _, ended := range s.ended() {
-			s.drop(ended.pod.UID)
+	case s.randomInt(2) == 0:
+		s.removeFromList(uid)
+		for _, ended := range s.endedPods() {
+			s.removeFromList(ended.pod.UID)
 		}
 		return fmt.Sprint("list: ", uid, " vanishes, and what has ended")
 	default:
 		s.mu.Lock()
 		name := s.pods[uid].pod.Name
 		s.mu.Unlock()
-		s.drop(uid)
+		s.removeFromList(uid)
 		return fmt.Sprint("list: ", uid, " comes back as ", s.addPod(name).UID)
 	}
 }
 
-// addPod adds a pod. One that comes too late for its bucket has what the last one has.
+// addPod adds a pod to the list. If it comes too late for its bucket, it has at least the time
+// of the last bucket.
 func (s *soak) addPod(name string) *v1.Pod {
 	pod, late := s.newPod(name, ""), s.m.ShutdownStatus() != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.pods[pod.UID]; late {
-		p.atLeast = min(p.atLeast, 10)
+		p.minSeconds = min(p.minSeconds, 10)
 	}
 	return pod
 }
 
-// deletes has the agent end a pod because somebody has deleted it.
-func (s *soak) deletes() string {
-	uid := s.some()
+// deletePod makes the agent end a pod because somebody has deleted it.
+func (s *soak) deletePod() string {
+	uid := s.pickListedPod()
 	if uid == "" {
 		return "nothing"
 	}
-	seconds := int64(1 + s.pick(30))
-	pod := s.delete(uid, seconds)
+	seconds := int64(1 + s.randomInt(30))
+	pod := s.markDeleted(uid, seconds)
 	killer, ctx := s.killer, klog.NewContext(s.t.Context(), klog.Logger{})
 	s.deletions.Go(func() {
-		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: seconds}) // an agent that ends leaves it
+		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: seconds}) // fails if the agent ends meanwhile
 	})
 	return fmt.Sprint("deleted ", uid, " with ", seconds)
 }
 
-// ended are the pods that have ended, in an order that can be repeated.
-func (s *soak) ended() []*soakPod {
+// endedPods returns the pods that have ended, in the order of their UIDs.
+func (s *soak) endedPods() []*soakPod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ended []*soakPod
@@ -142,13 +144,14 @@ func (s *soak) ended() []*soakPod {
 	return ended
 }
 
-// startAgain starts static pods that have ended, if the agent may: they keep their UIDs.
-func (s *soak) startAgain() string {
+// restartStaticPods starts static pods that have ended again, under the same UIDs, if the
+// manager admits them.
+func (s *soak) restartStaticPods() string {
 	synctest.Wait()
 	n := 0
-	for _, p := range s.ended() {
-		if staticpod.Is(p.pod) && s.asksTwice(p) {
-			s.drop(p.pod.UID)
+	for _, p := range s.endedPods() {
+		if staticpod.Is(p.pod) && s.admitsAgain(p) {
+			s.removeFromList(p.pod.UID)
 			s.terminator.Forget(p.pod.UID)
 			s.newPod(p.pod.Name, p.pod.UID)
 			n++
@@ -157,11 +160,12 @@ func (s *soak) startAgain() string {
 	return fmt.Sprint("started-again ", n)
 }
 
-// asksTwice tells whether a static pod may be started again. To ask withdraws its final status.
-func (s *soak) asksTwice(p *soakPod) bool {
+// admitsAgain reports whether a static pod may be started again. The first call of Admit
+// withdraws the final status of the pod; a later one admits the pod once that is stored.
+func (s *soak) admitsAgain(p *soakPod) bool {
 	if s.m.ShutdownStatus() == nil {
 		s.mu.Lock()
-		p.lost = true
+		p.endUnknown = true
 		s.mu.Unlock()
 	}
 	if s.m.Admit(p.pod).Admit {
@@ -172,30 +176,30 @@ func (s *soak) asksTwice(p *soakPod) bool {
 	return s.m.Admit(p.pod).Admit
 }
 
-// restart ends the agent, or kills it, or boots the host, and starts an agent.
-func (s *soak) restart() string {
+// restartAgent ends the agent, kills it or boots the host, and then starts an agent.
+func (s *soak) restartAgent() string {
 	s.mu.Lock()
-	s.whole, s.full = false, false
+	s.sameAgent, s.wantFullGrace = false, false
 	s.mu.Unlock()
 	shuts := s.m.ShutdownStatus() != nil
-	switch s.pick(3) {
+	switch s.randomInt(3) {
 	case 0:
-		s.stop()
-		s.start()
+		s.stopAgent()
+		s.startAgent()
 		return fmt.Sprint("restarted, in a shutdown: ", shuts)
 	case 1:
-		s.crash()
-		s.host.Script(func(h *shutdowntest.Host) { h.Kept = shuts && s.pick(2) == 0 })
-		<-time.After(s.upTo(3 * time.Second))
-		s.start()
+		s.crashAgent()
+		s.host.Script(func(h *shutdowntest.Host) { h.Kept = shuts && s.randomInt(2) == 0 })
+		<-time.After(s.randomDuration(3 * time.Second))
+		s.startAgent()
 		s.host.Script(func(h *shutdowntest.Host) { h.Kept = false })
 		return fmt.Sprint("crashed, in a shutdown: ", shuts)
 	default:
-		s.crash()
+		s.crashAgent()
 		s.mu.Lock()
 		for _, p := range s.pods {
-			p.lost = p.lost || staticpod.Is(p.pod) // it would run again
-			for _, id := range p.ids {
+			p.endUnknown = p.endUnknown || staticpod.Is(p.pod) // a static pod runs again after the boot
+			for _, id := range p.containerIDs {
 				s.rt.Exit(id)
 			}
 		}
@@ -203,8 +207,8 @@ func (s *soak) restart() string {
 		s.boot = &boot{id: fmt.Sprint("boot-", s.boots), began: time.Now()}
 		s.mu.Unlock()
 		s.host.SetPending(nil)
-		<-time.After(s.upTo(time.Minute))
-		s.start()
+		<-time.After(s.randomDuration(time.Minute))
+		s.startAgent()
 		return "booted"
 	}
 }

@@ -24,19 +24,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// soakSeed is the variable that has a day go by another seed. What goroutines do at the
-// same moment is not in its hands.
+// soakSeed is the environment variable with the seed of the random steps. The order in which
+// goroutines run at the same moment does not depend on it.
 const soakSeed = "KUBEGRACE_SOAK_SEED"
 
-// heapBound is by how much the heap of one hour may differ from that of another.
+// heapBound is by how many bytes the heap may differ between two hours.
 const heapBound = 128 << 10
 
-// Through a day of shutdowns, cancellations, reconnects and outages of the API server, one
-// after the other and at once, over a manager and a terminator: whenever it is calm again the
-// host is held and pods are admitted, each kill has ended, each pod had its grace, nothing is
-// said to have ended that runs, and the reports and the API server have all pods. In the
-// first half of the day agents come and go, and the host is booted; in the second there is
-// one agent. Neither memory nor goroutines grow.
+// A manager and a terminator go through a day of shutdowns, cancellations, lost sessions and
+// outages of the API server, some of them at the same moment. After each round of these the
+// host is held, pods are admitted, each kill has ended, each pod had its grace period, no
+// running pod is reported as ended, and the reports and the API server have all pods. In the
+// first half of the day agents are restarted and the host is booted; in the second half there
+// is one agent. Neither the heap nor the number of goroutines grows.
 func TestADayOfShutdowns(t *testing.T) {
 	seed := rand.Uint64()
 	if text := os.Getenv(soakSeed); text != "" {
@@ -53,13 +53,13 @@ func TestADayOfShutdowns(t *testing.T) {
 			t.Logf("%s=%d go test -race -run '^TestADayOfShutdowns$' ./shutdown", soakSeed, seed)
 		}
 	})
-	dir := inMemory(t)
-	synctest.Test(t, func(t *testing.T) { newSoak(t, seed, dir).run(hours) })
+	dir := memoryFolder(t)
+	synctest.Test(t, func(t *testing.T) { newSoak(t, seed, dir).runDay(hours) })
 }
 
-// inMemory is a folder in memory, where there is one: thousands of writes that are synced are
-// not what is tested.
-func inMemory(t *testing.T) string {
+// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. The test
+// writes and syncs thousands of files, and the speed of a disk is not its subject.
+func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "soak")
 	if err != nil {
@@ -69,26 +69,26 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// soak is a node, and the agent that runs on it now.
+// soak is a node and the agent that runs on it.
 type soak struct {
 	*soakWorld
 
-	t        *testing.T
-	dir      string
-	host     *shutdowntest.Host
-	boot     *boot
-	boots    int
-	idle     int // goroutines without an agent
-	restarts bool
-	whole    bool // no agent was restarted in this round
-	counts   map[string]int
-	steps    []string // of this round
+	t              *testing.T
+	dir            string
+	host           *shutdowntest.Host
+	boot           *boot
+	boots          int
+	idleGoroutines int  // goroutines in the bubble when no agent runs
+	mayRestart     bool // steps may restart the agent
+	sameAgent      bool // the agent was not restarted in this round
+	stepCounts     map[string]int
+	steps          []string // of this round
 
 	m          *shutdown.Manager
 	terminator *lifecycle.Terminator
 	killer     shutdown.PodKillerFunc
-	end        func() error
-	deletions  sync.WaitGroup // that the agent does beside its manager
+	endRun     func() error
+	deletions  sync.WaitGroup // kills of deleted pods, which the agent does without its manager
 }
 
 func newSoak(t *testing.T, seed uint64, dir string) *soak {
@@ -97,43 +97,43 @@ func newSoak(t *testing.T, seed uint64, dir string) *soak {
 	_, idle := goroutines()
 	return &soak{
 		soakWorld: w, t: t, dir: dir, host: &shutdowntest.Host{}, boot: &boot{id: "boot-0", began: time.Now()},
-		idle: idle, counts: map[string]int{},
+		idleGoroutines: idle, stepCounts: map[string]int{},
 	}
 }
 
-// run is the day.
-func (s *soak) run(hours int) {
+// runDay runs rounds for so many hours.
+func (s *soak) runDay(hours int) {
 	t := s.t
 	defer func() {
 		if t.Failed() {
 			t.Log(strings.Join(s.steps, "\n"))
-			_ = s.end() // the test has failed already
+			_ = s.endRun() // the test has failed already
 			_ = s.terminator.Close(t.Context())
 		}
 	}()
 	began := time.Now()
-	heaps := make([]uint64, hours+1) // by the hours that are over
-	s.start()
+	heaps := make([]uint64, hours+1) // by the number of hours that are over
+	s.startAgent()
 	for hour := range hours {
-		s.restarts = hour < hours/2
+		s.mayRestart = hour < hours/2
 		for time.Since(began) < time.Duration(hour+1)*time.Hour {
-			s.round()
+			s.runRound()
 		}
-		s.renew()
-		heaps[hour+1] = heap()
+		s.replaceHostAndRuntime()
+		heaps[hour+1] = heapInUse()
 	}
-	s.stop()
-	t.Logf("%v; heap by the hour: %v KiB", s.counts, kib(heaps[1:]))
+	s.stopAgent()
+	t.Logf("%v; heap by the hour: %v KiB", s.stepCounts, kib(heaps[1:]))
 	require.InDelta(t, heaps[2], heaps[hours/2], heapBound, "with agents that come and go")
 	require.InDelta(t, heaps[hours/2+1], heaps[hours], heapBound, "of one agent")
 	require.InDelta(t, heaps[2], heaps[hours], heapBound, "over the day")
 }
 
-// heap is what is in use of it.
-func heap() uint64 {
+// heapInUse returns the bytes of live objects on the heap.
+func heapInUse() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what has finalizers goes with the second
+	runtime.GC() // objects with finalizers are freed by the second collection
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
@@ -146,88 +146,88 @@ func kib(sizes []uint64) []uint64 {
 	return all
 }
 
-// round is some minutes of faults, and the calm after them.
-func (s *soak) round() {
-	s.counts["rounds"]++
-	s.steps, s.whole, s.full = nil, true, true
+// runRound makes new pods, takes random steps, ends all faults, and checks the node.
+func (s *soak) runRound() {
+	s.stepCounts["rounds"]++
+	s.steps, s.sameAgent, s.wantFullGrace = nil, true, true
 	began := time.Now()
-	for range 3 + s.pick(8) {
+	for range 3 + s.randomInt(8) {
 		s.newPod("", "")
 	}
 	for _, name := range []string{"static-1", "static-2"} { // the same UID in each round
-		if s.pick(2) == 0 {
+		if s.randomInt(2) == 0 {
 			s.newPod(name, types.UID("uid-"+name))
 		}
 	}
-	for range 6 + s.pick(10) {
-		text := s.step()
-		s.counts[strings.Fields(text)[0]]++
+	for range 6 + s.randomInt(10) {
+		text := s.randomStep()
+		s.stepCounts[strings.Fields(text)[0]]++
 		s.steps = append(s.steps, fmt.Sprintf("%8v %s", time.Since(began), text))
-		if s.pick(5) > 0 { // else the next step comes at the same moment
+		if s.randomInt(5) > 0 { // otherwise the next step comes at the same moment
 			synctest.Wait()
 		}
-		s.look()
+		s.checkInvariants()
 	}
-	s.calm()
-	s.check()
-	s.forget()
-	<-time.After(s.upTo(5 * time.Minute))
+	s.repairAndWait()
+	s.checkAll()
+	s.forgetPods()
+	<-time.After(s.randomDuration(5 * time.Minute))
 }
 
-// look fails on what was done wrong so far.
-func (s *soak) look() {
+// checkInvariants fails if anything went wrong so far.
+func (s *soak) checkInvariants() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	require.Empty(s.t, s.wrong)
+	require.Empty(s.t, s.violations)
 	require.NoError(s.t, s.host.Err())
 }
 
-// calm mends all that is broken, takes the shutdown back, and waits for what goes on.
-func (s *soak) calm() {
+// repairAndWait ends all faults, cancels the shutdown, and waits until no work is unfinished.
+func (s *soak) repairAndWait() {
 	synctest.Wait()
 	s.mu.Lock()
 	s.server = serverAnswers
 	s.mu.Unlock()
 	s.host.Cancel()
 	synctest.Wait()
-	for waited := time.Duration(0); waited < 15*time.Second || s.restless() != ""; waited += 5 * time.Second {
-		require.Less(s.t, waited, 10*time.Minute, "it does not come to rest: %v", s.restless())
-		<-time.After(5 * time.Second) // what was refused is tried again meanwhile
+	for waited := time.Duration(0); waited < 15*time.Second || s.unfinishedWork() != ""; waited += 5 * time.Second {
+		require.Less(s.t, waited, 10*time.Minute, "still unfinished: %v", s.unfinishedWork())
+		<-time.After(5 * time.Second) // failed requests are repeated meanwhile
 		synctest.Wait()
 	}
 }
 
-// restless says what goes on.
-func (s *soak) restless() string {
+// unfinishedWork names something that is not finished; "" if there is nothing.
+func (s *soak) unfinishedWork() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pods {
 		switch {
 		case p.running > 0:
 			return "the kill of pod " + p.pod.Name
-		case s.isToBeTold(p) && !p.told:
+		case s.mustBeFlushed(p) && !p.flushed:
 			return "the final status of pod " + p.pod.Name
 		}
 	}
 	if n := s.m.EarlierDrains(); n > 0 {
 		return fmt.Sprint(n, " drains")
 	}
-	if s.said.ShuttingDown {
-		return "what is said of the node"
+	if s.publishedState.ShuttingDown {
+		return "the published state of the node"
 	}
 	return ""
 }
 
-// isToBeTold tells whether the API server is to have the final status of a pod: a shutdown has
-// ended it, and an agent knows. The mutex is held.
-func (s *soak) isToBeTold(p *soakPod) bool {
-	return !p.ended.IsZero() && !p.lost && p.pod.DeletionTimestamp == nil
+// mustBeFlushed reports whether an agent has to send the final status of a pod: a shutdown has
+// ended the pod, and an agent knows that. The caller holds the mutex.
+func (s *soak) mustBeFlushed(p *soakPod) bool {
+	return !p.ended.IsZero() && !p.endUnknown && p.pod.DeletionTimestamp == nil
 }
 
-// check looks at what has to be so when all is calm.
-func (s *soak) check() {
+// checkAll checks what must hold when no work is unfinished.
+func (s *soak) checkAll() {
 	t := s.t
-	s.look()
+	s.checkInvariants()
 	require.NoError(t, s.m.ShutdownStatus())
 	require.True(t, s.m.Admit(nil).Admit)
 	require.Equal(t, 1, s.host.Held(), "the host is held again")
@@ -242,8 +242,8 @@ func (s *soak) check() {
 		}
 	}
 	for uid, p := range s.pods {
-		if s.whole && s.isToBeTold(p) {
-			require.True(t, ended[uid], "pod %s has ended, and is in no report", p.pod.Name)
+		if s.sameAgent && s.mustBeFlushed(p) {
+			require.True(t, ended[uid], "pod %s has ended, but not by any report", p.pod.Name)
 		}
 	}
 	for _, signal := range s.rt.Signals() {
@@ -253,12 +253,12 @@ func (s *soak) check() {
 	}
 }
 
-// checkKill finds a container that was killed before its pod's grace was over. The mutex is
-// held.
+// checkKill fails if a container was sent SIGKILL before the grace period of its pod was over.
+// The caller holds the mutex.
 func (s *soak) checkKill(signal lifecycletest.Signal) {
 	uid, _, _ := strings.Cut(signal.ID, "/")
 	p := s.pods[types.UID(uid)]
-	if p == nil || !slices.Contains(slices.Collect(maps.Values(p.ids)), signal.ID) {
+	if p == nil || !slices.Contains(slices.Collect(maps.Values(p.containerIDs)), signal.ID) {
 		return // of an earlier round
 	}
 	var until time.Time
@@ -272,12 +272,12 @@ func (s *soak) checkKill(signal lifecycletest.Signal) {
 	require.False(s.t, signal.At.Before(until.Add(-time.Second)), "container %s was killed %v before the end of its grace", signal.ID, until.Sub(signal.At))
 }
 
-// forget has the agent forget the pods, which are gone.
-func (s *soak) forget() {
+// forgetPods removes all pods from the node and makes the terminator forget them.
+func (s *soak) forgetPods() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uid, p := range s.pods {
-		for _, id := range p.ids {
+		for _, id := range p.containerIDs {
 			s.rt.Remove(id)
 		}
 		s.terminator.Forget(uid)
@@ -286,8 +286,9 @@ func (s *soak) forget() {
 	s.listed, s.reports = nil, nil
 }
 
-// renew replaces the host and the runtime by others, which have noted nothing yet.
-func (s *soak) renew() {
+// replaceHostAndRuntime replaces the host and the runtime by new ones, whose records of calls
+// are empty, so that the heap can be compared.
+func (s *soak) replaceHostAndRuntime() {
 	before := s.host
 	s.mu.Lock()
 	s.host, s.rt = &shutdowntest.Host{}, lifecycletest.NewRuntime()
@@ -295,6 +296,6 @@ func (s *soak) renew() {
 	before.Lose()
 	<-time.After(5 * time.Second)
 	synctest.Wait()
-	require.Zero(s.t, before.Held(), "the old host is let go once the new one is held")
+	require.Zero(s.t, before.Held(), "the lock of the old host is closed once the new one is held")
 	require.Equal(s.t, 1, s.host.Held())
 }

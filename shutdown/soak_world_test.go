@@ -23,20 +23,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// soakWorld is what outlives the agents of a soak: the containers, the API server, and what is
-// known of every pod. It notes what agents do wrong.
+// soakWorld is the part of the node that outlives the agents: the containers, the API server,
+// and what the test knows of each pod. It records what agents do wrong.
 type soakWorld struct {
-	mu      sync.Mutex // guards all below
-	rng     *rand.Rand
-	rt      *lifecycletest.Runtime
-	pods    map[types.UID]*soakPod
-	listed  []*v1.Pod
-	made    int  // pods so far
-	full    bool // a pod that is signalled for the first time has at least what its bucket has
-	server  serverState
-	said    shutdown.NodeState // what was published last
-	reports []shutdown.Report  // of this round, by their agents
-	wrong   []string
+	mu             sync.Mutex // guards all below
+	rng            *rand.Rand
+	rt             *lifecycletest.Runtime
+	pods           map[types.UID]*soakPod
+	listed         []*v1.Pod
+	podCount       int  // the number of pods that were made so far
+	wantFullGrace  bool // the first kill of a pod has at least minSeconds
+	server         serverState
+	publishedState shutdown.NodeState // the last one
+	reports        []shutdown.Report  // of this round, from OnReport
+	violations     []string
 }
 
 // serverState is how the API server answers.
@@ -50,17 +50,18 @@ const (
 	serverStates
 )
 
-// soakPod is one life of a pod: one that is started again under its UID is another.
+// soakPod is one life of a pod. A static pod that is started again under the same UID gets
+// another soakPod.
 type soakPod struct {
-	pod     *v1.Pod
-	since   time.Time
-	ids     map[string]string // of its containers, by their names
-	atLeast int64             // the seconds that its first kill has to have
-	kills   []soakKill
-	running int       // calls of KillPod under way
-	ended   time.Time // when one has returned without an error first; zero: none has
-	told    bool      // its final status was acknowledged
-	lost    bool      // no agent knows how it has ended, or it is to be started again
+	pod          *v1.Pod
+	started      time.Time
+	containerIDs map[string]string // by the names of the containers
+	minSeconds   int64             // the least grace period of the first kill
+	kills        []soakKill
+	running      int       // calls of KillPod under way
+	ended        time.Time // when KillPod first returned without an error; zero: it has not
+	flushed      bool      // the final status was acknowledged
+	endUnknown   bool      // no agent knows of the end, or the pod is to be started again
 }
 
 // soakKill is one call of KillPod.
@@ -71,43 +72,43 @@ type soakKill struct {
 
 var errServer = errors.New("the API server is away")
 
-func (w *soakWorld) pick(n int) int {
+func (w *soakWorld) randomInt(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rng.IntN(n)
 }
 
-func (w *soakWorld) upTo(d time.Duration) time.Duration {
-	return time.Duration(w.pick(int(d/time.Millisecond))) * time.Millisecond
+func (w *soakWorld) randomDuration(d time.Duration) time.Duration {
+	return time.Duration(w.randomInt(int(d/time.Millisecond))) * time.Millisecond
 }
 
-// blame notes what is wrong. The mutex is held.
-func (w *soakWorld) blame(format string, args ...any) {
-	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+// addViolation records that something is wrong. The caller holds the mutex.
+func (w *soakWorld) addViolation(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// newPod adds a pod, with the UID and the name of another one where these are given.
+// newPod starts a pod and lists it. An empty name or UID stands for a new one.
 func (w *soakWorld) newPod(name string, uid types.UID) *v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.made++
+	w.podCount++
 	if name == "" {
-		name = fmt.Sprint("pod-", w.made)
+		name = fmt.Sprint("pod-", w.podCount)
 	}
 	if uid == "" {
-		uid = types.UID(fmt.Sprint("uid-", w.made))
+		uid = types.UID(fmt.Sprint("uid-", w.podCount))
 	}
 	priority := []int32{0, 0, 1000, topPriority}[w.rng.IntN(4)]
 	pod := shutdowntest.Pod(name, priority, int64(w.rng.IntN(50))-5)
 	if pod.UID = uid; strings.HasPrefix(name, "static-") {
 		pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
 	}
-	p := &soakPod{pod: pod, since: time.Now(), ids: map[string]string{}, atLeast: 20}
+	p := &soakPod{pod: pod, started: time.Now(), containerIDs: map[string]string{}, minSeconds: 20}
 	if priority == topPriority {
-		p.atLeast = 10
+		p.minSeconds = 10
 	}
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		p.atLeast = min(p.atLeast, *seconds)
+		p.minSeconds = min(p.minSeconds, *seconds)
 	}
 	for i := range 1 + w.rng.IntN(2) {
 		c := v1.Container{Name: fmt.Sprint("c", i)}
@@ -115,16 +116,16 @@ func (w *soakWorld) newPod(name string, uid types.UID) *v1.Pod {
 			c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(1 + w.rng.IntN(15))}}}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
-		p.ids[c.Name] = fmt.Sprintf("%s/%d/%s", uid, w.made, c.Name)
-		w.rt.Start(p.ids[c.Name], w.script())
+		p.containerIDs[c.Name] = fmt.Sprintf("%s/%d/%s", uid, w.podCount, c.Name)
+		w.rt.Start(p.containerIDs[c.Name], w.randomScript())
 	}
 	w.pods[uid] = p
 	w.listed = append(slices.Clone(w.listed), pod)
 	return pod
 }
 
-// script is that of some container. The mutex is held.
-func (w *soakWorld) script() lifecycletest.Script {
+// randomScript returns how a container behaves. The caller holds the mutex.
+func (w *soakWorld) randomScript() lifecycletest.Script {
 	s := lifecycletest.Script{IgnoreTerm: w.rng.IntN(6) == 0, ExitCode: int32(w.rng.IntN(2))}
 	if w.rng.IntN(2) == 0 {
 		s.ExitAfterTerm = time.Duration(w.rng.IntN(40_000)) * time.Millisecond
@@ -141,15 +142,15 @@ func (w *soakWorld) script() lifecycletest.Script {
 	return s
 }
 
-// drop takes a pod out of the list: the agent does not see it any more.
-func (w *soakWorld) drop(uid types.UID) {
+// removeFromList removes a pod from the list. Its containers go on.
+func (w *soakWorld) removeFromList(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listed = slices.DeleteFunc(slices.Clone(w.listed), func(pod *v1.Pod) bool { return pod != nil && pod.UID == uid })
 }
 
-// list is Options.Pods, which sometimes has a pod twice, and a hole.
-func (w *soakWorld) list() []*v1.Pod {
+// listPods is Options.Pods. The list sometimes contains nil and the copy of a pod.
+func (w *soakWorld) listPods() []*v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pods := slices.Clone(w.listed)
@@ -159,9 +160,9 @@ func (w *soakWorld) list() []*v1.Pod {
 	return pods
 }
 
-// runs tells whether a container of the pod runs. The mutex is held.
-func (w *soakWorld) runs(p *soakPod) bool {
-	for _, id := range p.ids {
+// isRunning reports whether a container of the pod runs. The caller holds the mutex.
+func (w *soakWorld) isRunning(p *soakPod) bool {
+	for _, id := range p.containerIDs {
 		if _, exited := w.rt.ExitCode(id); !exited {
 			return true
 		}
@@ -174,7 +175,7 @@ func (w *soakWorld) containers(_ context.Context, pod *v1.Pod) []lifecycle.Conta
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running := []lifecycle.Container{}
-	for name, id := range w.pods[pod.UID].ids {
+	for name, id := range w.pods[pod.UID].containerIDs {
 		if _, exited := w.rt.ExitCode(id); !exited {
 			running = append(running, lifecycle.Container{Name: name, ID: id})
 		}
@@ -187,23 +188,24 @@ func (w *soakWorld) status(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, status := w.pods[pod.UID], pod.Status.DeepCopy()
-	for _, name := range slices.Sorted(maps.Keys(p.ids)) {
+	for _, name := range slices.Sorted(maps.Keys(p.containerIDs)) {
 		state := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
-		if code, exited := w.rt.ExitCode(p.ids[name]); exited {
+		if code, exited := w.rt.ExitCode(p.containerIDs[name]); exited {
 			state = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
 		}
-		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, ContainerID: p.ids[name], State: state})
+		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, ContainerID: p.containerIDs[name], State: state})
 	}
 	return status
 }
 
-// killer notes the calls of a killer, and what they have come to.
-func (w *soakWorld) killer(over shutdown.PodKiller) shutdown.PodKillerFunc {
+// recordKills returns a killer that calls the given one, records its calls, and checks their
+// grace periods and results.
+func (w *soakWorld) recordKills(over shutdown.PodKiller) shutdown.PodKillerFunc {
 	return func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		w.mu.Lock()
 		p := w.pods[pod.UID]
-		if len(p.kills) == 0 && w.full && req.GracePeriodSeconds < p.atLeast {
-			w.blame("pod %s was granted %d s, and should have %d", pod.Name, req.GracePeriodSeconds, p.atLeast)
+		if len(p.kills) == 0 && w.wantFullGrace && req.GracePeriodSeconds < p.minSeconds {
+			w.addViolation("pod %s was granted %d s, and should have %d", pod.Name, req.GracePeriodSeconds, p.minSeconds)
 		}
 		p.kills = append(p.kills, soakKill{time.Now(), req.GracePeriodSeconds})
 		p.running++
@@ -212,8 +214,8 @@ func (w *soakWorld) killer(over shutdown.PodKiller) shutdown.PodKillerFunc {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		p.running--
-		if err == nil && w.runs(p) {
-			w.blame("pod %s is said to have ended, and runs", pod.Name)
+		if err == nil && w.isRunning(p) {
+			w.addViolation("pod %s has ended by KillPod, but runs", pod.Name)
 		}
 		if err == nil && p.ended.IsZero() {
 			p.ended = time.Now()
@@ -222,7 +224,7 @@ func (w *soakWorld) killer(over shutdown.PodKiller) shutdown.PodKillerFunc {
 	}
 }
 
-// answer is that of the API server.
+// answer waits for the answer of the API server and returns its error.
 func (w *soakWorld) answer(ctx context.Context) error {
 	w.mu.Lock()
 	state := w.server
@@ -244,22 +246,22 @@ func (w *soakWorld) answer(ctx context.Context) error {
 	return nil
 }
 
-// PublishNode is the API server's.
+// PublishNode records the state if the API server accepts it.
 func (w *soakWorld) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	if err := w.answer(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said = state
+	w.publishedState = state
 	return nil
 }
 
-// FlushPod is the API server's.
+// FlushPod records that a final status was sent if the API server accepts it.
 func (w *soakWorld) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
-	if p := w.pods[pod.UID]; p != nil && w.runs(p) {
-		w.blame("the final status of pod %s, which runs", pod.Name)
+	if p := w.pods[pod.UID]; p != nil && w.isRunning(p) {
+		w.addViolation("pod %s runs, but its final status is sent", pod.Name)
 	}
 	w.mu.Unlock()
 	if err := w.answer(ctx); err != nil {
@@ -268,18 +270,19 @@ func (w *soakWorld) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p := w.pods[pod.UID]; p != nil {
-		p.told = true
+		p.flushed = true
 	}
 	return nil
 }
 
-// MarkNotReady is the API server's.
+// MarkNotReady returns the answer of the API server.
 func (w *soakWorld) MarkNotReady(ctx context.Context, _ *v1.Pod) error { return w.answer(ctx) }
 
-// RestoreReadiness is the API server's.
+// RestoreReadiness returns the answer of the API server.
 func (w *soakWorld) RestoreReadiness(ctx context.Context, _ *v1.Pod) error { return w.answer(ctx) }
 
-// onReport is Options.OnReport.
+// onReport is Options.OnReport. It checks that each pod is in the report once and that no
+// running pod has ended by it.
 func (w *soakWorld) onReport(_ context.Context, report shutdown.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,17 +290,18 @@ func (w *soakWorld) onReport(_ context.Context, report shutdown.Report) {
 	seen := map[types.UID]bool{}
 	for _, pod := range report.Pods {
 		if seen[pod.UID] {
-			w.blame("pod %s is in the report twice", pod.Name)
+			w.addViolation("pod %s is in the report twice", pod.Name)
 		}
 		seen[pod.UID] = true
-		if p := w.pods[pod.UID]; p != nil && pod.Ended.After(p.since) && w.runs(p) {
-			w.blame("pod %s has ended by the report, and runs", pod.Name)
+		if p := w.pods[pod.UID]; p != nil && pod.Ended.After(p.started) && w.isRunning(p) {
+			w.addViolation("pod %s has ended by the report, but runs", pod.Name)
 		}
 	}
 }
 
-// delete is what the agent does with a pod that somebody deletes with a grace of its own.
-func (w *soakWorld) delete(uid types.UID, seconds int64) *v1.Pod {
+// markDeleted replaces a pod by a copy that somebody has deleted with a grace period, as an
+// agent's watch would do.
+func (w *soakWorld) markDeleted(uid types.UID, seconds int64) *v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.pods[uid]
@@ -310,6 +314,6 @@ func (w *soakWorld) delete(uid types.UID, seconds int64) *v1.Pod {
 			w.listed[i] = pod
 		}
 	}
-	p.pod, p.atLeast = pod, min(p.atLeast, seconds)
+	p.pod, p.minSeconds = pod, min(p.minSeconds, seconds)
 	return pod
 }

@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// reported is progress with reports of pods that differ in all fields.
+// reported returns progress with the reports of so many pods, which differ in all fields.
 func reported(pods int) progress {
 	p := storedProgress()
 	p.BootID = `"report":{`
@@ -30,7 +30,7 @@ func reported(pods int) progress {
 	return p
 }
 
-// What is written pod by pod is what json.Marshal would give.
+// The text that is written pod by pod is that of json.Marshal.
 func TestEncodeIsTheJSONOfProgress(t *testing.T) {
 	empty := storedProgress()
 	empty.Report.Pods = nil
@@ -43,10 +43,10 @@ func TestEncodeIsTheJSONOfProgress(t *testing.T) {
 	}
 }
 
-// disk takes what is written until it is full.
+// disk is a writer that fails once it is full.
 type disk struct {
 	left    int
-	largest int // write so far
+	largest int // the size of the largest write so far
 }
 
 var errFull = errors.New("no space left")

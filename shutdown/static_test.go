@@ -21,46 +21,44 @@ func staticPod() *v1.Pod {
 	return pod
 }
 
-// The final status of a static pod that is started again after a cancelled shutdown, under the
-// same UID, is not told any more: neither by its agent nor by the next ones of the same boot.
-// The pod need not wait for the API server, which may be the pod itself.
+// The final status of a static pod is dropped when the pod is started again, under the same UID,
+// after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
+// for the API server, which may be the pod itself.
 func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
-				one := &boot{id: "one", began: time.Now()}
-				n.runOn(one)
+				n.opts.Reporter = c
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.False(t, n.m.Admit(static).Admit, "the node shuts down")
 				n.host.Cancel()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				if carried {
 					n.crash()
-					n.runOn(one)
+					n.runOnBoot(one)
 				}
 				require.False(t, n.m.Admit(static).Admit, "its status is on the disk")
-				n.pass(100 * time.Millisecond)
+				n.advance(100 * time.Millisecond)
 				require.True(t, n.m.Admit(static).Admit)
 				n.crash()
-				n.runOn(one)
+				n.runOnBoot(one)
 				require.True(t, n.m.Admit(static).Admit)
-				c.set(false)
-				n.pass(5 * time.Second)
-				require.Equal(t, []string{"web"}, c.names())
+				c.setAway(false)
+				n.advance(5 * time.Second)
+				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
 		})
 	}
 }
 
-// A static pod is not admitted while its final status is being sent. That is given up at once.
+// A static pod is not admitted while its final status is being sent. Admit ends that request.
 func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	static := staticPod()
-	bubble(t, list(static), func(t *testing.T, n *node) {
+	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &silentCluster{}
 		n.opts.Reporter = c
 		n.run()
@@ -71,37 +69,37 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 		require.False(t, n.m.Admit(static).Admit)
 		synctest.Wait()
 		require.True(t, n.m.Admit(static).Admit)
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, 1, c.calls)
 	})
 }
 
-// What was acknowledged counts once it is on the disk: a static pod that is started again
-// before that would be said to have failed by the agent after one that is killed.
+// A static pod whose final status was acknowledged is admitted once that is in the state file.
+// Otherwise, if the agent is killed, the next one would send the status to a pod that runs again.
 func TestStaticPodWaitsForTheDisk(t *testing.T) {
 	static, dir := staticPod(), t.TempDir()
-	bubble(t, list(static), func(t *testing.T, n *node) {
+	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
-		c.set(false)
-		for len(c.names()) == 0 {
-			n.pass(time.Millisecond)
+		n.advance(time.Second)
+		c.setAway(false)
+		for len(c.flushedPods()) == 0 {
+			n.advance(time.Millisecond)
 		}
 		require.False(t, n.m.Admit(static).Admit)
 		for !n.m.Admit(static).Admit {
-			n.pass(time.Millisecond)
+			n.advance(time.Millisecond)
 		}
 		n.crash()
 		clear(c.final)
-		n.runOn(one)
-		n.pass(5 * time.Second)
-		require.Empty(t, c.names())
+		n.runOnBoot(one)
+		n.advance(5 * time.Second)
+		require.Empty(t, c.flushedPods())
 	})
 }
 

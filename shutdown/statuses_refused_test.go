@@ -19,20 +19,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// requested is when calls of a server began, since a time.
-type requested struct {
+// callTimes records when the calls of a server began, as the time since another moment.
+type callTimes struct {
 	mu sync.Mutex
 	at []time.Duration
 }
 
-func (r *requested) note(since time.Time) {
+func (r *callTimes) record(since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at = append(r.at, time.Since(since))
 }
 
-// most is the most calls within any one second from a time on.
-func (r *requested) most(from time.Duration) (most int) {
+// mostPerSecond returns the largest number of calls within a second, of all seconds after from.
+func (r *callTimes) mostPerSecond(from time.Duration) (most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.Sort(r.at)
@@ -54,7 +54,7 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, test := range map[string]struct {
 		answer  func(context.Context) error
-		publish bool // the node's state is not accepted either
+		publish bool // the server gives the same answer to the node state
 		rate    int  // requests in any second but the first
 	}{
 		"refuses connections":    {refusing(errors.New("connection refused")), true, 3},
@@ -67,8 +67,8 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 	} {
 		for _, marks := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, marks %t", name, marks), func(t *testing.T) {
-				bubble(t, nil, func(t *testing.T, n *node) {
-					n.opts.Config = config(0, 0, queuedWrite(0, 10), queuedWrite(1, 20), queuedWrite(2, 30))
+				inBubble(t, nil, func(t *testing.T, n *node) {
+					n.opts.Config = config(0, 0, priorityPeriod(0, 10), priorityPeriod(1, 20), priorityPeriod(2, 30))
 					for i := range 100 {
 						n.pods = append(n.pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%3), 60))
 					}
@@ -79,12 +79,12 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 					}
 					n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 					n.run()
-					n.pass(time.Minute)
-					server.requested = requested{}
+					n.advance(time.Minute)
+					server.callTimes = callTimes{}
 					began := time.Now()
 					server.began = began
 					n.announce()
-					n.pass(5 * time.Minute)
+					n.advance(5 * time.Minute)
 
 					for _, kill := range n.killer.Kills() {
 						require.EqualValues(t, 10+10**kill.Pod.Spec.Priority, kill.Request.GracePeriodSeconds, "as without a reporter")
@@ -101,9 +101,9 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 					total := len(server.at)
 					server.mu.Unlock()
 					t.Logf("%s, marks %t: %d requests in 5 minutes, released after %v", name, marks, total, n.releasedAfter(began))
-					require.LessOrEqual(t, server.most(30*time.Second), test.rate)
-					require.LessOrEqual(t, server.most(0), 35)
-					require.Contains(t, strings.Join(n.report().Errors, "\n"), "failed to flush the final statuses of 100 pods")
+					require.LessOrEqual(t, server.mostPerSecond(30*time.Second), test.rate)
+					require.LessOrEqual(t, server.mostPerSecond(0), 35)
+					require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), "failed to flush the final statuses of 100 pods")
 				})
 			})
 		}
@@ -112,7 +112,7 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 
 // deadServer acknowledges no final status and no mark.
 type deadServer struct {
-	requested
+	callTimes
 
 	answer  func(context.Context) error
 	publish bool
@@ -129,21 +129,21 @@ func (d deadFlusher) PublishNode(ctx context.Context, state shutdown.NodeState) 
 }
 
 func (d deadFlusher) FlushPod(ctx context.Context, _ *v1.Pod) error {
-	d.note(d.began)
+	d.record(d.began)
 	return d.answer(ctx)
 }
 
 type deadMarker struct{ deadFlusher }
 
 func (d deadMarker) MarkNotReady(ctx context.Context, _ *v1.Pod) error {
-	d.note(d.began)
+	d.record(d.began)
 	return d.answer(ctx)
 }
 
-// A pod whose status is refused for ever keeps nobody else's back, and costs one wait for
-// each bucket.
+// A status that the server always refuses delays no other status. It costs one wait in each
+// bucket.
 func TestServerThatRefusesOnePod(t *testing.T) {
-	bubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
+	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
 		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
 		server := newSlowServer(20 * time.Millisecond)
 		server.answer = func(_ context.Context, pod *v1.Pod) error {
@@ -156,13 +156,13 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
-		acked, _ := server.by(began.Add(4 * time.Second))
+		n.advance(time.Minute)
+		acked, _ := server.acknowledgedBefore(began.Add(4 * time.Second))
 		require.Equal(t, 300, acked)
-		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.startedAt("etcd", began).Round(10*time.Millisecond))
+		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.killedAfter("etcd", began).Round(10*time.Millisecond))
 		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "etcd's was acknowledged between the two")
-		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pod default/pod-0000: pods "pod-0000" is forbidden: <nil>`}, n.report().Errors)
-		for _, pod := range n.report().Pods {
+		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pod default/pod-0000: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
+		for _, pod := range n.lastReport().Pods {
 			require.Equal(t, pod.Name == "pod-0000", pod.Unflushed, pod.Name)
 		}
 	})

@@ -16,19 +16,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowServer is a reporter in front of a server whose answers all take the same time.
+// slowServer is a reporter whose calls all take the same time.
 type slowServer struct {
 	takes time.Duration
 
-	mu     sync.Mutex
-	acked  map[string]time.Time // the final statuses, by the pods' names
-	asked  map[string]int
-	last   time.Time // of the acknowledgements
-	answer func(ctx context.Context, pod *v1.Pod) error
+	mu           sync.Mutex
+	acknowledged map[string]time.Time // the final statuses, by the pods' names
+	asked        map[string]int
+	last         time.Time // of the acknowledgements
+	answer       func(ctx context.Context, pod *v1.Pod) error
 }
 
 func newSlowServer(takes time.Duration) *slowServer {
-	return &slowServer{takes: takes, acked: map[string]time.Time{}, asked: map[string]int{}}
+	return &slowServer{takes: takes, acknowledged: map[string]time.Time{}, asked: map[string]int{}}
 }
 
 func (s *slowServer) PublishNode(context.Context, shutdown.NodeState) error { return nil }
@@ -37,7 +37,7 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	s.mu.Lock()
 	s.asked[pod.Name]++
 	s.mu.Unlock()
-	err := after(ctx, s.takes)
+	err := waitOrCancelled(ctx, s.takes)
 	if err == nil && s.answer != nil {
 		err = s.answer(ctx, pod)
 	}
@@ -45,13 +45,13 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	defer s.mu.Unlock()
 	if err == nil {
 		s.last = time.Now()
-		s.acked[pod.Name] = s.last
+		s.acknowledged[pod.Name] = s.last
 	}
 	return err
 }
 
-// after lets time go by, until ctx ends.
-func after(ctx context.Context, d time.Duration) error {
+// waitOrCancelled waits for d. It returns the cause of ctx if that ends first.
+func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -62,11 +62,12 @@ func after(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// by is how many final statuses were acknowledged before a time, and when the last was.
-func (s *slowServer) by(t time.Time) (n int, last time.Time) {
+// acknowledgedBefore returns how many final statuses were acknowledged up to a time, and when the
+// last of these was.
+func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, at := range s.acked {
+	for _, at := range s.acknowledged {
 		if !at.After(t) {
 			n++
 			if at.After(last) {
@@ -77,8 +78,8 @@ func (s *slowServer) by(t time.Time) (n int, last time.Time) {
 	return n, last
 }
 
-// requests is how many calls of FlushPod there were, and for how many pods.
-func (s *slowServer) requests() (calls, pods int) {
+// flushCalls returns how many calls of FlushPod there were, and for how many pods.
+func (s *slowServer) flushCalls() (calls, pods int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.asked {
@@ -87,11 +88,11 @@ func (s *slowServer) requests() (calls, pods int) {
 	return calls, len(s.asked)
 }
 
-// markingServer also marks pods, and takes as long for it.
+// markingServer also marks pods, which takes as long as a status.
 type markingServer struct{ *slowServer }
 
 func (s markingServer) MarkNotReady(ctx context.Context, _ *v1.Pod) error {
-	return after(ctx, s.takes)
+	return waitOrCancelled(ctx, s.takes)
 }
 
 func manyPods(n int, grace int64) []*v1.Pod {
@@ -102,10 +103,10 @@ func manyPods(n int, grace int64) []*v1.Pod {
 	return pods
 }
 
-// A host that waits for 36.55 s when it is asked for 20 s and 10 s of the pods, 2 s for the
-// node's state, 1 s a bucket for the statuses, 2 s for the containers and half a second
-// after it all: it is let go within 36.05 s, and within 38.05 s where marks have their
-// second in each bucket too. No answer falls on that moment.
+// The host is asked for 20 s and 10 s of the pods, 2 s for the node state, 1 s for the statuses
+// of each bucket, 2 s for the containers and a margin of half a second. It waits for 50 ms more
+// than these 36.5 s, so that no answer comes at the very end. With marks, which have a second in
+// each bucket, it waits for 2 s more.
 const (
 	odd          = 50 * time.Millisecond
 	hostWaits    = 36500*time.Millisecond + odd
@@ -115,28 +116,28 @@ const (
 	bucketTime   = 20 * time.Second
 )
 
-// row is one line of the table.
-type row struct {
-	uses    bool // the pods use all of their grace
-	pods    int
-	takes   time.Duration
-	acked   int
-	waited  time.Duration // after the last acknowledgement
-	release time.Duration
+// paceRow is a line of the table.
+type paceRow struct {
+	uses         bool // the pods use all of their grace period
+	pods         int
+	takes        time.Duration
+	acknowledged int
+	waited       time.Duration // from the last acknowledgement to the release
+	release      time.Duration
 }
 
-func (r row) String() string {
+func (r paceRow) String() string {
 	ends := "at once"
 	if r.uses {
 		ends = "after 20 s"
 	}
-	return fmt.Sprintf("| %s | %d | %v | %d | %v | %v |", ends, r.pods, r.takes, r.acked, r.release, r.waited)
+	return fmt.Sprintf("| %s | %d | %v | %d | %v | %v |", ends, r.pods, r.takes, r.acknowledged, r.release, r.waited)
 }
 
 const tableHead = "| pods end | pods | one request | acknowledged | host let go after | after the last answer |\n|---|---|---|---|---|---|"
 
-// drained is a row as it was.
-func drained(t *testing.T, r row, marks bool) (row, shutdown.Report) {
+// runPaceRow runs a shutdown with the pods of a row and fills in what was measured.
+func runPaceRow(t *testing.T, r paceRow, marks bool) (paceRow, shutdown.Report) {
 	t.Helper()
 	var report shutdown.Report
 	synctest.Test(t, func(t *testing.T) {
@@ -154,22 +155,22 @@ func drained(t *testing.T, r row, marks bool) (row, shutdown.Report) {
 		n.run()
 		began := time.Now()
 		n.host.Announce(shutdown.Event{Deadline: began.Add(waits)})
-		n.pass(waits)
+		n.advance(waits)
 		released, ok := n.host.Released()
 		require.True(t, ok)
 		var last time.Time
-		r.acked, last = server.by(released)
+		r.acknowledged, last = server.acknowledgedBefore(released)
 		r.release, r.waited = released.Sub(began), released.Sub(last)
-		report = n.report()
+		report = n.lastReport()
 		n.end()
 		require.NoError(t, n.host.Err())
 	})
 	return r, report
 }
 
-// Final statuses arrive at the server's pace, ten at a time, as long as the host waits,
-// which is let go right after the last answer. What was not acknowledged by then is in the
-// report.
+// Final statuses are sent ten at a time, as fast as the server answers, as long as the host
+// waits. The host is released right after the last answer. The report names the statuses that
+// were not acknowledged by then.
 func TestStatusesByTheServersPace(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
@@ -179,7 +180,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
 			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
-				want := row{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
+				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, whole := letGoBy, pods
 				if uses {
 					left -= bucketTime
@@ -187,9 +188,9 @@ func TestStatusesByTheServersPace(t *testing.T) {
 				if ms > 0 {
 					whole = min(pods, 10*int(left/want.takes))
 				}
-				got, report := drained(t, want, false)
+				got, report := runPaceRow(t, want, false)
 				table = append(table, got.String())
-				require.Equal(t, whole, got.acked, got)
+				require.Equal(t, whole, got.acknowledged, got)
 				require.LessOrEqual(t, got.release, letGoBy+250*time.Millisecond, got)
 				if whole == pods {
 					require.LessOrEqual(t, got.waited, 100*time.Millisecond, got)
@@ -209,8 +210,8 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// With marks each pod leaves its services first. They share the ten calls for a second at
-// most, and the statuses lose no more than that.
+// With marks each pod is marked not ready before it is killed. Marks and statuses share the ten
+// calls, so statuses are delayed by the second that a bucket has for its marks at most.
 func TestStatusesBesideMarks(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
 	if testing.Short() || underRace {
@@ -220,7 +221,7 @@ func TestStatusesBesideMarks(t *testing.T) {
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
 			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
-				want := row{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
+				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, least, most := letGoBy+marksTake, pods, pods
 				if uses {
 					left -= bucketTime
@@ -229,12 +230,12 @@ func TestStatusesBesideMarks(t *testing.T) {
 					least = min(pods, 10*int((left-marksReserve)/want.takes))
 					most = min(pods, 10*int(left/want.takes))
 				}
-				got, report := drained(t, want, true)
+				got, report := runPaceRow(t, want, true)
 				table = append(table, got.String())
-				require.GreaterOrEqual(t, got.acked, least, got)
-				require.LessOrEqual(t, got.acked, most, got)
+				require.GreaterOrEqual(t, got.acknowledged, least, got)
+				require.LessOrEqual(t, got.acknowledged, most, got)
 				require.LessOrEqual(t, got.release, letGoBy+marksTake+250*time.Millisecond, got)
-				if got.acked == pods {
+				if got.acknowledged == pods {
 					require.LessOrEqual(t, got.waited, 100*time.Millisecond, got)
 				}
 				for _, pod := range report.Pods {
@@ -246,8 +247,8 @@ func TestStatusesBesideMarks(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// The first pod that ends is at a server that answers in 20 ms within 200 ms, whatever the
-// others do.
+// A server that answers in 20 ms has the final status of the first pod that ends within 200 ms,
+// whatever other pods do.
 func TestFirstStatusIsNotHeldUp(t *testing.T) {
 	for name, set := range map[string]func(n *node){
 		"one hangs": func(n *node) {
@@ -268,7 +269,7 @@ func TestFirstStatusIsNotHeldUp(t *testing.T) {
 	} {
 		for _, marks := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, marks %t", name, marks), func(t *testing.T) {
-				bubble(t, list(shutdowntest.Pod("first", 0, 20)), func(t *testing.T, n *node) {
+				inBubble(t, list(shutdowntest.Pod("first", 0, 20)), func(t *testing.T, n *node) {
 					n.killer.Pods = map[string]shutdowntest.Behaviour{"first": {}}
 					server := newSlowServer(20 * time.Millisecond)
 					n.opts.Reporter = server
@@ -279,10 +280,10 @@ func TestFirstStatusIsNotHeldUp(t *testing.T) {
 					n.run()
 					began := time.Now()
 					n.announce()
-					n.pass(200 * time.Millisecond)
-					_, _ = server.by(time.Now())
-					require.Contains(t, server.acked, "first")
-					require.LessOrEqual(t, server.acked["first"].Sub(began), 200*time.Millisecond)
+					n.advance(200 * time.Millisecond)
+					_, _ = server.acknowledgedBefore(time.Now())
+					require.Contains(t, server.acknowledged, "first")
+					require.LessOrEqual(t, server.acknowledged["first"].Sub(began), 200*time.Millisecond)
 				})
 			})
 		}
@@ -302,23 +303,23 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, manyPods(100, 20), func(t *testing.T, n *node) {
+			inBubble(t, manyPods(100, 20), func(t *testing.T, n *node) {
 				server := newSlowServer(time.Second)
 				n.opts.Reporter = server
 				n.run()
 				n.announce()
-				n.pass(2500 * time.Millisecond)
-				n.set() // they have ended
+				n.advance(2500 * time.Millisecond)
+				n.setPods() // all pods have ended
 				next(n)
-				n.pass(8 * time.Second)
-				require.Len(t, server.acked, 100)
-				calls, pods := server.requests()
+				n.advance(8 * time.Second)
+				require.Len(t, server.acknowledged, 100)
+				calls, pods := server.flushCalls()
 				require.Equal(t, 100, calls, "one request a pod")
 				require.Equal(t, 100, pods)
 				if name != "cancelled" {
 					released, ok := n.host.Released()
 					require.True(t, ok)
-					require.True(t, released.Equal(server.last), "let go with the last answer")
+					require.True(t, released.Equal(server.last), "released with the last answer")
 				}
 			})
 		})
@@ -327,17 +328,17 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 
 // The final status of a pod that two drains have signalled is sent once.
 func TestStatusOfAPodThatJoinsIsToldOnce(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("joins", 0, 5), shutdowntest.Pod("shortened", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("joins", 0, 5), shutdowntest.Pod("shortened", 0, 20)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		server := newSlowServer(20 * time.Millisecond)
 		n.opts.Reporter = server
 		n.run()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, map[string]int{"joins": 1, "shortened": 1}, server.asked)
-		for _, pod := range n.report().Pods {
+		for _, pod := range n.lastReport().Pods {
 			require.False(t, pod.Unflushed, pod.Name)
 		}
 	})

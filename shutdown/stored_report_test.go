@@ -29,25 +29,25 @@ func TestStoredReportOfAFileThatCannotBeUsed(t *testing.T) {
 
 // The report is there from the first kill on, for whoever asks while the drain goes on.
 func TestStoredReportIsThatOfTheManager(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		dir := t.TempDir()
 		n.opts.StateDir = dir
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}}
 		n.run()
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
-		n.pass(time.Second)
+		n.advance(time.Second)
 		report, found, err := shutdown.StoredReport(dir)
 		require.NoError(t, err)
 		require.True(t, found)
 		require.True(t, report.Ended.IsZero())
 		require.Len(t, report.Pods, 1)
 
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		report, found, err = shutdown.StoredReport(dir)
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, shutdown.KindReboot, report.Kind)
 		require.Equal(t, "Graceful", report.Pods[0].Outcome)
-		require.True(t, n.report().Ended.Equal(report.Ended))
+		require.True(t, n.lastReport().Ended.Equal(report.Ended))
 	})
 }

@@ -12,37 +12,38 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// look checks what must be so at any time.
-func (s *stress) look() {
+// checkInvariants checks what must hold at any time.
+func (s *stress) checkInvariants() {
 	t := s.t
-	s.reconnect()
-	require.Empty(t, s.blamed())
+	s.observeReconnect()
+	require.Empty(t, s.allViolations())
 	require.NoError(t, s.host.Err())
 	if s.connected {
 		refuses := s.m.ShutdownStatus() != nil
-		require.Equal(t, s.shutting || s.final, refuses, "admission is refused")
+		require.Equal(t, s.shuttingDown || s.terminatedAll, refuses, "admission is refused")
 	}
-	if s.shutting && !s.end.IsZero() && time.Now().After(s.end) {
-		require.Zero(t, s.host.Held(), "locks %v after the end of the host's time", time.Since(s.end))
+	if s.shuttingDown && !s.hostEnd.IsZero() && time.Now().After(s.hostEnd) {
+		require.Zero(t, s.host.Held(), "locks %v after the end of the host's time", time.Since(s.hostEnd))
 	}
 }
 
-// reconnect takes note of a new session, which reads what is pending.
-func (s *stress) reconnect() {
-	if s.connected || s.questions() == s.asked {
+// observeReconnect updates what the test knows of the shutdown if there is a new session: the
+// manager has asked it what is pending.
+func (s *stress) observeReconnect() {
+	if s.connected || s.pendingCalls() == s.pendingCallsBefore {
 		return
 	}
 	s.connected = true
 	switch {
-	case s.blind:
+	case s.cannotTellPending:
 	case s.pending:
-		s.begin(s.deadline)
+		s.shutdownBegan(s.deadline)
 	case !s.triggered:
-		s.shutting, s.end = false, time.Time{}
+		s.shuttingDown, s.hostEnd = false, time.Time{}
 	}
 }
 
-func (s *stress) questions() (n int) {
+func (s *stress) pendingCalls() (n int) {
 	for _, call := range s.host.Calls() {
 		if call == "pending" {
 			n++
@@ -51,14 +52,15 @@ func (s *stress) questions() (n int) {
 	return n
 }
 
-// begin takes note of a shutdown; zero: its end is not known.
-func (s *stress) begin(end time.Time) {
-	if !s.shutting {
-		s.shutting, s.end = true, end
+// shutdownBegan updates what the test knows of the shutdown when one is announced or
+// triggered. end is the end of the host's time; zero if it is not known.
+func (s *stress) shutdownBegan(end time.Time) {
+	if !s.shuttingDown {
+		s.shuttingDown, s.hostEnd = true, end
 		return
 	}
-	if s.end.IsZero() || !end.IsZero() && end.Before(s.end) {
-		s.end = end
+	if s.hostEnd.IsZero() || !end.IsZero() && end.Before(s.hostEnd) {
+		s.hostEnd = end
 	}
 }
 
@@ -74,16 +76,16 @@ func (s *stress) addPod() {
 	if s.rng.IntN(2) == 0 {
 		how = s.rng.IntN(killWays)
 	}
-	s.pods[name] = &stressPod{how: how}
+	s.pods[name] = &stressPod{killWay: how}
 }
 
-// step does something.
-func (s *stress) step() string {
-	switch s.pick(20) {
+// randomStep does something at random and returns what it was.
+func (s *stress) randomStep() string {
+	switch s.randomInt(20) {
 	case 0, 1, 2:
-		event := shutdown.Event{Kind: []shutdown.Kind{"", shutdown.KindReboot}[s.pick(2)]}
+		event := shutdown.Event{Kind: []shutdown.Kind{"", shutdown.KindReboot}[s.randomInt(2)]}
 		if s.chance(2) {
-			event.Deadline = time.Now().Add(time.Duration(s.pick(60_000)) * time.Millisecond)
+			event.Deadline = time.Now().Add(time.Duration(s.randomInt(60_000)) * time.Millisecond)
 		}
 		s.host.Announce(event)
 		s.pending, s.deadline = true, event.Deadline
@@ -92,33 +94,33 @@ func (s *stress) step() string {
 			if i := s.m.Inhibitor(); end.IsZero() && i.Requested > 0 {
 				end = time.Now().Add(i.Granted)
 			}
-			s.begin(end)
+			s.shutdownBegan(end)
 		}
 		return "announced " + time.Until(event.Deadline).String()
 	case 3, 4, 5:
 		s.host.Cancel()
 		if s.pending = false; s.connected && !s.triggered {
-			s.shutting, s.end = false, time.Time{}
+			s.shuttingDown, s.hostEnd = false, time.Time{}
 		}
 		return "cancelled"
 	case 6:
-		synctest.Wait() // what the host has said comes first
+		synctest.Wait() // until the manager has received the host's events
 		event := shutdown.Event{}
 		if s.chance(2) {
-			event.Deadline = time.Now().Add(time.Duration(s.pick(60_000)) * time.Millisecond)
+			event.Deadline = time.Now().Add(time.Duration(s.randomInt(60_000)) * time.Millisecond)
 		}
 		require.NoError(s.t, s.m.Trigger(event))
 		require.ErrorIs(s.t, s.m.ShutdownStatus(), shutdown.ErrNodeShuttingDown)
 		s.triggered = true
-		s.begin(event.Deadline)
+		s.shutdownBegan(event.Deadline)
 		return "triggered " + time.Until(event.Deadline).String()
 	case 7:
 		synctest.Wait()
 		require.NoError(s.t, s.m.Trigger(shutdown.Event{Cancelled: true}))
-		s.triggered, s.shutting, s.end = false, false, time.Time{}
+		s.triggered, s.shuttingDown, s.hostEnd = false, false, time.Time{}
 		return "trigger taken back"
 	case 8:
-		s.asked = s.questions()
+		s.pendingCallsBefore = s.pendingCalls()
 		s.host.Lose()
 		s.connected = false
 		return "session lost"
@@ -139,28 +141,28 @@ func (s *stress) step() string {
 		}
 		return "a pod goes"
 	default:
-		d := time.Duration(s.pick(8000)) * time.Millisecond
+		d := time.Duration(s.randomInt(8000)) * time.Millisecond
 		if s.chance(8) {
 			d *= 10
 		}
 		<-time.After(d)
 		synctest.Wait()
-		s.reconnect()
+		s.observeReconnect()
 		return "waited " + d.String()
 	}
 }
 
 func (s *stress) terminateAll() string {
-	s.final = true
+	s.terminatedAll = true
 	done := make(chan struct{})
-	s.all = append(s.all, done)
+	s.terminations = append(s.terminations, done)
 	t := s.t
 	go func() {
 		defer close(done)
 		report, err := s.m.TerminateAll(s.ctx)
-		s.check(report)
+		s.checkReport(report)
 		if err != nil && err.Error() == "" {
-			t.Error("an error without a word")
+			t.Error("an error without a text")
 		}
 	}()
 	return "all are terminated"

@@ -21,15 +21,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// stressSeed is the variable that has a single seed run, with its steps in the log. What
-// goroutines do at the same moment is not in its hands.
+// stressSeed is the environment variable that selects one seed, whose steps are logged. The
+// order in which goroutines run at the same moment does not depend on the seed.
 const stressSeed = "KUBEGRACE_STRESS_SEED"
 
-// Whatever the host, the embedder and its code do, in whatever order: no lock is held past
-// the end of the host's time, none is closed twice, admission is refused from an
-// announcement to its cancellation, the grace of a pod only gets shorter, only pods that
-// have ended are said to have, no drain is kept, and once nothing hangs any more Run returns
-// and leaves no goroutine behind.
+// The host, the embedder and its code do random things in a random order. No lock is held past
+// the end of the host's time, none is closed twice, admission is refused from an announcement
+// to its cancellation, the grace period of a pod only gets shorter, only pods that have ended
+// are reported as ended, and no drain is kept. When no call hangs any more, Run returns and
+// leaves no goroutine behind.
 func TestStress(t *testing.T) {
 	first, n := uint64(0), 1000
 	if testing.Short() {
@@ -44,10 +44,10 @@ func TestStress(t *testing.T) {
 		seed += first
 		failed := !t.Run(fmt.Sprintf("%s=%d", stressSeed, seed), func(t *testing.T) {
 			dir := ""
-			if seed%20 == 0 { // a disk takes its time
+			if seed%20 == 0 { // not for each seed, because a disk is slow
 				dir = t.TempDir()
 			}
-			synctest.Test(t, func(t *testing.T) { newStress(t, seed, dir).run(n == 1) })
+			synctest.Test(t, func(t *testing.T) { newStress(t, seed, dir).runSteps(n == 1) })
 		})
 		if failed {
 			t.Fatalf("seed %d has failed: %s=%d go test -race -run '^TestStress$'", seed, stressSeed, seed)
@@ -55,34 +55,34 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// stress is one run, and what the test knows of the shutdown.
+// stress is the run of one seed, and what the test knows of the shutdown.
 type stress struct {
-	*world
+	*stressWorld
 
-	t    *testing.T
-	host *shutdowntest.Host
-	m    *shutdown.Manager
-	ctx  context.Context //nolint:containedctx // of Run
-	stop context.CancelFunc
-	ret  chan error // of Run
+	t       *testing.T
+	host    *shutdowntest.Host
+	m       *shutdown.Manager
+	ctx     context.Context //nolint:containedctx // of Run
+	stopRun context.CancelFunc
+	runErr  chan error // of Run
 
-	blind     bool // the host cannot tell what is pending
-	connected bool
-	asked     int // how often the host was asked what is pending, when the session was lost
-	pending   bool
-	deadline  time.Time // of what is pending; zero: unknown
-	triggered bool
-	shutting  bool
-	end       time.Time // of the host's time; zero: not known
-	final     bool      // TerminateAll was called
-	all       []chan struct{}
-	steps     []string
+	cannotTellPending  bool // the host cannot tell whether a shutdown is pending
+	connected          bool
+	pendingCallsBefore int // the calls of Pending up to the loss of the session
+	pending            bool
+	deadline           time.Time // of the pending shutdown; zero: unknown
+	triggered          bool
+	shuttingDown       bool
+	hostEnd            time.Time       // the end of the host's time; zero: not known
+	terminatedAll      bool            // TerminateAll was called
+	terminations       []chan struct{} // closed when a call of TerminateAll has returned
+	steps              []string
 }
 
 func newStress(t *testing.T, seed uint64, dir string) *stress {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be repeatable
-	w := &world{ctx: t.Context(), began: time.Now(), over: make(chan struct{}), rng: rng, wild: map[string]bool{}, pods: map[string]*stressPod{}}
+	w := &stressWorld{ctx: t.Context(), began: time.Now(), faultsOver: make(chan struct{}), rng: rng, misbehaving: map[string]bool{}, pods: map[string]*stressPod{}}
 	w.killer.Pods = map[string]shutdowntest.Behaviour{}
 	for i := range 60 {
 		if takes := rng.IntN(60_000) - 30_000; takes > 0 { // half of them end at once
@@ -90,13 +90,13 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 		}
 	}
 	for _, part := range []string{"pods", "policy", "hold", "release", "plan", "report", "volumes", "events", "publish", "flush", "marks"} {
-		w.wild[part] = rng.IntN(4) == 0
+		w.misbehaving[part] = rng.IntN(4) == 0
 	}
-	s := &stress{world: w, t: t, host: &shutdowntest.Host{}, ret: make(chan error, 1), connected: true}
+	s := &stress{stressWorld: w, t: t, host: &shutdowntest.Host{}, runErr: make(chan error, 1), connected: true}
 	if rng.IntN(2) == 0 {
 		s.host.Limit = time.Duration(rng.IntN(60_000)) * time.Millisecond
 	}
-	if s.blind = rng.IntN(8) == 0; s.blind {
+	if s.cannotTellPending = rng.IntN(8) == 0; s.cannotTellPending {
 		s.host.PendingErr = errors.ErrUnsupported
 	}
 	for range rng.IntN(20) {
@@ -108,12 +108,12 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 	require.NoError(t, err)
 	s.m = m
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-	s.ctx, s.stop = ctx, stop
+	s.ctx, s.stopRun = ctx, stop
 	run := make(chan struct{})
-	go func() { defer close(run); s.ret <- m.Run(ctx) }()
+	go func() { defer close(run); s.runErr <- m.Run(ctx) }()
 	t.Cleanup(func() { // also after a failure
 		stop()
-		s.calm()
+		s.endFaults()
 		<-run
 	})
 	<-m.Ready()
@@ -121,24 +121,24 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 	return s
 }
 
-// options are random ones.
+// options returns random options.
 func (s *stress) options() shutdown.Options {
 	rng := s.rng
 	opts := shutdown.Options{
-		Pods: s.list, Killer: s.world, Source: s.host, Events: s.world, Node: &v1.Node{},
+		Pods: s.listPods, Killer: s.stressWorld, Source: s.host, Events: s.stressWorld, Node: &v1.Node{},
 		Config: []plan.Config{
 			config(30*time.Second, 10*time.Second),
-			config(0, 0, queuedWrite(0, 5), queuedWrite(1000, 0), queuedWrite(topPriority, 20)),
-			config(0, 0, queuedWrite(1000, 7)),
+			config(0, 0, priorityPeriod(0, 5), priorityPeriod(1000, 0), priorityPeriod(topPriority, 20)),
+			config(0, 0, priorityPeriod(1000, 7)),
 			config(time.Second, 0),
 		}[rng.IntN(4)],
 		Reporter: []shutdown.Reporter{
 			nil,
-			stressPublisher{s.world},
-			stressFlusher{stressPublisher{s.world}},
-			stressMarker{stressFlusher{stressPublisher{s.world}}},
-			stressRestorer{stressMarker{stressFlusher{stressPublisher{s.world}}}},
-			stressRestorer{stressMarker{stressFlusher{stressPublisher{s.world}}}},
+			stressPublisher{s.stressWorld},
+			stressFlusher{stressPublisher{s.stressWorld}},
+			stressMarker{stressFlusher{stressPublisher{s.stressWorld}}},
+			stressRestorer{stressMarker{stressFlusher{stressPublisher{s.stressWorld}}}},
+			stressRestorer{stressMarker{stressFlusher{stressPublisher{s.stressWorld}}}},
 		}[rng.IntN(6)],
 		OnPlan: s.onPlan, OnReport: s.onReport,
 	}
@@ -160,7 +160,7 @@ func (s *stress) options() shutdown.Options {
 		opts.OnRelease = s.onRelease
 	}
 	if rng.IntN(3) == 0 {
-		opts.Volumes = s.world
+		opts.Volumes = s.stressWorld
 	}
 	if rng.IntN(2) == 0 {
 		opts.Policy = s.policy
@@ -171,8 +171,9 @@ func (s *stress) options() shutdown.Options {
 	return opts
 }
 
-// run takes steps, then calms down and looks at what is left.
-func (s *stress) run(verbose bool) {
+// runSteps takes random steps. Then it either ends Run at once, or ends all faults and the
+// shutdown before, and checks what is left.
+func (s *stress) runSteps(verbose bool) {
 	t := s.t
 	defer func() {
 		if t.Failed() || verbose {
@@ -180,87 +181,88 @@ func (s *stress) run(verbose bool) {
 		}
 	}()
 	began := time.Now()
-	for range 10 + s.pick(20) {
-		text := s.step()
+	for range 10 + s.randomInt(20) {
+		text := s.randomStep()
 		s.steps = append(s.steps, fmt.Sprintf("%8v %s", time.Since(began), text))
 		if s.chance(6) {
-			continue // the next step comes at the same moment
+			continue // so that the next step comes at the same moment
 		}
 		synctest.Wait()
-		s.look()
+		s.checkInvariants()
 	}
 	if s.chance(2) {
-		s.leave()
+		s.stopInTheMiddle()
 		return
 	}
-	s.calm()
+	s.endFaults()
 	synctest.Wait()
 	require.NoError(t, s.m.Trigger(shutdown.Event{Cancelled: true}))
 	s.host.Cancel()
-	s.pending, s.triggered, s.shutting, s.end = false, false, false, time.Time{}
+	s.pending, s.triggered, s.shuttingDown, s.hostEnd = false, false, false, time.Time{}
 	pass := 10 * time.Minute
 	<-time.After(pass)
 	synctest.Wait()
-	s.look()
+	s.checkInvariants()
 	require.Zero(t, s.m.EarlierDrains(), "drains that are kept")
 	require.Equal(t, 1, s.host.Held(), "the host is held again")
-	s.stop()
-	require.NoError(t, <-s.ret)
-	s.gone()
+	s.stopRun()
+	require.NoError(t, <-s.runErr)
+	s.checkAfterRun()
 }
 
-// calm lets nothing hang, fail or panic any more.
-func (s *stress) calm() {
-	if !s.isOver() {
-		close(s.over)
+// endFaults makes calls that hang return, and later calls succeed.
+func (s *stress) endFaults() {
+	if !s.areFaultsOver() {
+		close(s.faultsOver)
 	}
 }
 
-// leave ends Run in the middle of everything. It waits for what hangs, but not for ever.
-func (s *stress) leave() {
-	s.stop()
+// stopInTheMiddle ends Run while calls hang and a drain may go on. Run has to return within ten
+// minutes all the same.
+func (s *stress) stopInTheMiddle() {
+	s.stopRun()
 	stopped := time.Now()
 	select {
-	case err := <-s.ret: // names what hangs
+	case err := <-s.runErr: // it names the calls that hang
 		s.steps = append(s.steps, fmt.Sprint("Run gave ", err))
 	case <-time.After(10 * time.Minute):
 		s.t.Errorf("Run has not returned %v after its end", time.Since(stopped))
-		s.calm()
-		s.steps = append(s.steps, fmt.Sprint("Run gave ", <-s.ret))
+		s.endFaults()
+		s.steps = append(s.steps, fmt.Sprint("Run gave ", <-s.runErr))
 		return
 	}
-	s.calm()
-	s.gone()
+	s.endFaults()
+	s.checkAfterRun()
 }
 
-// gone looks at what is left of a manager whose Run has returned.
-func (s *stress) gone() {
-	for _, all := range s.all {
+// checkAfterRun checks what a manager leaves whose Run has returned.
+func (s *stress) checkAfterRun() {
+	for _, all := range s.terminations {
 		<-all
 	}
 	synctest.Wait()
 	require.Zero(s.t, s.host.Held(), "locks after Run")
 	require.NoError(s.t, s.host.Err())
-	require.Empty(s.t, s.blamed())
+	require.Empty(s.t, s.allViolations())
 	if report, ok := s.m.LastReport(); ok {
-		s.check(report)
-		require.Empty(s.t, s.blamed())
+		s.checkReport(report)
+		require.Empty(s.t, s.allViolations())
 	}
 }
 
-// A drain that has come to its end is kept by nobody, whether its shutdown goes on, was
-// cancelled before that or is cancelled after it.
+// The manager does not keep a drain that has ended, whether its shutdown goes on, was cancelled
+// before the end of the drain, or is cancelled after it.
 func TestEndedDrainsAreNotKept(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
 		n.run()
 		for i := range 10 {
 			n.announce()
-			n.pass(time.Duration(i) * time.Second)
+			n.advance(time.Duration(i) * time.Second)
 			n.host.Cancel()
 			synctest.Wait()
 		}
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Zero(t, n.m.EarlierDrains())
 	})
 }

@@ -18,38 +18,38 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// world is what is around a manager under stress: code that is slow, hangs, fails and
-// panics by chance, and notes what the manager does wrong.
-type world struct {
-	ctx    context.Context //nolint:containedctx // of the test, for functions that get none
-	began  time.Time
-	killer shutdowntest.Killer // of pods that end in the end
-	over   chan struct{}       // closed: nothing hangs, fails or panics any more
+// stressWorld is the embedder's code, which is slow, hangs, fails and panics at random. It
+// records what the manager does wrong.
+type stressWorld struct {
+	ctx        context.Context //nolint:containedctx // of the test, for functions that get none
+	began      time.Time
+	killer     shutdowntest.Killer // ends pods; their kills may hang or fail before
+	faultsOver chan struct{}       // closed: nothing hangs, fails or panics any more
 
-	mu       sync.Mutex // guards all below
-	rng      *rand.Rand
-	wild     map[string]bool // which parts misbehave
-	listed   []*v1.Pod
-	pods     map[string]*stressPod
-	marking  int // calls of MarkNotReady under way
-	restores int // and of RestoreReadiness
-	wrong    []string
+	mu          sync.Mutex // guards all below
+	rng         *rand.Rand
+	misbehaving map[string]bool // the parts whose calls misbehave at random
+	listed      []*v1.Pod
+	pods        map[string]*stressPod
+	marking     int // calls of MarkNotReady under way
+	restores    int // calls of RestoreReadiness under way
+	violations  []string
 }
 
 // stressPod is what is known of a pod.
 type stressPod struct {
-	how     int // its killer does
-	calls   int
-	running int             // calls under way
-	over    bool            // the last call was the last word
-	ctx     context.Context //nolint:containedctx // of the last call: nothing is tried again after it
-	ended   bool            // a call has returned without an error
-	until   time.Time       // when its grace ends at the latest; zero: it was not signalled
-	history []string        // when it was signalled, and with what
-	marked  bool            // at the API server
+	killWay  int             // one of the constants below
+	calls    int             // of KillPod
+	running  int             // calls of KillPod under way
+	finished bool            // the manager does not repeat the last call
+	ctx      context.Context //nolint:containedctx // of the last call, which is not repeated when this has ended
+	ended    bool            // a call has returned without an error
+	graceEnd time.Time       // the end of the grace period that was granted; zero: the pod was not signalled
+	history  []string        // times and grace periods of the calls
+	marked   bool            // not ready at the API server
 }
 
-// What the killer of a pod does.
+// What KillPod does with a pod.
 const (
 	killEnds = iota
 	killHangs
@@ -64,45 +64,46 @@ const (
 
 var errStress = errors.New("by chance")
 
-func (w *world) chance(of int) bool {
+func (w *stressWorld) chance(of int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rng.IntN(of) == 0
 }
 
-func (w *world) pick(n int) int {
+func (w *stressWorld) randomInt(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rng.IntN(n)
 }
 
-// blame notes what the manager has done wrong. The mutex is held.
-func (w *world) blame(format string, args ...any) {
-	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+// addViolation records what the manager has done wrong. The caller holds the mutex.
+func (w *stressWorld) addViolation(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-func (w *world) blamed() []string {
+func (w *stressWorld) allViolations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.wrong)
+	return slices.Clone(w.violations)
 }
 
-func (w *world) isOver() bool {
+func (w *stressWorld) areFaultsOver() bool {
 	select {
-	case <-w.over:
+	case <-w.faultsOver:
 		return true
 	default:
 		return false
 	}
 }
 
-// misbehave does, in one call of three of a part that is wild, what embedders do.
-func (w *world) misbehave(ctx context.Context, part string) error {
+// misbehave waits, hangs, panics, ends the goroutine or returns an error in one of three calls
+// of a part that misbehaves.
+func (w *stressWorld) misbehave(ctx context.Context, part string) error {
 	w.mu.Lock()
-	way, wild := w.rng.IntN(21), w.wild[part]
+	way, wild := w.rng.IntN(21), w.misbehaving[part]
 	takes := time.Duration(w.rng.IntN(4000)) * time.Millisecond
 	w.mu.Unlock()
-	if !wild || w.isOver() {
+	if !wild || w.areFaultsOver() {
 		return nil
 	}
 	switch way {
@@ -111,7 +112,7 @@ func (w *world) misbehave(ctx context.Context, part string) error {
 	case 2:
 		return w.wait(ctx, time.Hour)
 	case 3:
-		<-w.over
+		<-w.faultsOver
 	case 4:
 		panic("by chance")
 	case 5:
@@ -122,42 +123,42 @@ func (w *world) misbehave(ctx context.Context, part string) error {
 	return nil
 }
 
-func (w *world) wait(ctx context.Context, d time.Duration) error {
+func (w *stressWorld) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.over:
+	case <-w.faultsOver:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// KillPod kills as the pod has it.
-func (w *world) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (result shutdown.KillResult, err error) {
+// KillPod does what the killWay of the pod says.
+func (w *stressWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (result shutdown.KillResult, err error) {
 	w.mu.Lock()
 	p := w.pods[pod.Name]
-	w.signalled(p, pod.Name, req.GracePeriodSeconds)
+	w.checkGrace(p, pod.Name, req.GracePeriodSeconds)
 	p.ctx = ctx
-	how, n := p.how, p.calls
+	how, n := p.killWay, p.calls
 	w.mu.Unlock()
-	last := true // an attempt that does not return is the last
+	last := true // the manager does not repeat this call, as it may not return
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		p.running--
-		p.over = last
+		p.finished = last
 		p.ended = p.ended || err == nil && last && how != killExits
 	}()
-	if w.isOver() {
+	if w.areFaultsOver() {
 		how = killEnds
 	}
 	switch {
 	case how == killHangs:
 		err = w.wait(ctx, time.Hour)
 	case how == killHangsDeaf:
-		<-w.over
+		<-w.faultsOver
 	case how == killFails || how == killFailsAWhile && n < 4:
 		err, last = errStress, false
 	case how == killFailsForGood:
@@ -175,74 +176,74 @@ func (w *world) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillReque
 	return w.killer.KillPod(ctx, pod, req)
 }
 
-// signalled checks that the grace of a pod only gets shorter, until its killer has had the
-// last word. Two kills of a pod that are both tried again cut it to whole seconds each at its
-// own moment. The mutex is held.
-func (w *world) signalled(p *stressPod, name string, seconds int64) {
+// checkGrace checks that the grace period of a pod only gets shorter as long as its kill is
+// repeated. Two kills of a pod that are both repeated round to whole seconds at different
+// moments, which lag allows for. The caller holds the mutex.
+func (w *stressWorld) checkGrace(p *stressPod, name string, seconds int64) {
 	const lag = time.Second + 150*time.Millisecond
 	until := time.Now().Add(time.Duration(seconds) * time.Second)
-	fresh := p.until.IsZero() || p.running == 0 && (p.over || p.ctx.Err() != nil)
-	if !fresh && seconds > 0 && until.After(p.until.Add(lag)) {
-		w.blame("pod %s (%d) was given %d s at %v, which is %v more than before: %v", name, p.how, seconds, time.Since(w.began), until.Sub(p.until), p.history)
+	fresh := p.graceEnd.IsZero() || p.running == 0 && (p.finished || p.ctx.Err() != nil)
+	if !fresh && seconds > 0 && until.After(p.graceEnd.Add(lag)) {
+		w.addViolation("pod %s (%d) was given %d s at %v, which is %v more than before: %v", name, p.killWay, seconds, time.Since(w.began), until.Sub(p.graceEnd), p.history)
 	}
-	if fresh || until.Before(p.until) {
-		p.until = until
+	if fresh || until.Before(p.graceEnd) {
+		p.graceEnd = until
 	}
-	p.over = false
+	p.finished = false
 	p.history = append(p.history, fmt.Sprintf("%v: %d", time.Since(w.began), seconds))
 	p.calls++
 	p.running++
 }
 
-func (w *world) list() []*v1.Pod {
+func (w *stressWorld) listPods() []*v1.Pod {
 	_ = w.misbehave(w.ctx, "pods")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.listed)
 }
 
-func (w *world) policy(shutdown.Kind) shutdown.PodPolicy {
+func (w *stressWorld) policy(shutdown.Kind) shutdown.PodPolicy {
 	_ = w.misbehave(w.ctx, "policy")
-	return []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete, shutdown.PolicyLeaveAsIs, "unknown"}[w.pick(4)]
+	return []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete, shutdown.PolicyLeaveAsIs, "unknown"}[w.randomInt(4)]
 }
 
-func (w *world) hold(ctx context.Context) error { return w.misbehave(ctx, "hold") }
+func (w *stressWorld) hold(ctx context.Context) error { return w.misbehave(ctx, "hold") }
 
-func (w *world) onRelease(ctx context.Context) { _ = w.misbehave(ctx, "release") }
+func (w *stressWorld) onRelease(ctx context.Context) { _ = w.misbehave(ctx, "release") }
 
-func (w *world) onPlan(ctx context.Context, _ plan.Plan) { _ = w.misbehave(ctx, "plan") }
+func (w *stressWorld) onPlan(ctx context.Context, _ plan.Plan) { _ = w.misbehave(ctx, "plan") }
 
-func (w *world) onReport(ctx context.Context, report shutdown.Report) {
-	w.check(report)
+func (w *stressWorld) onReport(ctx context.Context, report shutdown.Report) {
+	w.checkReport(report)
 	_ = w.misbehave(ctx, "report")
 }
 
-// check finds pods that are listed twice.
-func (w *world) check(report shutdown.Report) {
+// checkReport checks that no pod is in the report twice.
+func (w *stressWorld) checkReport(report shutdown.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := map[string]bool{}
 	for _, pod := range report.Pods {
 		if seen[pod.Name] {
-			w.blame("pod %s is in the report twice", pod.Name)
+			w.addViolation("pod %s is in the report twice", pod.Name)
 		}
 		seen[pod.Name] = true
 	}
 }
 
-// WaitForAllPodsUnmount is the waiter for volumes.
-func (w *world) WaitForAllPodsUnmount(ctx context.Context, _ []*v1.Pod) error {
+// WaitForAllPodsUnmount is the method of Options.Volumes.
+func (w *stressWorld) WaitForAllPodsUnmount(ctx context.Context, _ []*v1.Pod) error {
 	return w.misbehave(ctx, "volumes")
 }
 
-// Event is the recorder.
-func (w *world) Event(k8sruntime.Object, string, string, string) {
+// Event is the method of Options.Events.
+func (w *stressWorld) Event(k8sruntime.Object, string, string, string) {
 	_ = w.misbehave(w.ctx, "events")
 }
 
-// The reporters know more from one to the next.
+// Each of these reporters has one more optional method than the one before.
 type (
-	stressPublisher struct{ w *world }
+	stressPublisher struct{ w *stressWorld }
 	stressFlusher   struct{ stressPublisher }
 	stressMarker    struct{ stressFlusher }
 	stressRestorer  struct{ stressMarker }
@@ -255,7 +256,7 @@ func (s stressPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 func (s stressFlusher) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	s.w.mu.Lock()
 	if !s.w.pods[pod.Name].ended {
-		s.w.blame("the final status of pod %s, which may still run", pod.Name)
+		s.w.addViolation("pod %s may still run, but its final status is sent", pod.Name)
 	}
 	s.w.mu.Unlock()
 	return s.w.misbehave(ctx, "flush")
@@ -263,8 +264,8 @@ func (s stressFlusher) FlushPod(ctx context.Context, pod *v1.Pod) error {
 
 func (s stressMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	w := s.w
-	w.count(&w.marking, &w.restores)
-	defer w.uncount(&w.marking)
+	w.startMarkCall(&w.marking, &w.restores)
+	defer w.endMarkCall(&w.marking)
 	if err := w.misbehave(ctx, "marks"); err != nil {
 		return err
 	}
@@ -276,8 +277,8 @@ func (s stressMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 
 func (s stressRestorer) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	w := s.w
-	w.count(&w.restores, &w.marking)
-	defer w.uncount(&w.restores)
+	w.startMarkCall(&w.restores, &w.marking)
+	defer w.endMarkCall(&w.restores)
 	if err := w.misbehave(ctx, "marks"); err != nil {
 		return err
 	}
@@ -287,17 +288,18 @@ func (s stressRestorer) RestoreReadiness(ctx context.Context, pod *v1.Pod) error
 	return nil
 }
 
-// count begins a call that must not go beside others.
-func (w *world) count(mine, others *int) {
+// startMarkCall counts a call of MarkNotReady or RestoreReadiness, which must not run at the
+// same time as calls of the other one.
+func (w *stressWorld) startMarkCall(mine, others *int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	*mine++
 	if *others > 0 {
-		w.blame("a pod is marked and restored at the same time")
+		w.addViolation("a pod is marked and restored at the same time")
 	}
 }
 
-func (w *world) uncount(mine *int) {
+func (w *stressWorld) endMarkCall(mine *int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	*mine--

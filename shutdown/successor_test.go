@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// atEachMessage is a log that has something done whenever anything is logged.
+// atEachMessage is a log sink that calls a function for each message.
 type atEachMessage func()
 
 func (atEachMessage) Init(klog.RuntimeInfo)             {}
@@ -31,14 +31,14 @@ func (do atEachMessage) Error(error, string, ...any)    { do() }
 func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
 func (do atEachMessage) WithName(string) klog.LogSink   { return do }
 
-// Where another shutdown is under way than the one on record, no pod is admitted between the
-// two, and the node is not said to be well.
+// If another shutdown is under way than the stored one, no pod is admitted at any moment, and the
+// agent never publishes that the node does not shut down.
 func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot})
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = flusher{reporter}
-		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
 		var admitted atomic.Int32
 		sink := atEachMessage(func() {
@@ -49,7 +49,7 @@ func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(sink)))
 		n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 		go func() { n.ended <- m.Run(ctx) }()
-		n.pass(3 * time.Second)
+		n.advance(3 * time.Second)
 		require.Zero(t, admitted.Load())
 		for _, published := range reporter.Published() {
 			require.True(t, published.State.ShuttingDown)
@@ -58,70 +58,68 @@ func TestNothingIsUndoneBetweenTwoShutdowns(t *testing.T) {
 	})
 }
 
-// A pod that one agent has signalled, and that the next one does not see any more, has its
-// final status told after the reboot, although the next one was killed too; not where that
-// one was told that the shutdown was cancelled.
+// One agent has signalled a pod, the next agent does not list it any more, and both are killed.
+// The final status of the pod is sent after the reboot, unless the shutdown was cancelled while
+// the second agent ran.
 func TestPodThatTheNextAgentDoesNotSee(t *testing.T) {
 	for cancelled, want := range map[bool][]string{false: {"hangs"}, true: nil} {
 		t.Run(strconv.FormatBool(cancelled), func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(shutdowntest.Pod("hangs", 0, 60)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 60)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-				one := &boot{id: "one", began: time.Now()}
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(5 * time.Second)
+				n.advance(5 * time.Second)
 				n.crash()
 
-				n.set() // what it asks for its pods is not ready
+				n.setPods() // the second agent does not know of pods yet
 				n.opts.LateStart = func(shutdown.Event) bool { return true }
-				n.runOn(one)
+				n.runOnBoot(one)
 				if cancelled {
 					n.host.Cancel()
 				}
-				n.pass(time.Second)
+				n.advance(time.Second)
 				n.crash()
 
 				n.host.SetPending(nil)
-				c.set(false)
-				n.runOn(&boot{id: "two", began: time.Now()})
-				n.pass(time.Second)
-				require.Equal(t, want, c.names())
-				require.Len(t, n.report().Pods, 1)
+				c.setAway(false)
+				n.runOnBoot(&boot{id: "two", began: time.Now()})
+				n.advance(time.Second)
+				require.Equal(t, want, c.flushedPods())
+				require.Len(t, n.lastReport().Pods, 1)
 			})
 		})
 	}
 }
 
-// A pod that has outlived a shutdown, and that is left to run by the next agent of the same
-// boot, is not said to have ended with that boot by the agent after it.
+// A pod outlives a shutdown, and the next agent of the same boot lets it run. The agent of the
+// next boot does not report that the pod has ended.
 func TestPodThatHasOutlivedItsShutdown(t *testing.T) {
 	dir := t.TempDir()
 	hangs := shutdowntest.Pod("hangs", 0, 5)
-	bubble(t, list(hangs), func(t *testing.T, n *node) {
+	inBubble(t, list(hangs), func(t *testing.T, n *node) {
 		c := &cluster{}
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
-		require.NotZero(t, n.report().Ended)
-		c.set(true)
+		n.advance(time.Minute)
+		require.NotZero(t, n.lastReport().Ended)
+		c.setAway(true)
 		n.crash()
 
 		n.host.SetPending(nil) // the host has failed to shut down
-		n.runOn(one)
+		n.runOnBoot(one)
 		require.True(t, n.m.Admit(hangs).Admit)
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.crash()
 
-		c.set(false)
-		n.runOn(&boot{id: "two", began: time.Now()})
-		n.pass(time.Second)
-		require.Empty(t, c.names())
+		c.setAway(false)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Second)
+		require.Empty(t, c.flushedPods())
 		require.True(t, n.m.Admit(hangs).Admit)
 	})
 }
@@ -142,7 +140,7 @@ func TestShutdownFromTheFuture(t *testing.T) {
 				text := fmt.Sprintf(`{"version":2,"bootID":"one","startMonotonicNanoseconds":%d,"hostEndMonotonicNanoseconds":%d,"schedule":[{"priority":0,"seconds":20}],`+
 					`"report":{"started":"2026-01-01T00:00:00Z","ended":"0001-01-01T00:00:00Z"}}`, end-20*time.Second, end)
 				require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(text), 0o600))
-				bubble(t, twoPods(), func(t *testing.T, n *node) {
+				inBubble(t, twoPods(), func(t *testing.T, n *node) {
 					n.opts.StateDir = dir
 					n.host.ConnectErr = errors.New("no bus")
 					if !sourced {
@@ -156,7 +154,7 @@ func TestShutdownFromTheFuture(t *testing.T) {
 					require.Equal(t, unusable, m.Admit(nil).Admit)
 					require.Equal(t, !unusable && !sourced, len(n.killer.Kills()) > 0)
 					if unusable {
-						require.Contains(t, n.report().Errors[0], progressFile)
+						require.Contains(t, n.lastReport().Errors[0], progressFile)
 					}
 				})
 			})
@@ -166,21 +164,18 @@ func TestShutdownFromTheFuture(t *testing.T) {
 
 // What has gone wrong before an agent was killed is in the report of the one that goes on.
 func TestErrorsOfTheAgentBefore(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.crash()
 
 		n.opts.Reporter = nil
-		n.runOn(one)
-		n.pass(time.Minute)
-		require.Contains(t, n.report().Errors[0], "no API server")
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.Contains(t, n.lastReport().Errors[0], "no API server")
 	})
 }
 
@@ -190,17 +185,17 @@ func TestErrorsOfTheAgentBefore(t *testing.T) {
 func TestStatusesWhereBootsCannotBeToldApart(t *testing.T) {
 	dir := t.TempDir()
 	ended, hangs := shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)
-	bubble(t, list(ended, hangs), func(t *testing.T, n *node) {
+	inBubble(t, list(ended, hangs), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.crash()
 
 		n.host.SetPending(nil)
-		m, err := shutdown.NewManagerOn(n.opts, (&boot{err: errors.ErrUnsupported}).now)
+		m, err := shutdown.NewManagerOn(n.opts, (&boot{err: errors.ErrUnsupported}).sinceBoot)
 		require.NoError(t, err)
 		require.False(t, m.Admit(ended).Admit, "before Run")
 		require.True(t, m.Admit(hangs).Admit)
@@ -208,9 +203,9 @@ func TestStatusesWhereBootsCannotBeToldApart(t *testing.T) {
 		synctest.Wait()
 		require.False(t, m.Admit(ended).Admit)
 		require.True(t, m.Admit(hangs).Admit)
-		c.set(false)
-		n.pass(2 * time.Second)
-		require.Equal(t, []string{"ended"}, c.names())
+		c.setAway(false)
+		n.advance(2 * time.Second)
+		require.Equal(t, []string{"ended"}, c.flushedPods())
 		require.True(t, m.Admit(ended).Admit)
 	})
 }

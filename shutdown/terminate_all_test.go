@@ -13,13 +13,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The same drain, bucket after bucket, whether the manager runs or not; but the
-// host is none the wiser and nothing is stored.
+// TerminateAll drains bucket after bucket, whether the manager runs or not. The node state is
+// not published, the host stays held, and nothing is stored.
 func TestTerminateAll(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter, n.opts.StateDir = reporter, dir
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -34,7 +34,7 @@ func TestTerminateAll(t *testing.T) {
 				report, err := n.m.TerminateAll(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, 8*time.Second, time.Since(began))
-				require.Equal(t, 4*time.Second, n.startedAt("etcd", began))
+				require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
 				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
 				require.Equal(t, "TerminateAll", report.Origin)
 				for _, published := range reporter.Published() {
@@ -49,9 +49,9 @@ func TestTerminateAll(t *testing.T) {
 	}
 }
 
-// A shutdown that is under way is waited for, and its report given.
+// TerminateAll waits for a shutdown that is under way and returns its report.
 func TestTerminateAllWithinAShutdown(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
@@ -63,10 +63,10 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
-// Two at once are one, and both have its report. One whose context ends leaves the rest to
-// the other.
+// Two calls at the same time share one drain, and both return its report. If the context of one
+// call ends, the drain goes on for the other.
 func TestTerminateAllTwice(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		reports := make(chan shutdown.Report, 2)
@@ -77,17 +77,17 @@ func TestTerminateAllTwice(t *testing.T) {
 				reports <- report
 			}()
 		}
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, <-reports, <-reports)
 		require.Len(t, n.killer.Kills(), 2)
 	})
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		first, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { _, err := n.m.TerminateAll(first); ended <- err }()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		time.AfterFunc(time.Second, cancel)
 		report, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
@@ -98,52 +98,54 @@ func TestTerminateAllTwice(t *testing.T) {
 	})
 }
 
-// A shutdown that begins meanwhile joins the pods that still end, and takes the others
-// over.
+// terminateAll calls TerminateAll in a goroutine, which sends the error.
+func (n *node) terminateAll() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := n.m.TerminateAll(n.t.Context())
+		done <- err
+	}()
+	return done
+}
+
+// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills
+// the others.
 func TestShutdownWithinTerminateAll(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		began := time.Now()
-		done := make(chan error, 1)
-		go func() {
-			_, err := n.m.TerminateAll(t.Context())
-			done <- err
-		}()
-		n.pass(time.Second)
+		done := n.terminateAll()
+		n.advance(time.Second)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.NoError(t, <-done)
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, began, kill.Started, "not signalled again")
-		require.Len(t, n.killer.Kills(), 2, "etcd is the shutdown's alone")
+		require.Len(t, n.killer.Kills(), 2, "etcd is killed by the shutdown only")
 		require.Equal(t, 31*time.Second, n.releasedAfter(began))
 	})
 }
 
-// A shutdown that is cancelled leaves pods for the drain that it took the place of, be it
-// that it was under way before or began meanwhile.
+// TerminateAll kills the pods that a cancelled shutdown has spared, whether the shutdown began
+// before TerminateAll or during it.
 func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	for name, before := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 				n.run()
 				if before {
 					n.announce()
 				}
-				done := make(chan error, 1)
-				go func() {
-					_, err := n.m.TerminateAll(t.Context())
-					done <- err
-				}()
-				n.pass(time.Second)
+				done := n.terminateAll()
+				n.advance(time.Second)
 				if !before {
 					n.announce()
-					n.pass(time.Second)
+					n.advance(time.Second)
 				}
 				n.host.Cancel()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.NoError(t, <-done)
 				_, killed := n.killer.Kill("etcd")
 				require.True(t, killed)
@@ -152,12 +154,12 @@ func TestTerminateAllAfterACancelledShutdown(t *testing.T) {
 	}
 }
 
-// The end of Run takes neither the pods nor the way to the API server from a drain that
-// goes on, be it that it began by itself or waits for a shutdown.
+// The drain of TerminateAll goes on after the end of Run, statuses included, whether it runs alone
+// or has joined a shutdown.
 func TestRunEndsWithinTerminateAll(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -165,12 +167,8 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 				if announced {
 					n.announce()
 				}
-				done := make(chan error, 1)
-				go func() {
-					_, err := n.m.TerminateAll(t.Context())
-					done <- err
-				}()
-				n.pass(time.Second)
+				done := n.terminateAll()
+				n.advance(time.Second)
 				n.stop()
 				n.stop = nil
 				require.NoError(t, <-n.ended)
@@ -183,10 +181,10 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 	}
 }
 
-// The end of the context ends the waiting and is the error.
+// TerminateAll returns when its context ends, with the cause of that.
 func TestTerminateAllIsBounded(t *testing.T) {
 	errEnough := errors.New("enough")
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()

@@ -11,10 +11,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The times that are shown are those of the newest shutdown, also if the pods of a cancelled
-// one end after it.
+// The metrics show the times of the newest shutdown, even if the pods of a cancelled one end
+// after it.
 func TestTimesOfTheNewestShutdown(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("slow", 0, 20)), func(t *testing.T, n *node) {
 		registry := prometheus.NewRegistry()
 		shown, err := metrics.NewShutdown(registry, metrics.Options{})
 		require.NoError(t, err)
@@ -22,13 +22,13 @@ func TestTimesOfTheNewestShutdown(t *testing.T) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: 15 * time.Second}}
 		n.run()
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Cancel()
-		n.pass(time.Second)
-		n.set(shutdowntest.Pod("quick", 0, 5))
+		n.advance(time.Second)
+		n.setPods(shutdowntest.Pod("quick", 0, 5))
 		began := time.Now()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Equal(t, float64(began.Unix()), gauge(t, registry, "kubelet_graceful_shutdown_start_time_seconds"))
 		require.Equal(t, float64(began.Unix()), gauge(t, registry, "kubelet_graceful_shutdown_end_time_seconds"))
 	})

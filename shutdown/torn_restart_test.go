@@ -11,18 +11,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Wherever the record of an unfinished shutdown was cut off, the next agent kills and refuses
-// nobody because of it, and says what is wrong with it; where a shutdown is pending, it is a
-// new one.
+// A state file with an unfinished shutdown is cut off at any length. The next agent neither kills
+// nor refuses a pod because of it, and reports what is wrong with the file. A pending shutdown
+// counts as a new one.
 func TestRecordThatIsTornAnywhere(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		path := filepath.Join(n.opts.StateDir, progressFile)
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		n.host.SetPending(nil)
 		for length := range whole {
 			require.NoError(t, os.WriteFile(path, whole[:length], 0o600))
-			m, err := shutdown.NewManagerOn(n.opts, boot.now)
+			m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 			require.NoError(t, err)
 			require.True(t, m.Admit(nil).Admit, "%d of %d bytes", length, len(whole))
 			if length%25 > 0 { // what Run finds is the same
@@ -30,30 +30,30 @@ func TestRecordThatIsTornAnywhere(t *testing.T) {
 			}
 			n.start(m)
 			<-m.Ready()
-			n.pass(time.Second)
+			n.advance(time.Second)
 			require.Empty(t, n.killer.Kills())
 			require.True(t, m.Admit(nil).Admit)
-			require.Contains(t, n.report().Errors[0], path)
+			require.Contains(t, n.lastReport().Errors[0], path)
 			n.end()
 		}
 		n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
-		n.runOn(boot)
-		require.Equal(t, map[string]int64{"web": 20}, n.granted(), "all of its time")
-		n.pass(time.Minute)
-		require.Len(t, n.report().Pods, 2)
+		n.runOnBoot(boot)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds(), "all of its time")
+		n.advance(time.Minute)
+		require.Len(t, n.lastReport().Pods, 2)
 	})
 }
 
-// The agent is killed right before a file takes the place of the one before it: that one is
-// used, and what was written of the next is removed.
+// An agent is killed right before it renames a new state file. The next agent uses the old file
+// and removes the new one.
 func TestRecordThatWasNotPutInItsPlace(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		dir := n.opts.StateDir
 		next := filepath.Join(dir, ".tmp-"+progressFile+"123")
 		require.NoError(t, os.WriteFile(next, []byte(`{"version":2,"bootID":"one","done":2`), 0o600))
-		n.set(n.pods[1])
-		n.runOn(boot)
-		require.Equal(t, map[string]int64{"etcd": 11}, n.granted(), "until the end that its bucket had")
+		n.setPods(n.pods[1])
+		n.runOnBoot(boot)
+		require.Equal(t, map[string]int64{"etcd": 11}, n.grantedSeconds(), "until the end that its bucket had")
 		require.NoFileExists(t, next)
 	})
 }

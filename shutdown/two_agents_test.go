@@ -15,180 +15,147 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Two agents do not share a folder: the second waits ten seconds for it, then it goes on
-// without, and says so; it holds the host from the beginning on. A third has the folder as
-// soon as the first is gone.
+// Two agents do not use the same state folder. The second agent holds the host from its start
+// on. It waits ten seconds for the folder, then goes on without it and reports that. A third
+// agent gets the folder as soon as the first one has ended.
 func TestTwoAgentsOnOneFolder(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(time.Millisecond)
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		other := n.startOther(nil, one, nil)
+		n.advance(time.Millisecond)
 		require.Equal(t, 1, other.host.Held())
-		<-m.Ready()
-		n.pass(11 * time.Second)
+		<-other.m.Ready()
+		n.advance(11 * time.Second)
 		other.announce()
-		other.pass(time.Second)
-		require.Contains(t, other.report().Errors[0], "another agent uses it")
-		require.NoFileExists(t, filepath.Join(dir, progressFile), "the folder is the first agent's")
+		other.advance(time.Second)
+		require.Contains(t, other.lastReport().Errors[0], "another agent uses it")
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile), "the second agent writes nothing")
 		other.end()
 
-		third := newNode(t, nil)
-		third.opts.StateDir = dir
-		m, err = shutdown.NewManager(third.opts)
-		require.NoError(t, err)
-		third.start(m)
-		n.pass(time.Second)
+		third := n.startOther(nil, one, nil)
+		n.advance(time.Second)
 		n.end()
-		n.pass(100 * time.Millisecond)
+		n.advance(100 * time.Millisecond)
 		require.Equal(t, 1, third.host.Held())
 		third.end()
 	})
 }
 
-// An agent that is started in the middle of a shutdown, while another agent has the folder,
-// does not ask the host to be delayed: the host would refuse. It takes the lock that the host
-// has kept once it has the folder, or cannot have it, and hears a lost session meanwhile.
+// An agent that is started during a shutdown, while another agent uses the folder, does not ask
+// the host for a delay, because the host would refuse. Once its wait for the folder is over, it
+// adopts the lock that the host has kept. Until then it notices the loss of a session.
 func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		other.host.SetPending(&shutdown.Event{})
-		other.host.Kept = true
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(7 * time.Second)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		other := n.startOther(nil, one, func(other *node) {
+			other.host.SetPending(&shutdown.Event{})
+			other.host.Kept = true
+		})
+		n.advance(7 * time.Second)
 		require.Equal(t, []string{"connect", "pending"}, other.host.Calls())
-		require.NoError(t, m.Inhibitor().Err, "the host has answered")
+		require.NoError(t, other.m.Inhibitor().Err)
 		other.host.Lose()
-		n.pass(2 * time.Second)
+		n.advance(2 * time.Second)
 		require.Equal(t, []string{"connect", "pending", "close", "connect", "pending"}, other.host.Calls())
-		require.False(t, m.Admit(nil).Admit)
-		<-m.Ready()
-		n.pass(time.Second)
+		require.False(t, other.m.Admit(nil).Admit)
+		<-other.m.Ready()
+		n.advance(time.Second)
 		require.Empty(t, other.host.Wishes())
 		require.Equal(t, "inhibit", other.host.Calls()[5])
 		other.end()
 	})
 }
 
-// An answer of Pending that is older than a cancellation does not keep admission closed, though
-// both come while the agent waits for the folder.
+// While an agent waits for the folder, a cancellation that comes after the answer of Pending
+// opens admission.
 func TestCancelledWhileTheFolderIsWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, nil)
-		other.opts.StateDir = dir
-		other.host.SetPending(&shutdown.Event{})
-		other.host.PendingTakes = 2 * time.Second
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(time.Second)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		other := n.startOther(nil, one, func(other *node) {
+			other.host.SetPending(&shutdown.Event{})
+			other.host.PendingTakes = 2 * time.Second
+		})
+		n.advance(time.Second)
 		other.host.Cancel()
-		n.pass(12 * time.Second)
-		require.True(t, m.Admit(nil).Admit)
+		n.advance(12 * time.Second)
+		require.True(t, other.m.Admit(nil).Admit)
 		require.Equal(t, 1, other.host.Held())
 		other.end()
 	})
 }
 
-// An agent that cannot have the folder does not take up the shutdown of the one that has
-// it: it kills nobody and writes nothing. It admits nobody either, until that shutdown is
-// over or the host says that there is none.
+// An agent that does not get the folder does not resume the shutdown of the agent that uses it:
+// it kills no pod and writes nothing. It admits no pod until that shutdown is over, or until its
+// host says that none is pending.
 func TestShutdownOfAnotherAgent(t *testing.T) {
 	for name, sourced := range map[string]bool{"without a source": false, "on a host of its own": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				one := &boot{id: "one", began: time.Now()}
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(2 * time.Second)
-				stored, err := os.ReadFile(filepath.Join(dir, progressFile))
+				n.advance(2 * time.Second)
+				stored, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				if !sourced {
-					other.opts.Source = nil
-				}
-				m, err := shutdown.NewManagerOn(other.opts, one.now)
-				require.NoError(t, err)
-				other.start(m)
+				other := n.startOther(twoPods(), one, func(other *node) {
+					if !sourced {
+						other.opts.Source = nil
+					}
+				})
 				for range 9 {
-					require.False(t, m.Admit(nil).Admit, "as long as it waits")
-					n.pass(time.Second)
+					require.False(t, other.m.Admit(nil).Admit, "it waits for the folder")
+					n.advance(time.Second)
 				}
-				n.pass(2 * time.Second)
-				require.Equal(t, sourced, m.Admit(nil).Admit, "it has the folder no more than before")
-				now, err := os.ReadFile(filepath.Join(dir, progressFile))
+				n.advance(2 * time.Second)
+				require.Equal(t, sourced, other.m.Admit(nil).Admit, "its wait for the folder is over")
+				now, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
 				require.NoError(t, err)
 				require.Equal(t, string(stored), string(now))
-				n.pass(time.Minute)
-				require.True(t, m.Admit(nil).Admit)
+				n.advance(time.Minute)
+				require.True(t, other.m.Admit(nil).Admit)
 				require.Empty(t, other.killer.Kills())
 				require.Len(t, n.killer.Kills(), 2)
 				other.end()
-				require.NotZero(t, n.report().Ended)
+				require.NotZero(t, n.lastReport().Ended)
 			})
 		})
 	}
 }
 
-// An agent whose predecessor ends in the middle of a shutdown while it waits for the folder
-// takes up what that one has stored last: it has the same end.
+// If the first agent ends during a shutdown while the second waits for the folder, the second
+// resumes the shutdown from the last state file. The shutdown keeps its end.
 func TestSuccessorWaitsForTheFolder(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
-		other := newNode(t, twoPods())
-		other.opts.StateDir, other.opts.Source = dir, nil
-		m, err := shutdown.NewManagerOn(other.opts, one.now)
-		require.NoError(t, err)
-		other.start(m)
+		n.runOnBoot(one)
+		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
 		n.announce()
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		n.end()
-		n.pass(time.Second)
-		require.False(t, m.Admit(nil).Admit)
-		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.granted(), "what is left of the first, and what it leaves")
-		n.pass(time.Minute)
-		report := other.report()
-		require.Len(t, report.Pods, 2, "each once")
+		n.advance(time.Second)
+		require.False(t, other.m.Admit(nil).Admit)
+		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.grantedSeconds(), "the rest of the first bucket, and the second bucket with what the first leaves")
+		n.advance(time.Minute)
+		report := other.lastReport()
+		require.Len(t, report.Pods, 2, "each pod once")
 		require.Empty(t, report.Errors)
 		other.end()
 	})
 }
 
-// What the host or the embedder says while an agent waits for the folder counts for admission
-// at once; pods are killed when it is known what the agent before has left, and none if the
-// shutdown was cancelled meanwhile.
+// A shutdown that the host or the embedder announces while an agent waits for the folder closes
+// admission at once. Its pods are killed once the agent has read the state file, and not at all
+// if the shutdown was cancelled before.
 func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	for name, test := range map[string]struct {
-		say, cancel func(n *node)
+		announce, cancel func(n *node)
 	}{
 		"by the host": {func(n *node) { n.announce() }, func(n *node) { n.host.Cancel() }},
 		"before": {func(n *node) {
 			n.host.SetPending(&shutdown.Event{})
 			n.host.Lose()
-			n.pass(2 * time.Second)
+			n.advance(2 * time.Second)
 		}, func(n *node) { n.host.Cancel() }},
 		"by the embedder": {
 			func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{})) },
@@ -196,80 +163,62 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
-				n.runOn(&boot{id: "one", began: time.Now()})
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				m, err := shutdown.NewManager(other.opts)
-				require.NoError(t, err)
-				other.start(m)
-				n.pass(time.Millisecond)
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOnBoot(one)
+				other := n.startOther(twoPods(), one, nil)
+				n.advance(time.Millisecond)
 				require.Equal(t, 1, other.host.Held())
-				require.True(t, m.Admit(nil).Admit)
+				require.True(t, other.m.Admit(nil).Admit)
 				began := time.Now()
-				test.say(other)
-				require.False(t, m.Admit(nil).Admit)
+				test.announce(other)
+				require.False(t, other.m.Admit(nil).Admit)
 				test.cancel(other)
 				synctest.Wait()
-				require.True(t, m.Admit(nil).Admit)
-				test.say(other)
-				said := time.Now()
-				n.pass(time.Second)
+				require.True(t, other.m.Admit(nil).Admit)
+				test.announce(other)
+				announced := time.Now()
+				n.advance(time.Second)
 				require.Empty(t, other.killer.Kills())
 				require.Equal(t, 1, other.host.Held())
 				n.end()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				require.Len(t, other.killer.Kills(), 2)
-				require.Less(t, other.startedAt("web", said), 2*time.Second)
-				n.pass(time.Minute)
-				require.Len(t, other.report().Pods, 2)
-				require.WithinRange(t, other.report().Started, began, said)
+				require.Less(t, other.killedAfter("web", announced), 2*time.Second)
+				n.advance(time.Minute)
+				require.Len(t, other.lastReport().Pods, 2)
+				require.WithinRange(t, other.lastReport().Started, began, announced)
 				other.end()
 			})
 		})
 	}
 }
 
-// A shutdown that was announced before pods are terminated, and that is taken up after it, is
-// the one that is reported last.
-func TestTerminateAllBeforeAnAnnouncementIsTakenUp(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
-		other := newNode(t, twoPods())
-		other.opts.StateDir = dir
-		m, err := shutdown.NewManager(other.opts)
-		require.NoError(t, err)
-		other.start(m)
-		n.pass(time.Millisecond)
+// A shutdown that is announced while the agent waits for the folder begins after that wait. Its
+// report is the last one, also if TerminateAll was called in between.
+func TestReportOfAShutdownThatTerminateAllOvertakes(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		other := n.startOther(twoPods(), one, nil)
+		n.advance(time.Millisecond)
 		other.host.Announce(shutdown.Event{Origin: "host"})
-		n.pass(time.Second)
-		_, err = m.TerminateAll(t.Context())
+		n.advance(time.Second)
+		_, err := other.m.TerminateAll(t.Context())
 		require.NoError(t, err)
-		n.pass(time.Minute)
-		require.Equal(t, "host", other.report().Origin)
+		n.advance(time.Minute)
+		require.Equal(t, "host", other.lastReport().Origin)
 		other.end()
 	})
 }
 
-// Pods can be terminated at any moment of the wait for the folder.
+// TerminateAll works at any moment of the wait for the folder.
 func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
-				n.opts.StateDir = dir
-				n.runOn(&boot{id: "one", began: time.Now()})
-				other := newNode(t, twoPods())
-				other.opts.StateDir = dir
-				m, err := shutdown.NewManager(other.opts)
-				require.NoError(t, err)
-				other.start(m)
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOnBoot(one)
+				other := n.startOther(twoPods(), one, nil)
 				<-time.After(after)
-				report, err := m.TerminateAll(t.Context())
+				report, err := other.m.TerminateAll(t.Context())
 				if after < 10*time.Second {
 					require.NoError(t, err)
 				}

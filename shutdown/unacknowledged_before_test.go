@@ -12,118 +12,112 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The final status of a pod that a cancelled shutdown has ended is told after the next boot,
-// also if another shutdown has begun before the API server came back.
+// The final status of a pod that a cancelled shutdown has ended is sent after the next boot, even
+// if another shutdown has begun before the API server came back.
 func TestStatusesOfACancelledShutdownSurviveTheNext(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.opts.Reporter = c
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.host.Cancel()
-		n.pass(time.Minute)
-		n.set(shutdowntest.Pod("api", 0, 60))
+		n.advance(time.Minute)
+		n.setPods(shutdowntest.Pod("api", 0, 60))
 		n.announce()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.crash()
 
 		n.host.SetPending(nil)
-		c.set(false)
-		n.runOn(&boot{id: "two", began: time.Now()})
-		n.pass(time.Second)
-		require.Equal(t, []string{"api", "web"}, c.names())
+		c.setAway(false)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Second)
+		require.Equal(t, []string{"api", "web"}, c.flushedPods())
 	})
 }
 
-// A pod that ends when the drain which has overtaken its own has given it up is told by the next
-// agent of the same boot.
+// A pod ends after its own drain was overtaken by another one, which has given the pod up. The
+// next agent of the same boot sends the final status.
 func TestStatusOfAnOvertakenDrainIsStored(t *testing.T) {
 	for name, end := range map[string]func(*node){"of an agent that ends": (*node).end, "of one that is killed": (*node).crash} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-				one := &boot{id: "one", began: time.Now()}
-				n.runOn(one)
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(3 * time.Second)
+				n.advance(3 * time.Second)
 				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(10 * time.Second)})
-				n.pass(15 * time.Second)
-				require.True(t, n.report().Pods[0].Ended.IsZero() || n.report().Pods[0].Error != "", "it is given up")
+				n.advance(15 * time.Second)
+				require.True(t, n.lastReport().Pods[0].Ended.IsZero() || n.lastReport().Pods[0].Error != "", "it is given up")
 				n.killer.Release()
-				n.pass(time.Second)
+				n.advance(time.Second)
 				end(n)
 
-				n.set()
+				n.setPods()
 				n.host.SetPending(nil)
-				c.set(false)
-				n.runOn(one)
-				n.pass(2 * time.Second)
-				require.Equal(t, []string{"web"}, c.names())
+				c.setAway(false)
+				n.runOnBoot(one)
+				n.advance(2 * time.Second)
+				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
 		})
 	}
 }
 
-// What is acknowledged after the end of a shutdown is not told again: neither by the agent that
-// follows one which is killed then, nor what that one has carried over itself.
+// A final status that is acknowledged after the end of a shutdown is not sent again, even if the
+// agent is killed right after that. This holds too for statuses that the agent has taken over from
+// an earlier one.
 func TestLateAcknowledgementIsStored(t *testing.T) {
-	static := shutdowntest.Pod("static", 0, 5)
-	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node) {
+	static := staticPod()
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5), static), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
-		n.opts.StateDir, n.opts.Reporter = dir, c
-		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.opts.Reporter = c
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
+		n.advance(time.Second)
 		n.crash()
-		n.set(shutdowntest.Pod("api", 0, 5))
-		n.runOn(one) // with a shutdown of its own
+		n.setPods(shutdowntest.Pod("api", 0, 5))
+		n.runOnBoot(one) // with a shutdown of its own
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.host.Cancel()
-		n.pass(time.Second)
-		require.Empty(t, c.names())
-		c.set(false)
-		n.pass(5 * time.Second)
-		require.Equal(t, []string{"api", "static", "web"}, c.names())
+		n.advance(time.Second)
+		require.Empty(t, c.flushedPods())
+		c.setAway(false)
+		n.advance(5 * time.Second)
+		require.Equal(t, []string{"api", "static", "web"}, c.flushedPods())
 		n.crash()
 
 		clear(c.final)
-		n.runOn(one)
-		n.pass(5 * time.Second)
-		require.Empty(t, c.names())
+		n.runOnBoot(one)
+		n.advance(5 * time.Second)
+		require.Empty(t, c.flushedPods())
 	})
 }
 
-// Of pods that a later shutdown has signalled too, and of those that were acknowledged
-// meanwhile, that one's word counts. A drain is kept only as long as it has something to tell.
+// The manager keeps an ended drain only as long as a final status of it has to be sent: not if
+// all were acknowledged, or if a later drain has signalled the same pods.
 func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
-	bubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
 		n.run()
 		for range 3 {
 			n.announce()
-			n.pass(time.Second)
+			n.advance(time.Second)
 			n.host.Cancel()
-			n.pass(time.Minute)
+			n.advance(time.Minute)
 		}
 		require.Equal(t, 3, n.m.UnacknowledgedDrains())
-		c.set(false)
-		n.pass(time.Minute)
+		c.setAway(false)
+		n.advance(time.Minute)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		require.Zero(t, n.m.UnacknowledgedDrains())
-		require.Equal(t, []string{"web"}, c.names())
+		require.Equal(t, []string{"web"}, c.flushedPods())
 	})
 }

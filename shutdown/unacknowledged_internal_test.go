@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// The statuses of a bucket are waited for also of a pod that has ended only while that of
-// another one was waited for.
+// A bucket waits for the statuses of its pods that have ended. These include a pod that ends only
+// while the bucket waits for the status of another one.
 func TestAnyUnacknowledgedLooksAgainAtPodsThatRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := map[string]chan struct{}{"slow": make(chan struct{}), "quick": make(chan struct{})}

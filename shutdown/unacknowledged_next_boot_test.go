@@ -14,19 +14,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowMarks is a cluster that takes an hour to mark the pod spared.
-type slowMarks struct{ *cluster }
+// hangingMarker is a cluster that takes an hour to mark the pod "spared" as not ready.
+type hangingMarker struct{ *cluster }
 
-func (slowMarks) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name != "spared" {
 		return nil
 	}
-	return after(ctx, time.Hour)
+	return waitOrCancelled(ctx, time.Hour)
 }
 
-// What the agent of the next boot tells of a shutdown in which the machine went down: the final
-// statuses of the pods that were signalled and that nobody has acknowledged, unless
-// pods are left as they are.
+// If the machine goes down during a shutdown, the agent of the next boot sends the final statuses
+// of the signalled pods that were not acknowledged, unless the policy leaves pods as they are.
 func TestStatusesThatAreLeftToTheNextBoot(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -41,20 +40,20 @@ func TestStatusesThatAreLeftToTheNextBoot(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			pods := list(shutdowntest.Pod("quick", 0, 60), shutdowntest.Pod("hangs", 0, 60), shutdowntest.Pod("spared", 0, 60))
-			bubble(t, pods, func(t *testing.T, n *node) {
+			inBubble(t, pods, func(t *testing.T, n *node) {
 				c := &cluster{}
-				n.opts.StateDir, n.opts.Reporter = dir, slowMarks{c}
+				n.opts.StateDir, n.opts.Reporter = dir, hangingMarker{c}
 				n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return test.policy }
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}}
-				n.runOn(&boot{id: "one", began: time.Now()})
+				n.runOnBoot(&boot{id: "one", began: time.Now()})
 				n.announce()
-				n.pass(test.after)
+				n.advance(test.after)
 				n.crash()
 				clear(c.final)
 				n.host.SetPending(nil)
-				n.runOn(&boot{id: "two", began: time.Now()})
-				n.pass(time.Second)
-				require.Equal(t, test.want, c.names())
+				n.runOnBoot(&boot{id: "two", began: time.Now()})
+				n.advance(time.Second)
+				require.Equal(t, test.want, c.flushedPods())
 			})
 		})
 	}

@@ -28,8 +28,8 @@ func tenContainers() *v1.PodSpec {
 	return s
 }
 
-// compare measures the same by hand and through the package.
-func compare(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
+// compareWays measures the same by hand and through the package.
+func compareWays(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
 	b.Helper()
 	for _, way := range []struct {
 		name string
@@ -44,8 +44,8 @@ func compare(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
 	}
 }
 
-// found ends a benchmark that has not found as many errors as there are.
-func found(b *testing.B, want int, errs field.ErrorList) {
+// requireFound ends a benchmark that has not found as many errors as there are.
+func requireFound(b *testing.B, want int, errs field.ErrorList) {
 	if len(errs) != want {
 		b.Fatal(errs)
 	}
@@ -60,25 +60,25 @@ func BenchmarkValidatePodTermination(b *testing.B) {
 		spec *v1.PodSpec
 		errs int
 	}{{"pod=valid/", tenContainers(), 0}, {"pod=invalid/", invalid, 14}} {
-		compare(b, pod.name,
-			func(b *testing.B) { found(b, pod.errs, plainValidate(pod.spec, path)) },
-			func(b *testing.B) { found(b, pod.errs, validation.ValidatePodTermination(pod.spec, opts, path)) })
+		compareWays(b, pod.name,
+			func(b *testing.B) { requireFound(b, pod.errs, plainValidate(pod.spec, path)) },
+			func(b *testing.B) { requireFound(b, pod.errs, validation.ValidatePodTermination(pod.spec, opts, path)) })
 	}
 }
 
 func BenchmarkDropDisabledFields(b *testing.B) {
-	s, off := tenContainers(), gates{}.options()
-	compare(b, "features=on/",
+	s, off := tenContainers(), gateMap{}.resolve()
+	compareWays(b, "features=on/",
 		func(*testing.B) { plainDrop(s, nil, true, true) },
 		func(*testing.B) { validation.DropDisabledFields(s, nil, validation.Options{}) })
-	compare(b, "features=off-but-used/",
+	compareWays(b, "features=off-but-used/",
 		func(*testing.B) { plainDrop(s, s, false, false) },
 		func(*testing.B) { validation.DropDisabledFields(s, s, off) })
 }
 
 func BenchmarkWarnPodTermination(b *testing.B) {
 	s, path := tenContainers(), field.NewPath("spec")
-	compare(b, "",
+	compareWays(b, "",
 		func(*testing.B) { plainWarn(s, path) },
 		func(*testing.B) { validation.WarnPodTermination(s, path) })
 }
@@ -94,7 +94,7 @@ func BenchmarkValidateNodeShutdown(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	compare(b, "",
+	compareWays(b, "",
 		func(b *testing.B) { valid(b, plainNodeShutdown(cfg)) },
 		func(b *testing.B) { valid(b, validation.ValidateNodeShutdown(cfg, validation.Options{})) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// everyKind is a spec with a container of every kind, each with a copy of lifecycle.
-func everyKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
+// specOfEveryKind is a spec with a container of every kind, each with a copy of lifecycle.
+func specOfEveryKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	return spec(
 		withContainer(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
 		withInit(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
@@ -35,9 +35,9 @@ func TestDropFromEveryKindOfContainer(t *testing.T) {
 		"an empty one stays":  {&v1.Lifecycle{}, &v1.Lifecycle{}},
 		"an empty hook stays": {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
 	} {
-		dropped := everyKind(c.before)
-		validation.DropDisabledFields(dropped, nil, gates{}.options())
-		require.Equal(t, everyKind(c.after), dropped, name)
+		dropped := specOfEveryKind(c.before)
+		validation.DropDisabledFields(dropped, nil, gateMap{}.resolve())
+		require.Equal(t, specOfEveryKind(c.after), dropped, name)
 	}
 }
 
@@ -52,9 +52,9 @@ func TestEachOptionDropsOneFeature(t *testing.T) {
 		"stop signal": {validation.Options{NoStopSignals: true}, preStop(sleep(0))},
 		"zero":        {validation.Options{NoZeroSleep: true}, all},
 	} {
-		dropped := everyKind(all)
+		dropped := specOfEveryKind(all)
 		validation.DropDisabledFields(dropped, nil, c.off)
-		require.Equal(t, everyKind(c.want), dropped, name)
+		require.Equal(t, specOfEveryKind(c.want), dropped, name)
 	}
 }
 
@@ -69,9 +69,9 @@ func TestFeatureOfTheStoredSpecIsNotDropped(t *testing.T) {
 		"none":   {preStop(exec("true")), nil},
 	} {
 		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
-		before, dropped := old.DeepCopy(), everyKind(all)
-		validation.DropDisabledFields(dropped, old, gates{}.options())
-		require.Equal(t, everyKind(c.want), dropped, name)
+		before, dropped := old.DeepCopy(), specOfEveryKind(all)
+		validation.DropDisabledFields(dropped, old, gateMap{}.resolve())
+		require.Equal(t, specOfEveryKind(c.want), dropped, name)
 		require.Equal(t, before, old, "the stored spec is not written")
 	}
 }
@@ -81,9 +81,9 @@ func TestDropLeavesSharedValuesAlone(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
 	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
-	validation.DropDisabledFields(s, nil, gates{}.options())
+	validation.DropDisabledFields(s, nil, gateMap{}.resolve())
 	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
 	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
 
-	validation.DropDisabledFields(nil, s, gates{}.options())
+	validation.DropDisabledFields(nil, s, gateMap{}.resolve())
 }

@@ -17,26 +17,26 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// picker draws random specs. Every field of the termination is set with a probability of
+// randomSpecs draws random specs. Every field of the termination is set with a probability of
 // one half, and numbers are mostly those at which a rule changes.
-type picker struct{ *rand.Rand }
+type randomSpecs struct{ *rand.Rand }
 
-func (p picker) yes() bool { return p.IntN(2) == 0 }
+func (p randomSpecs) chance() bool { return p.IntN(2) == 0 }
 
-func (p picker) seconds() int64 {
+func (p randomSpecs) seconds() int64 {
 	edges := []int64{0, 1, 2, 29, 30, 31, -1, math.MaxInt64, math.MinInt64}
 	return edges[p.IntN(len(edges))]
 }
 
-func (p picker) grace() *int64 {
-	if p.yes() {
+func (p randomSpecs) grace() *int64 {
+	if p.chance() {
 		return nil
 	}
 	return ptr.To(p.seconds())
 }
 
-func (p picker) hook() *v1.LifecycleHandler {
-	if p.yes() {
+func (p randomSpecs) hook() *v1.LifecycleHandler {
+	if p.chance() {
 		return nil
 	}
 	h := &v1.LifecycleHandler{}
@@ -56,25 +56,25 @@ func (p picker) hook() *v1.LifecycleHandler {
 	return h
 }
 
-func (p picker) lifecycle() *v1.Lifecycle {
+func (p randomSpecs) lifecycle() *v1.Lifecycle {
 	if p.IntN(3) == 0 {
 		return nil
 	}
 	l := &v1.Lifecycle{PostStart: p.hook(), PreStop: p.hook()}
-	if p.yes() {
+	if p.chance() {
 		l.StopSignal = ptr.To([]v1.Signal{v1.SIGTERM, v1.SIGHUP, "TERM", ""}[p.IntN(4)])
 	}
 	return l
 }
 
-func (p picker) probe() *v1.Probe {
-	if p.yes() {
+func (p randomSpecs) probe() *v1.Probe {
+	if p.chance() {
 		return nil
 	}
 	return &v1.Probe{TerminationGracePeriodSeconds: p.grace()}
 }
 
-func (p picker) container() v1.Container {
+func (p randomSpecs) container() v1.Container {
 	c := v1.Container{
 		Name:           []string{"a", "b", ""}[p.IntN(3)],
 		Lifecycle:      p.lifecycle(),
@@ -82,15 +82,15 @@ func (p picker) container() v1.Container {
 		ReadinessProbe: p.probe(),
 		StartupProbe:   p.probe(),
 	}
-	if p.yes() {
+	if p.chance() {
 		c.RestartPolicy = ptr.To([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever}[p.IntN(2)])
 	}
 	return c
 }
 
-func (p picker) spec() *v1.PodSpec {
+func (p randomSpecs) spec() *v1.PodSpec {
 	s := &v1.PodSpec{TerminationGracePeriodSeconds: p.grace()}
-	if p.yes() {
+	if p.chance() {
 		s.OS = &v1.PodOS{Name: []v1.OSName{v1.Linux, v1.Windows, "", "plan9"}[p.IntN(4)]}
 	}
 	for range p.IntN(3) {
@@ -116,7 +116,7 @@ func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
 	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, off uint8) {
-		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
+		s, old := randomSpecs{rand.New(rand.NewPCG(seed, 0))}.spec(), randomSpecs{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		before, path := s.DeepCopy(), field.NewPath("spec")
 		errs := validation.ValidatePodTermination(s, options(off), path)
 		inherent := validation.ValidatePodTermination(s, validation.Options{}, path)
@@ -151,7 +151,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
 	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, off uint8) {
-		s, old := picker{rand.New(rand.NewPCG(seed, 0))}.spec(), picker{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
+		s, old := randomSpecs{rand.New(rand.NewPCG(seed, 0))}.spec(), randomSpecs{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		if oldSeed%3 == 0 {
 			old = nil
 		}
@@ -170,8 +170,8 @@ func FuzzDropDisabledFields(f *testing.F) {
 		if off&5 == 0 {
 			require.Equal(t, given, s, "both features are on")
 		}
-		validation.DropDisabledFields(s, nil, gates{}.options())
-		require.Equal(t, gates{}.options(), gates{}.options().ForUpdate(s), "a sleep or a stop signal is left")
+		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
+		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s), "a sleep or a stop signal is left")
 	})
 }
 
@@ -189,8 +189,8 @@ func FuzzDecodedSpec(f *testing.F) {
 		errs := validation.ValidatePodTerminationUpdate(s, s, validation.Options{}, nil)
 		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil)
 		validation.WarnPodTermination(s, nil)
-		validation.DropDisabledFields(s, nil, gates{}.options())
-		require.Equal(t, gates{}.options(), gates{}.options().ForUpdate(s))
+		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
+		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s))
 	})
 }
 

@@ -60,7 +60,7 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
 	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
-	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gates{}.options()), ""+
+	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gateMap{}.resolve()), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {1s} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
 		"invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown\n"+
@@ -90,13 +90,13 @@ func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	}{
 		"a total, all on":       {listAndTotal, validation.Options{}, []string{tooShort, both}},
 		"a total, no drain":     {listAndTotal, noDrain, []string{tooShort, off, both}},
-		"a total, all off":      {listAndTotal, gates{}.options(), []string{tooShort, off, noList}},
+		"a total, all off":      {listAndTotal, gateMap{}.resolve(), []string{tooShort, off, noList}},
 		"a total, no buckets":   {listAndTotal, noBuckets, []string{tooShort, noList}},
-		"a total alone":         {total(time.Millisecond), gates{}.options(), []string{tooShort, off}},
+		"a total alone":         {total(time.Millisecond), gateMap{}.resolve(), []string{tooShort, off}},
 		"a right total alone":   {total(time.Second), noDrain, []string{off}},
-		"a list alone":          {list, gates{}.options(), []string{noList}},
+		"a list alone":          {list, gateMap{}.resolve(), []string{noList}},
 		"a list alone, allowed": {list, noDrain, nil},
-		"nothing":               {plan.Config{}, gates{}.options(), nil},
+		"nothing":               {plan.Config{}, gateMap{}.resolve(), nil},
 	} {
 		var got []string
 		if err := validation.ValidateNodeShutdown(c.cfg, c.opts); err != nil {

@@ -17,7 +17,7 @@ func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 }
 
 func TestForUpdateOfANewPod(t *testing.T) {
-	off := gates{}.options()
+	off := gateMap{}.resolve()
 	require.Equal(t, off, off.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
@@ -28,24 +28,24 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {
 		old  *v1.PodSpec
-		want gates
+		want gateMap
 	}{
-		"nothing":                  {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gates{}},
-		"another hook":             {spec(withHook(exec("true"))), gates{}},
-		"a sleep":                  {spec(withHook(sleep(5))), gates{sleepAction: true}},
-		"a sleep of 0":             {spec(withHook(exec("true")), withHook(sleep(0))), gates{sleepAction: true, zeroSleep: true}},
-		"one in a postStart":       {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gates{sleepAction: true, zeroSleep: true}},
-		"one in a sidecar":         {spec(withInit(sidecar(preStop(sleep(0))))), gates{sleepAction: true, zeroSleep: true}},
-		"one where it is no use":   {spec(withEphemeral(preStop(sleep(0)))), gates{sleepAction: true, zeroSleep: true}},
-		"a stop signal":            {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gates{stopSignals: true}},
-		"a stop signal, a sidecar": {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gates{stopSignals: true}},
+		"nothing":                  {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gateMap{}},
+		"another hook":             {spec(withHook(exec("true"))), gateMap{}},
+		"a sleep":                  {spec(withHook(sleep(5))), gateMap{sleepAction: true}},
+		"a sleep of 0":             {spec(withHook(exec("true")), withHook(sleep(0))), gateMap{sleepAction: true, zeroSleep: true}},
+		"one in a postStart":       {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gateMap{sleepAction: true, zeroSleep: true}},
+		"one in a sidecar":         {spec(withInit(sidecar(preStop(sleep(0))))), gateMap{sleepAction: true, zeroSleep: true}},
+		"one where it is no use":   {spec(withEphemeral(preStop(sleep(0)))), gateMap{sleepAction: true, zeroSleep: true}},
+		"a stop signal":            {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
+		"a stop signal, a sidecar": {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
 	} {
-		require.Equal(t, c.want.options(), gates{}.options().ForUpdate(c.old), name)
+		require.Equal(t, c.want.resolve(), gateMap{}.resolve().ForUpdate(c.old), name)
 	}
 }
 
 // ForUpdate is called for every pod that is admitted.
 func TestForUpdateAllocatesNothing(t *testing.T) {
-	old, off := tenContainers(), gates{}.options()
+	old, off := tenContainers(), gateMap{}.resolve()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))
 }

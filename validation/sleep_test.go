@@ -47,6 +47,6 @@ func TestSleepByAnOddGrace(t *testing.T) {
 func TestSleepThatIsNotAllowed(t *testing.T) {
 	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), validation.Options{NoSleepAction: true}, nil)
 	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")
-	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), gates{}.options(), nil))
+	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), gateMap{}.resolve(), nil))
 	require.Nil(t, validate(spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}}))))
 }

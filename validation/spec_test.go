@@ -12,10 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// gates says by name which feature gates are on.
-type gates map[string]bool
+// gateMap says by name which feature gates are on.
+type gateMap map[string]bool
 
-func (g gates) options() validation.Options {
+func (g gateMap) resolve() validation.Options {
 	return validation.Options{
 		NoSleepAction:           !g["PodLifecycleSleepAction"],
 		NoZeroSleep:             !g["PodLifecycleSleepActionAllowZero"],

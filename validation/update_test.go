@@ -18,7 +18,7 @@ func update(s, old *v1.PodSpec) field.ErrorList {
 // An update may keep a feature that the stored pod uses, also if it is off.
 func TestUpdateOfAStoredPodWithItsFeaturesOff(t *testing.T) {
 	stored := spec(withContainer(v1.Container{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}}))
-	path, off := field.NewPath("spec"), gates{}.options()
+	path, off := field.NewPath("spec"), gateMap{}.resolve()
 	require.Nil(t, validation.ValidatePodTerminationUpdate(stored.DeepCopy(), stored, off, path))
 	requireErrors(t, validation.ValidatePodTerminationUpdate(stored, nil, off, path),
 		hookPath+".sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled",

@@ -21,7 +21,7 @@ type settings struct {
 	Total      metav1.Duration `json:"shutdownGracePeriod"`
 	Critical   metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
 	ByPriority [][2]int64      `json:"byPriority"`
-	Gates      gates           `json:"gates"`
+	Gates      gateMap         `json:"gates"`
 }
 
 // vectors is the content of testdata/validation.yaml.
@@ -46,7 +46,7 @@ type vectors struct {
 		Base         settings
 		Cases        []struct {
 			Name, Err  string
-			Gates      gates
+			Gates      gateMap
 			Critical   *metav1.Duration
 			TotalValue *metav1.Duration `json:"total_value"`
 			ByPriority [][2]int64       `json:"byPriority"`
@@ -92,10 +92,10 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 	specWith := func(hook any) *v1.PodSpec {
 		if hook == "nil" {
-			return everyKind(nil)
+			return specOfEveryKind(nil)
 		}
 		require.Contains(t, hooks, hook)
-		return everyKind(preStop(hooks[hook]))
+		return specOfEveryKind(preStop(hooks[hook]))
 	}
 	for _, c := range loadVectors(t).DropSleepAction.Cases {
 		on, old, is, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
@@ -108,11 +108,11 @@ func TestConformanceDropSleepAction(t *testing.T) {
 // A case overrides some fields of a valid base, and may have further errors.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
-	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.options()))
+	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.resolve()))
 	for _, c := range group.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			total, critical, gate := group.Base.Total, group.Base.Critical, gates{}
-			for _, features := range []gates{group.Base.Gates, c.Gates} {
+			total, critical, gate := group.Base.Total, group.Base.Critical, gateMap{}
+			for _, features := range []gateMap{group.Base.Gates, c.Gates} {
 				maps.Copy(gate, features)
 			}
 			if c.TotalValue != nil {
@@ -122,7 +122,7 @@ func TestConformanceKubeletConfig(t *testing.T) {
 				critical = *c.Critical
 			}
 			cfg := config(total, critical, c.ByPriority)
-			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate.options()), c.Err)
+			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate.resolve()), c.Err)
 		})
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	before := time.Now().Truncate(time.Second)
 	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
 
@@ -42,10 +42,10 @@ func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
 }
 
 func TestDeleteAtOnce(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
-	c.run(t, "unscheduled", func(pod *v1.Pod) { pod.Spec.NodeName = "" })
-	c.run(t, "ended")
+	c := startCluster(t)
+	c.createRunning(t, "web")
+	c.createRunning(t, "unscheduled", func(pod *v1.Pod) { pod.Spec.NodeName = "" })
+	c.createRunning(t, "ended")
 	_, err := c.pods().Patch(t.Context(), "ended", merge, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	_, err = c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
@@ -57,18 +57,18 @@ func TestDeleteAtOnce(t *testing.T) {
 		"/api/v1/nodes/node-1":                        {"", `"status":"Success"`},
 	} {
 		t.Run(path, func(t *testing.T) {
-			code, answer := c.ask(t, http.MethodDelete, path, "", test.body)
+			code, answer := c.request(t, http.MethodDelete, path, "", test.body)
 			require.Equal(t, http.StatusOK, code)
 			require.Contains(t, answer, test.answer)
-			code, _ = c.ask(t, http.MethodGet, path, "", "")
+			code, _ = c.request(t, http.MethodGet, path, "", "")
 			require.Equal(t, http.StatusNotFound, code)
 		})
 	}
 }
 
 func TestDeletePreconditions(t *testing.T) {
-	c := start(t)
-	pod := c.run(t, "web")
+	c := startCluster(t)
+	pod := c.createRunning(t, "web")
 	node, err := c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for kind, test := range map[string]struct {
@@ -94,8 +94,8 @@ func TestDeletePreconditions(t *testing.T) {
 }
 
 func TestFinalizersHoldWhatIsDeleted(t *testing.T) {
-	c := start(t)
-	c.run(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
+	c := startCluster(t)
+	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
 	require.Equal(t, ptr.To(int64(0)), c.pod(t, "web").DeletionGracePeriodSeconds)
@@ -110,8 +110,8 @@ func TestFinalizersHoldWhatIsDeleted(t *testing.T) {
 }
 
 func TestFinalizersGoBeforeTheGraceIsOver(t *testing.T) {
-	c := start(t)
-	c.run(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
+	c := startCluster(t)
+	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(30)))
 	_, err := c.patch(t.Context(), merge, `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, err)
@@ -119,8 +119,8 @@ func TestFinalizersGoBeforeTheGraceIsOver(t *testing.T) {
 }
 
 func TestDeleteRefuses(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	for name, test := range map[string]struct {
 		contentType, body string
 		code              int
@@ -131,7 +131,7 @@ func TestDeleteRefuses(t *testing.T) {
 		"options":     {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, body := c.ask(t, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)
+			code, body := c.request(t, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)
 			require.Equal(t, test.code, code, body)
 			require.Nil(t, c.pod(t, "web").DeletionTimestamp)
 		})
@@ -139,9 +139,9 @@ func TestDeleteRefuses(t *testing.T) {
 }
 
 func TestDeleteCollection(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
-	c.run(t, "api", func(pod *v1.Pod) { pod.Spec.NodeName = "node-2" })
+	c := startCluster(t)
+	c.createRunning(t, "web")
+	c.createRunning(t, "api", func(pod *v1.Pod) { pod.Spec.NodeName = "node-2" })
 	err := c.pods().DeleteCollection(t.Context(), *metav1.NewDeleteOptions(0), metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
 	require.NoError(t, err)
 	list, err := c.pods().List(t.Context(), metav1.ListOptions{})

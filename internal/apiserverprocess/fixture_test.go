@@ -24,14 +24,14 @@ const (
 	merge     = types.MergePatchType
 )
 
-// cluster is a server with a client of its.
+// cluster is an API server with a client for it.
 type cluster struct {
 	kubernetes.Interface
 
 	url string
 }
 
-func start(t testing.TB) cluster {
+func startCluster(t testing.TB) cluster {
 	t.Helper()
 	url := apiserverprocess.Start(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{
@@ -44,8 +44,8 @@ func start(t testing.TB) cluster {
 func (c cluster) pods() corev1.PodInterface   { return c.CoreV1().Pods("default") }
 func (c cluster) nodes() corev1.NodeInterface { return c.CoreV1().Nodes() }
 
-// run makes a pod that runs on a node.
-func (c cluster) run(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod {
+// createRunning creates a pod that runs on a node.
+func (c cluster) createRunning(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod {
 	t.Helper()
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: "node-1"}}
 	for _, change := range change {
@@ -60,7 +60,7 @@ func (c cluster) run(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod
 	return created
 }
 
-// pod is one as it is stored.
+// pod returns a pod as it is stored.
 func (c cluster) pod(t testing.TB, name string) *v1.Pod {
 	t.Helper()
 	pod, err := c.pods().Get(t.Context(), name, metav1.GetOptions{})
@@ -73,8 +73,8 @@ func (c cluster) patch(ctx context.Context, how types.PatchType, body string, su
 	return c.pods().Patch(ctx, "web", how, []byte(body), metav1.PatchOptions{}, subresources...)
 }
 
-// ask sends a request without client-go.
-func (c cluster) ask(t testing.TB, method, path, contentType, body string) (code int, answer string) {
+// request sends a request without client-go.
+func (c cluster) request(t testing.TB, method, path, contentType, body string) (code int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
 	require.NoError(t, err)

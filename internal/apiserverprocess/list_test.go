@@ -13,9 +13,9 @@ import (
 )
 
 func TestList(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
-	c.run(t, "elsewhere", func(pod *v1.Pod) { pod.Spec.NodeName, pod.Labels = "node-2", map[string]string{"app": "shop"} })
+	c := startCluster(t)
+	c.createRunning(t, "web")
+	c.createRunning(t, "elsewhere", func(pod *v1.Pod) { pod.Spec.NodeName, pod.Labels = "node-2", map[string]string{"app": "shop"} })
 	_, err := c.CoreV1().Pods("kube-system").Create(t.Context(), &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1.PodSpec{NodeName: "node-1"},
 	}, metav1.CreateOptions{})
@@ -55,8 +55,8 @@ func TestList(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	c := start(t)
-	c.run(t, "api")
+	c := startCluster(t)
+	c.createRunning(t, "api")
 	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	watcher, err := c.pods().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "status.phase=Running"})
@@ -74,7 +74,7 @@ func TestWatch(t *testing.T) {
 		require.Equal(t, want, kind)
 		require.Equal(t, "web", name)
 	}
-	c.run(t, "web")
+	c.createRunning(t, "web")
 	expect(watch.Added)
 	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	expect(watch.Modified)
@@ -84,8 +84,8 @@ func TestWatch(t *testing.T) {
 }
 
 func TestInformers(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	factory := informers.NewSharedInformerFactory(c, 0)
 	pods := factory.Core().V1().Pods()
 	added := make(chan string, 2)
@@ -101,6 +101,6 @@ func TestInformers(t *testing.T) {
 		require.True(t, synced, "%v", of)
 	}
 	require.Equal(t, "web", <-added)
-	c.run(t, "api")
+	c.createRunning(t, "api")
 	require.Equal(t, "api", <-added)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 func TestStrategicMergePatchMergesConditions(t *testing.T) {
-	c := start(t)
-	before := c.run(t, "web")
+	c := startCluster(t)
+	before := c.createRunning(t, "web")
 	got, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"False"}]}}`, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
@@ -27,8 +27,8 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 }
 
 func TestMergePatchReplacesConditions(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	got, err := c.patch(t.Context(), merge, `{"status":{"phase":null,"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
 	require.NoError(t, err)
 	require.Empty(t, got.Status.Phase)
@@ -36,8 +36,8 @@ func TestMergePatchReplacesConditions(t *testing.T) {
 }
 
 func TestJSONPatch(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	got, err := c.patch(t.Context(), types.JSONPatchType, `[{"op":"replace","path":"/status/phase","value":"Failed"}]`, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
@@ -46,8 +46,8 @@ func TestJSONPatch(t *testing.T) {
 }
 
 func TestServerSideApply(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	options := metav1.ApplyOptions{FieldManager: "agent"}
 	apply := func(phase v1.PodPhase) *applyv1.PodApplyConfiguration {
 		return applyv1.Pod("web", "default").WithStatus(applyv1.PodStatus().WithPhase(phase))
@@ -71,8 +71,8 @@ func TestServerSideApply(t *testing.T) {
 func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
 	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
 		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	got, err := c.patch(t.Context(), strategic, both, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
@@ -89,8 +89,8 @@ func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
 }
 
 func TestPatchWithoutAChangeIsNoNewVersion(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	before := c.pod(t, "web")
 	for _, same := range []string{`{}`, `{"status":{"phase":"Running"}}`, `{"metadata":{"uid":"` + string(before.UID) + `"}}`, `{"metadata":{"uid":null,"generation":9}}`} {
 		got, err := c.patch(t.Context(), strategic, same, "status")
@@ -101,8 +101,8 @@ func TestPatchWithoutAChangeIsNoNewVersion(t *testing.T) {
 }
 
 func TestPatchOfWhatTheServerOwns(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	for field, test := range map[string]struct{ value, root, status string }{
 		"creationTimestamp":          {`"2001-01-01T00:00:00Z"`, "", ""},
 		"deletionTimestamp":          {`"2001-01-01T00:00:00Z"`, "metadata.deletionTimestamp: Invalid value", ""},
@@ -132,8 +132,8 @@ func TestPatchOfWhatTheServerOwns(t *testing.T) {
 }
 
 func TestPatchOfAnotherPodOrVersion(t *testing.T) {
-	c := start(t)
-	before := c.run(t, "web")
+	c := startCluster(t)
+	before := c.createRunning(t, "web")
 	_, err := c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"},"status":{"phase":"Failed"}}`, "status")
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.EqualError(t, err, `Pod "web" is invalid: metadata.uid: Invalid value: "another": field is immutable`)
@@ -154,8 +154,8 @@ func TestPatchOfAnotherPodOrVersion(t *testing.T) {
 }
 
 func TestPatchRefuses(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	for name, test := range map[string]struct {
 		how  types.PatchType
 		body string
@@ -171,7 +171,7 @@ func TestPatchRefuses(t *testing.T) {
 		"apply by nobody": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, body := c.ask(t, http.MethodPatch, "/api/v1/namespaces/default/pods/web/status", string(test.how), test.body)
+			code, body := c.request(t, http.MethodPatch, "/api/v1/namespaces/default/pods/web/status", string(test.how), test.body)
 			require.Equal(t, test.code, code, body)
 		})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestCreate(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	given := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "mine", Generation: 7, ResourceVersion: ""},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "web"}}},
@@ -42,7 +42,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestCreateRefuses(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	const pods = "/api/v1/namespaces/default/pods"
 	for name, test := range map[string]struct {
 		path, body string
@@ -59,7 +59,7 @@ func TestCreateRefuses(t *testing.T) {
 		"no namespace":    {"/api/v1/pods", `{}`, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, body := c.ask(t, http.MethodPost, test.path, runtime.ContentTypeJSON, test.body)
+			code, body := c.request(t, http.MethodPost, test.path, runtime.ContentTypeJSON, test.body)
 			require.Equal(t, test.code, code, body)
 			require.Contains(t, body, `"kind":"Status"`)
 		})
@@ -70,7 +70,7 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func TestQOSClass(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	one, two := resource.MustParse("1"), resource.MustParse("2")
 	for want, resources := range map[v1.PodQOSClass][]v1.ResourceRequirements{
 		v1.PodQOSGuaranteed: {{Limits: v1.ResourceList{v1.ResourceCPU: one, v1.ResourceMemory: one}}},
@@ -91,8 +91,8 @@ func TestQOSClass(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
-	c := start(t)
-	before := c.run(t, "web")
+	c := startCluster(t)
+	before := c.createRunning(t, "web")
 	changed := before.DeepCopy()
 	changed.Labels, changed.Status.Phase = map[string]string{"app": "shop"}, v1.PodFailed
 	got, err := c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
@@ -120,8 +120,8 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestUpdateRefuses(t *testing.T) {
-	c := start(t)
-	web := c.run(t, "web")
+	c := startCluster(t)
+	web := c.createRunning(t, "web")
 	recreated := web.DeepCopy()
 	recreated.UID = "another"
 	_, err := c.pods().Update(t.Context(), recreated, metav1.UpdateOptions{})
@@ -131,11 +131,11 @@ func TestUpdateRefuses(t *testing.T) {
 	_, err = c.pods().Update(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "api"}}, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	const path = "/api/v1/namespaces/default/pods/web"
-	code, body := c.ask(t, http.MethodPut, path, "", `{"metadata":{"name":"api"}}`)
+	code, body := c.request(t, http.MethodPut, path, "", `{"metadata":{"name":"api"}}`)
 	require.Equal(t, http.StatusBadRequest, code)
 	require.Contains(t, body, "the name of the object (api) does not match the name on the URL (web)")
-	code, _ = c.ask(t, http.MethodPut, path, "", `[`)
+	code, _ = c.request(t, http.MethodPut, path, "", `[`)
 	require.Equal(t, http.StatusBadRequest, code)
-	code, _ = c.ask(t, http.MethodPut, path, "text/html", `{}`)
+	code, _ = c.request(t, http.MethodPut, path, "text/html", `{}`)
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// get gives the status of a server's readiness.
-func get(ctx context.Context, t *testing.T, url string) (int, error) {
+// readyStatus returns the HTTP status of a server's readiness.
+func readyStatus(ctx context.Context, t *testing.T, url string) (int, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
 	require.NoError(t, err)
@@ -28,11 +28,11 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 	var url string
 	t.Run("test", func(t *testing.T) {
 		url = Start(t)
-		code, err := get(t.Context(), t, url)
+		code, err := readyStatus(t.Context(), t, url)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, code)
 	})
-	_, err := get(t.Context(), t, url)
+	_, err := readyStatus(t.Context(), t, url)
 	var refused *net.OpError
 	require.ErrorAs(t, err, &refused)
 }
@@ -55,7 +55,8 @@ func TestServersOfParallelTests(t *testing.T) {
 	require.Len(t, seen, cap(urls))
 }
 
-// TestTheServiceManagerIsNotTold is about the READY=1 of k8s.io/apiserver.
+// TestTheServiceManagerIsNotTold checks that the READY=1 of k8s.io/apiserver does not reach the
+// NOTIFY_SOCKET of the test.
 func TestTheServiceManagerIsNotTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -20,7 +20,7 @@ import (
 )
 
 func TestNodes(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	registered := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
 		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}},
@@ -44,7 +44,7 @@ func TestNodes(t *testing.T) {
 }
 
 func TestNamespaces(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	namespaces := c.CoreV1().Namespaces()
 	got, err := namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestLeases(t *testing.T) {
-	leases := start(t).CoordinationV1().Leases("kube-node-lease")
+	leases := startCluster(t).CoordinationV1().Leases("kube-node-lease")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	lease, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 	require.NoError(t, err, "an update makes one that is not there")
@@ -75,7 +75,7 @@ func TestLeases(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	watcher, err := c.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=web,reason=Shutdown"})
 	require.NoError(t, err)
 	t.Cleanup(watcher.Stop)
@@ -83,7 +83,7 @@ func TestEvents(t *testing.T) {
 	t.Cleanup(broadcaster.Shutdown)
 	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: c.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "agent"})
-	web := c.run(t, "web")
+	web := c.createRunning(t, "web")
 	for count := int32(1); count <= 2; count++ {
 		recorder.Event(web, v1.EventTypeNormal, "Shutdown", "the node is going down")
 		event, ok := (<-watcher.ResultChan()).Object.(*v1.Event)
@@ -94,18 +94,18 @@ func TestEvents(t *testing.T) {
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	c := start(t)
-	c.run(t, "web")
+	c := startCluster(t)
+	c.createRunning(t, "web")
 	for _, path := range []string{"/nowhere", "/api/v1/replicationcontrollers", "/api/v1/namespaces/default/pods/web/eviction"} {
-		code, _ := c.ask(t, http.MethodGet, path, "", "")
+		code, _ := c.request(t, http.MethodGet, path, "", "")
 		require.Equal(t, http.StatusNotFound, code, path)
 	}
-	code, body := c.ask(t, http.MethodPut, "/api/v1/namespaces/default/pods", "", "{}")
+	code, body := c.request(t, http.MethodPut, "/api/v1/namespaces/default/pods", "", "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, code, body)
 }
 
 func TestDiscovery(t *testing.T) {
-	_, lists, err := start(t).Discovery().ServerGroupsAndResources()
+	_, lists, err := startCluster(t).Discovery().ServerGroupsAndResources()
 	require.NoError(t, err)
 	var found []string
 	for _, list := range lists {
@@ -120,7 +120,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 func TestProtobuf(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: c.url, QPS: -1, ContentConfig: rest.ContentConfig{
 		ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf,
 	}})
@@ -140,9 +140,10 @@ func TestProtobuf(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
 }
 
-// TestManyRequestsAtOnce is about the limit of 200 that write.
+// TestManyRequestsAtOnce checks that more requests succeed at the same time than the limit of 200
+// for those that write.
 func TestManyRequestsAtOnce(t *testing.T) {
-	c := start(t)
+	c := startCluster(t)
 	const pods = 500
 	errs := make(chan error, pods)
 	begin := time.Now()

@@ -22,8 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// before starts a proxy before a handler and makes a client of it.
-func before(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *http.Client) {
+// startBefore starts a proxy before a handler and returns a client of the proxy.
+func startBefore(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -33,7 +33,7 @@ func before(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *htt
 	return proxy, &http.Client{Transport: transport}
 }
 
-// patch gives the status of the answer.
+// patch sends a PATCH and returns the status of the answer.
 func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (int, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, http.NoBody)
@@ -46,7 +46,7 @@ func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (
 }
 
 func TestWhatPassesIsTheServersOwn(t *testing.T) {
-	proxy, client := before(t, func(w http.ResponseWriter, r *http.Request) {
+	proxy, client := startBefore(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Warning", "299 - old")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, r.UserAgent())
@@ -68,7 +68,7 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
 			var done atomic.Int32
-			proxy, client := before(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
+			proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
 			proxy.Script(apiserverproxy.Always(fault))
 			_, err := patch(t.Context(), t, client, proxy.URL())
 			require.ErrorIs(t, err, io.EOF)
@@ -76,7 +76,7 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 		})
 	}
 	t.Run("hanging", func(t *testing.T) {
-		proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+		proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -94,9 +94,9 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestRefusals asks as client-go does, which reads the answers.
+// client-go reads the refusals of the proxy as it reads those of an API server.
 func TestRefusals(t *testing.T) {
-	proxy, _ := before(t, func(http.ResponseWriter, *http.Request) {})
+	proxy, _ := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
 	require.NoError(t, err)
 	for status, is := range map[int]func(error) bool{
@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 	for after, want := range map[time.Duration]string{0: "", -time.Second: "", time.Millisecond: "1", 90 * time.Second: "90"} {
 		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: after}))
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL(), http.NoBody)
@@ -134,7 +134,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestAProxyThatDiesAndComesBack(t *testing.T) {
-	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 	code, err := patch(t.Context(), t, client, proxy.URL())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
@@ -162,7 +162,7 @@ func TestAProxyThatDiesAndComesBack(t *testing.T) {
 
 func TestAWatchPassesAtOnce(t *testing.T) {
 	sent, seen := make(chan struct{}), make(chan struct{})
-	proxy, client := before(t, func(w http.ResponseWriter, _ *http.Request) {
+	proxy, client := startBefore(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		close(sent)
@@ -182,12 +182,12 @@ func TestAWatchPassesAtOnce(t *testing.T) {
 
 func TestAProxyIsNotRevivedAfterItsTest(t *testing.T) {
 	var proxy *apiserverproxy.Proxy
-	t.Run("test", func(t *testing.T) { proxy, _ = before(t, func(http.ResponseWriter, *http.Request) {}) })
+	t.Run("test", func(t *testing.T) { proxy, _ = startBefore(t, func(http.ResponseWriter, *http.Request) {}) })
 	require.ErrorIs(t, proxy.Revive(), http.ErrServerClosed)
 }
 
 func TestManyAtOnce(t *testing.T) {
-	proxy, client := before(t, func(http.ResponseWriter, *http.Request) {})
+	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// strategy is the least that the API server takes for pods.
+// strategy has the methods that the API server needs to delete pods, and no others.
 type strategy struct {
 	runtime.ObjectTyper
 	graceperiod.PodDeleteStrategy
@@ -26,34 +26,34 @@ type strategy struct {
 
 var _ rest.RESTGracefulDeleteStrategy = strategy{}
 
-// answer is all that a delete says and leaves behind.
-type answer struct {
+// deleteResult has the results of a delete, and the pod and the options after it.
+type deleteResult struct {
 	Graceful, Pending bool
 	Error             error
 	Pod               *v1.Pod
 	Options           *metav1.DeleteOptions
 }
 
-// upstream deletes copies of pod and options by the API server's code.
-func upstream(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) answer {
+// deleteUpstream deletes a copy of a pod with the API server's code.
+func deleteUpstream(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) deleteResult {
 	t.Helper()
-	a := answer{Pod: pod.DeepCopy(), Options: options.DeepCopy()}
+	a := deleteResult{Pod: pod.DeepCopy(), Options: options.DeepCopy()}
 	a.Graceful, a.Pending, a.Error = rest.BeforeDelete(strategy{ObjectTyper: scheme.Scheme}, t.Context(), a.Pod, a.Options)
 	return a
 }
 
-// ours deletes copies of pod and options by graceperiod.
-func ours(pod *v1.Pod, options *metav1.DeleteOptions) answer {
-	a := answer{Pod: pod.DeepCopy(), Options: options.DeepCopy()}
+// deleteWithGraceperiod deletes a copy of a pod with package graceperiod.
+func deleteWithGraceperiod(pod *v1.Pod, options *metav1.DeleteOptions) deleteResult {
+	a := deleteResult{Pod: pod.DeepCopy(), Options: options.DeepCopy()}
 	a.Graceful, a.Pending, a.Error = graceperiod.BeforeDelete(a.Pod, a.Options, time.Now())
 	return a
 }
 
-// same checks that both give the same answer, to the nanosecond. It is called in a
-// bubble, where the clock that the API server reads stands still.
-func same(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) answer {
+// requireSame checks that both ways have the same result, to the nanosecond. It must be called in
+// a bubble, where the clock that the API server reads stands still.
+func requireSame(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) deleteResult {
 	t.Helper()
-	want, got := upstream(t, pod, options), ours(pod, options)
+	want, got := deleteUpstream(t, pod, options), deleteWithGraceperiod(pod, options)
 	require.Equal(t, want, got, "pod %+v %+v %+v, options %+v", pod.ObjectMeta, pod.Spec, pod.Status, options)
 	return got
 }
@@ -66,7 +66,7 @@ func TestVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pod := &v1.Pod{Spec: v1.PodSpec{NodeName: c.Node, TerminationGracePeriodSeconds: c.TGPS}, Status: v1.PodStatus{Phase: c.Phase}}
-				got := same(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: c.Opt})
+				got := requireSame(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: c.Opt})
 				require.Equal(t, ptr.To(c.Want), got.Options.GracePeriodSeconds)
 				require.Equal(t, ptr.To(c.Want), got.Pod.DeletionGracePeriodSeconds)
 			})
@@ -76,7 +76,7 @@ func TestVectors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod := &v1.Pod{}
 			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), seconds(row[0])
-			got := same(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])})
+			got := requireSame(t, pod, &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])})
 			require.Equal(t, []*int64{seconds(row[2]), seconds(row[3])}, []*int64{got.Pod.DeletionGracePeriodSeconds, got.Options.GracePeriodSeconds})
 			require.Equal(t, row[4:], []any{got.Graceful, got.Pending})
 		})
@@ -88,7 +88,7 @@ func TestGenerated(t *testing.T) {
 		seen := map[string]int{}
 		generate := newGenerator(1)
 		for range 50_000 {
-			got := same(t, generate.pod(), generate.options())
+			got := requireSame(t, generate.pod(), generate.options())
 			seen[got.kind()]++
 			<-time.After(time.Millisecond)
 		}
@@ -98,8 +98,8 @@ func TestGenerated(t *testing.T) {
 	})
 }
 
-// kind names the outcome.
-func (a answer) kind() string {
+// kind returns a name for the result.
+func (a deleteResult) kind() string {
 	switch {
 	case a.Error != nil:
 		return string(apierrors.ReasonForError(a.Error))
@@ -112,27 +112,27 @@ func (a answer) kind() string {
 	}
 }
 
-// A pod that is deleted again and again goes the same way in both.
+// A pod that is deleted several times has the same results both ways.
 func TestRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		generate := newGenerator(2)
 		for range 2_000 {
 			pod := generate.pod()
 			for range 6 {
-				pod = same(t, pod, generate.options()).Pod
+				pod = requireSame(t, pod, generate.options()).Pod
 				<-time.After(generate.span())
 			}
 		}
 	})
 }
 
-// The API server's store turns no options into a grace of 0 before it asks.
+// The API server's store replaces nil options by a grace period of 0 before it calls the strategy.
 func TestNilOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		generate := newGenerator(3)
 		for range 2_000 {
 			pod := generate.pod()
-			want, got := upstream(t, pod, metav1.NewDeleteOptions(0)), ours(pod, nil)
+			want, got := deleteUpstream(t, pod, metav1.NewDeleteOptions(0)), deleteWithGraceperiod(pod, nil)
 			require.Nil(t, got.Options)
 			want.Options = nil
 			require.Equal(t, want, got)
@@ -147,12 +147,12 @@ func TestNoPod(t *testing.T) {
 	require.True(t, apierrors.IsInternalError(got))
 }
 
-// The one place where the two part: past 292 years the API server's sum overflows
-// and the pod's end lies in the past.
+// The only difference: beyond 292 years the API server's sum overflows, so that the end of the pod
+// lies in the past.
 func TestBeyondTheLongestDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, options := &v1.Pod{Spec: v1.PodSpec{NodeName: "node-1"}}, metav1.NewDeleteOptions(math.MaxInt64)
-		want, got := upstream(t, pod, options), ours(pod, options)
+		want, got := deleteUpstream(t, pod, options), deleteWithGraceperiod(pod, options)
 		require.True(t, want.Pod.DeletionTimestamp.Time.Before(time.Now()))
 		require.Equal(t, time.Now().Add(math.MaxInt64), got.Pod.DeletionTimestamp.Time)
 		want.Pod.DeletionTimestamp = got.Pod.DeletionTimestamp

@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// generator makes pods and delete options of all kinds, the same ones in every run.
+// generator makes random pods and delete options, the same ones in each run.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator {
 	return generator{rand.New(rand.NewPCG(seed, 0))}
 }
 
-// rarely is true one time in n.
-func (g generator) rarely(n int) bool { return g.IntN(n) == 0 }
+// oneIn returns true in one of n calls.
+func (g generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
-// seconds are mostly few, sometimes none, negative, or the most that the API
-// server's arithmetic bears.
+// seconds returns a grace period: mostly a small number, sometimes nil, a negative number, or the
+// largest one with which the API server's arithmetic does not overflow.
 func (g generator) seconds() *int64 {
 	const most = math.MaxInt64 / int64(time.Second)
 	switch g.IntN(10) {
@@ -39,7 +39,7 @@ func (g generator) seconds() *int64 {
 	}
 }
 
-// span is up to half a minute, by the nanosecond.
+// span returns a duration of up to half a minute.
 func (g generator) span() time.Duration { return time.Duration(g.Int64N(int64(30 * time.Second))) }
 
 func (g generator) pod() *v1.Pod {
@@ -47,17 +47,17 @@ func (g generator) pod() *v1.Pod {
 		Name: "web", Namespace: "default", UID: "u-1", ResourceVersion: "17", Generation: g.Int64N(3),
 	}}
 	pod.Spec.TerminationGracePeriodSeconds = g.seconds()
-	if !g.rarely(4) {
+	if !g.oneIn(4) {
 		pod.Spec.NodeName = "node-1"
 	}
 	phases := []v1.PodPhase{"", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown}
 	pod.Status.Phase = phases[g.IntN(len(phases))]
-	if g.rarely(2) {
+	if g.oneIn(2) {
 		forward, back := g.span(), g.span()
 		end := time.Now().Add(forward - back)
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(end.Round(0))) // as it comes from the store, without a monotonic part
 	}
-	if pod.DeletionTimestamp != nil || g.rarely(10) {
+	if pod.DeletionTimestamp != nil || g.oneIn(10) {
 		pod.DeletionGracePeriodSeconds = g.seconds()
 	}
 	return pod
@@ -65,32 +65,32 @@ func (g generator) pod() *v1.Pod {
 
 func (g generator) options() *metav1.DeleteOptions {
 	options := &metav1.DeleteOptions{GracePeriodSeconds: g.seconds()}
-	if g.rarely(5) {
+	if g.oneIn(5) {
 		options.Preconditions = g.preconditions()
 	}
-	if g.rarely(10) {
+	if g.oneIn(10) {
 		policies := []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, "", "Sideways"}
 		options.PropagationPolicy = &policies[g.IntN(len(policies))]
 	}
-	if g.rarely(10) {
-		options.OrphanDependents = ptr.To(g.rarely(2)) //nolint:staticcheck // deprecated, and validated all the same
+	if g.oneIn(10) {
+		options.OrphanDependents = ptr.To(g.oneIn(2)) //nolint:staticcheck // deprecated, and validated all the same
 	}
-	if g.rarely(10) {
+	if g.oneIn(10) {
 		options.DryRun = [][]string{{}, {metav1.DryRunAll}, {"Some"}, {metav1.DryRunAll, metav1.DryRunAll}}[g.IntN(4)]
 	}
-	if g.rarely(20) {
-		options.IgnoreStoreReadErrorWithClusterBreakingPotential = ptr.To(g.rarely(2))
+	if g.oneIn(20) {
+		options.IgnoreStoreReadErrorWithClusterBreakingPotential = ptr.To(g.oneIn(2))
 	}
 	return options
 }
 
-// preconditions hold or do not, one, both or neither of them.
+// preconditions returns preconditions on the UID and the resource version, which hold or not.
 func (g generator) preconditions() *metav1.Preconditions {
 	wanted := &metav1.Preconditions{}
-	if g.rarely(2) {
+	if g.oneIn(2) {
 		wanted.UID = ptr.To([]types.UID{"u-1", "u-2"}[g.IntN(2)])
 	}
-	if g.rarely(2) {
+	if g.oneIn(2) {
 		wanted.ResourceVersion = ptr.To([]string{"17", "16", ""}[g.IntN(3)])
 	}
 	return wanted

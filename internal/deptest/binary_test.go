@@ -20,7 +20,7 @@ const largestBinary = 16 << 20
 // TestBinaryOfAnAgent builds an agent of lifecycle, shutdown, logind and metrics, always for
 // the same platform, with the Kubernetes of the README.
 func TestBinaryOfAnAgent(t *testing.T) {
-	if _, minor := documented(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
+	if _, minor := readmeFigures(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
 		t.Skip("the ceiling is for Kubernetes " + minor)
 	}
 	binary := filepath.Join(t.TempDir(), "agent")

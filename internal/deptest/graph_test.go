@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a graph of five packages.
-func small(t *testing.T) Graph {
+// smallGraph is a graph of five packages.
+func smallGraph(t *testing.T) Graph {
 	t.Helper()
 	g, err := parse(strings.NewReader(`
 		{"ImportPath":"io","Standard":true}
@@ -21,14 +21,14 @@ func small(t *testing.T) Graph {
 }
 
 func TestDisallowed(t *testing.T) {
-	require.Equal(t, []string{"a.org/xtra"}, small(t).Disallowed("us", "a.org/x"), "a.org/xtra is not below a.org/x")
-	require.Empty(t, small(t).Disallowed("us", "a.org"))
-	require.Equal(t, []string{"us"}, small(t).Disallowed("us/sub"), "only direct imports count")
+	require.Equal(t, []string{"a.org/xtra"}, smallGraph(t).Disallowed("us", "a.org/x"), "a.org/xtra is not below a.org/x")
+	require.Empty(t, smallGraph(t).Disallowed("us", "a.org"))
+	require.Equal(t, []string{"us"}, smallGraph(t).Disallowed("us/sub"), "only direct imports count")
 }
 
 func TestDenied(t *testing.T) {
-	require.Equal(t, []string{"a.org/x/y"}, small(t).Denied("us/sub", "a.org/x"))
-	require.Empty(t, small(t).Denied("us/sub", "b.org"))
+	require.Equal(t, []string{"a.org/x/y"}, smallGraph(t).Denied("us/sub", "a.org/x"))
+	require.Empty(t, smallGraph(t).Denied("us/sub", "b.org"))
 }
 
 func TestLoadFailures(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// atMost says how many packages, other than those of the standard library and of
+// mostPackages says how many packages, other than those of the standard library and of
 // kubegrace, an importer may get with the Kubernetes minor of the README. (The README has
 // the present numbers.) The numbers of other minors may differ and are not checked.
-func atMost() map[string]int {
+func mostPackages() map[string]int {
 	return map[string]int{
 		"graceperiod":   70,
 		"shutdown/plan": 70,
@@ -33,26 +33,26 @@ const agent = "lifecycle shutdown shutdown/logind"
 // TestAnOutsideModuleBuilds builds, for every public package, a module that imports only
 // that package, and compares the number of other packages that it gets with the README.
 func TestAnOutsideModuleBuilds(t *testing.T) {
-	documented, minor := documented(t)
+	documented, minor := readmeFigures(t)
 	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
 	counted := map[string]string{}
-	for _, imports := range append(public(t), agent) {
-		packages, modules := outside(t, strings.Fields(imports))
+	for _, imports := range append(publicPackages(t), agent) {
+		packages, modules := buildOutside(t, strings.Fields(imports))
 		counted[imports] = fmt.Sprintf("%d %d", len(packages), len(modules))
-		if most, bounded := atMost()[imports]; bounded && isDocumented {
+		if most, bounded := mostPackages()[imports]; bounded && isDocumented {
 			require.LessOrEqual(t, len(packages), most, "%s brings:\n%s", imports, strings.Join(packages, "\n"))
 		}
 	}
 	if isDocumented {
-		require.Equal(t, counted, documented, "the table of packages in README.md must be\n%s", table(counted))
+		require.Equal(t, counted, documented, "the table of packages in README.md must be\n%s", readmeTable(counted))
 	}
 }
 
-// public returns the packages of this module that other modules may import.
-func public(t *testing.T) []string {
+// publicPackages returns the packages of this module that other modules may import.
+func publicPackages(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for path := range load(t, "linux") {
+	for path := range loadGraph(t, "linux") {
 		name, ours := strings.CutPrefix(path, module+"/")
 		if ours && !strings.HasPrefix(name, "internal/") && !strings.Contains(name, "/internal/") {
 			names = append(names, name)
@@ -62,9 +62,9 @@ func public(t *testing.T) []string {
 	return names
 }
 
-// outside builds a module that imports packages of kubegrace. It returns the packages of
+// buildOutside builds a module that imports packages of kubegrace. It returns the packages of
 // the build, other than those of the standard library and of kubegrace, and their modules.
-func outside(t *testing.T, imports []string) (packages, modules []string) {
+func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -103,9 +103,9 @@ func outside(t *testing.T, imports []string) (packages, modules []string) {
 	return packages, slices.Sorted(maps.Keys(of))
 }
 
-// documented reads the table in the README: the figures of each row, by its packages, and
+// readmeFigures reads the table in the README: the figures of each row, by its packages, and
 // the minor of Kubernetes with which they were counted.
-func documented(t *testing.T) (figures map[string]string, minor string) {
+func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
@@ -124,8 +124,8 @@ func documented(t *testing.T) (figures map[string]string, minor string) {
 	return figures, string(rows[1])
 }
 
-// table formats the rows of the table that the README must have.
-func table(figures map[string]string) string {
+// readmeTable formats the rows of the table that the README must have.
+func readmeTable(figures map[string]string) string {
 	var b strings.Builder
 	for _, imports := range slices.Sorted(maps.Keys(figures)) {
 		packages, modules, _ := strings.Cut(figures[imports], " ")

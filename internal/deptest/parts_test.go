@@ -66,8 +66,8 @@ func TestPartsOfADrainDoNotUseEachOtherInTurn(t *testing.T) {
 
 // TestNoRuleIsIdle finds rules that allow an import which the package does not have.
 func TestNoRuleIsIdle(t *testing.T) {
-	graphs := []deptest.Graph{load(t, "linux"), load(t, "darwin"), load(t, "windows")}
-	for path, may := range allowed() {
+	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
+	for path, may := range allowedImports() {
 		for _, root := range may {
 			used := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
 				return slices.ContainsFunc(graph[module+"/"+path].Imports, func(to string) bool {

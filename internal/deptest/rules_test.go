@@ -23,9 +23,9 @@ const (
 	parts   = module + "/shutdown/internal"
 )
 
-// allowed has, for every package of the library, the imports that it may have directly,
-// besides the standard library. A package that is not listed fails the test.
-func allowed() map[string][]string {
+// allowedImports returns, for every package of the library, the imports that it may have
+// directly, besides the standard library. A package that is not listed fails the test.
+func allowedImports() map[string][]string {
 	return map[string][]string{
 		"graceperiod":                 {api, machine},
 		"metrics":                     {prom},
@@ -65,7 +65,7 @@ func allowed() map[string][]string {
 	}
 }
 
-func load(t *testing.T, goos string) deptest.Graph {
+func loadGraph(t *testing.T, goos string) deptest.Graph {
 	t.Helper()
 	graph, err := deptest.Load(t.Context(), goos, module+"/...")
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func load(t *testing.T, goos string) deptest.Graph {
 
 func TestDirectImports(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
-		graph, rules := load(t, goos), allowed()
+		graph, rules := loadGraph(t, goos), allowedImports()
 		for path := range graph {
 			if !strings.HasPrefix(path, module+"/") {
 				continue
@@ -87,7 +87,7 @@ func TestDirectImports(t *testing.T) {
 }
 
 func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
-	graph := load(t, "linux")
+	graph := loadGraph(t, "linux")
 	for path := range graph {
 		if !strings.HasPrefix(path, module+"/") {
 			continue

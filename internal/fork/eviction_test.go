@@ -40,7 +40,7 @@ func TestEvictionGracePeriods(t *testing.T) {
 			}}
 			require.True(t, m.evictPod(t.Context(), pod, m.request(pod, c.hard, lowMemory), lowMemory, nil))
 			require.Equal(t, c.want, grace)
-			require.Equal(t, []string{"Warning Evicted " + lowMemory}, recorded(events))
+			require.Equal(t, []string{"Warning Evicted " + lowMemory}, recordedEvents(events))
 			require.Equal(t, []string{"Failed", "Evicted", lowMemory}, []string{string(pod.Status.Phase), pod.Status.Reason, pod.Status.Message})
 			require.Equal(t, v1.DisruptionTarget, pod.Status.Conditions[0].Type)
 		})

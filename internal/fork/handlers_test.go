@@ -54,7 +54,7 @@ func (a action) handler() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: get}
 }
 
-// runnerVector is one hook and what is to come of it.
+// runnerVector is a hook and its expected outcome.
 type runnerVector struct {
 	Test string
 	In   struct {
@@ -71,7 +71,7 @@ type runnerVector struct {
 	Out runnerOutcome
 }
 
-// runnerOutcome is what is to come of a hook.
+// runnerOutcome is the expected outcome of a hook.
 type runnerOutcome struct {
 	Err              any // its text, or whether there is one
 	Msg              *string
@@ -94,8 +94,8 @@ func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*fields)(o))
 }
 
-// hookWorld is what a hook meets: the kubelet's runtime, and whoever it sends requests to.
-type hookWorld struct {
+// hookFakes is the kubelet's runtime and the HTTP client that a hook uses.
+type hookFakes struct {
 	ips      []string // of the pod
 	err      error    // of the command, or of the request
 	output   string
@@ -103,16 +103,16 @@ type hookWorld struct {
 	requests []*http.Request
 }
 
-func (w *hookWorld) GetPodStatus(context.Context, types.UID, string, string) (*PodStatus, error) {
+func (w *hookFakes) GetPodStatus(context.Context, types.UID, string, string) (*PodStatus, error) {
 	return &PodStatus{IPs: w.ips}, nil
 }
 
-func (w *hookWorld) RunInContainer(_ context.Context, id ContainerID, cmd []string, _ time.Duration) ([]byte, error) {
+func (w *hookFakes) RunInContainer(_ context.Context, id ContainerID, cmd []string, _ time.Duration) ([]byte, error) {
 	w.ran = append(w.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
 	return []byte(w.output), w.err
 }
 
-func (w *hookWorld) Do(req *http.Request) (*http.Response, error) {
+func (w *hookFakes) Do(req *http.Request) (*http.Response, error) {
 	w.requests = append(w.requests, req)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, w.err
 }
@@ -127,7 +127,7 @@ func vectorPod() (*v1.Pod, *v1.Container) {
 func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range readVectors[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			world := &hookWorld{ips: []string{c.PodIP}}
+			world := &hookFakes{ips: []string{c.PodIP}}
 			pod, container := vectorPod()
 			_, err := NewHandlerRunner(world, world, world, nil).Run(t.Context(), ContainerID{}, pod, container, c.Get.handler())
 			require.NoError(t, err)
@@ -154,14 +154,14 @@ func TestHandlerRunnerVectors(t *testing.T) {
 }
 
 func (v runnerVector) run(t *testing.T) {
-	world := &hookWorld{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
+	world := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
 	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
 		world.err = errors.New(text)
 	}
 	var doer HTTPDoer = world
 	if v.In.HTTPSToPlain || v.In.Port.StrVal == "<plain-http server>" {
 		doer = nil // that of kubegrace
-		v.In.action = world.serve(t, v.In.action)
+		v.In.action = world.serveHTTP(t, v.In.action)
 	}
 	ctx := t.Context()
 	if v.In.CtxTimeout > 0 {
@@ -198,7 +198,7 @@ func (v runnerVector) run(t *testing.T) {
 		require.Empty(t, world.requests[0].Header.Get("Authorization"))
 	}
 	if v.Out.EventContains != "" {
-		require.Contains(t, recorded(events)[0], v.Out.EventContains)
+		require.Contains(t, recordedEvents(events)[0], v.Out.EventContains)
 	}
 }
 
@@ -215,8 +215,8 @@ func (v runnerVector) handler() *v1.LifecycleHandler {
 	}
 }
 
-// serve is a server of plain HTTP, and the hook that asks it for HTTPS.
-func (w *hookWorld) serve(t *testing.T, hook action) action {
+// serveHTTP is a server of plain HTTP, and the hook that asks it for HTTPS.
+func (w *hookFakes) serveHTTP(t *testing.T, hook action) action {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { w.requests = append(w.requests, req) }))
 	t.Cleanup(server.Close)
@@ -226,18 +226,18 @@ func (w *hookWorld) serve(t *testing.T, hook action) action {
 	return hook
 }
 
-// A hook says which kubelet it is of: the fork, which the linker gives its version.
+// The user agent of an httpGet hook has the version of the fork, which the linker sets.
 func TestUserAgentIsThatOfTheFork(t *testing.T) {
-	world := &hookWorld{ips: []string{"192.0.2.1"}}
+	world := &hookFakes{ips: []string{"192.0.2.1"}}
 	pod, container := vectorPod()
 	_, err := NewHandlerRunner(world, world, world, nil).Run(t.Context(), ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
 	require.NoError(t, err)
 	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, world.requests[0].UserAgent())
 }
 
-// A pod without an address fails an httpGet hook that names no host.
+// An httpGet hook without a host fails if its pod has no address.
 func TestHookOfAPodWithoutAnAddress(t *testing.T) {
-	world := &hookWorld{}
+	world := &hookFakes{}
 	pod, container := vectorPod()
 	_, err := NewHandlerRunner(world, world, world, nil).Run(t.Context(), ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
 	require.ErrorContains(t, err, "failed to find networking container")

@@ -31,12 +31,12 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			onNode(t, 0, func(t *testing.T, n *node) {
 				n.pod.Spec.TerminationGracePeriodSeconds = c.TGPS
-				app := n.main("app", script{})
+				app := n.addMain("app", script{})
 				app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Live}
 				app.StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: c.Startup}
 				require.Equal(t, c.Want, setTerminationGracePeriod(n.pod, app, c.Reason))
-				require.NoError(t, n.kill(t, "app", c.Reason, nil))
-				require.Equal(t, map[string]int64{"app": c.Want}, n.granted())
+				require.NoError(t, n.killNamed(t, "app", c.Reason, nil))
+				require.Equal(t, map[string]int64{"app": c.Want}, n.stopTimeouts())
 			})
 		})
 	}
@@ -57,12 +57,12 @@ func TestKillContainer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, 30, func(t *testing.T, n *node) {
-				n.main("app", script{}).Lifecycle = sleeping(10)
+				n.addMain("app", script{}).Lifecycle = sleeping(10)
 				began := time.Now()
-				require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, c.override))
+				require.NoError(t, n.killNamed(t, "app", graceperiod.ReasonUnknown, c.override))
 				require.Equal(t, c.took, time.Since(began))
-				require.Equal(t, map[string]int64{"app": c.want}, n.granted())
-				require.Equal(t, "Normal Killing Stopping container app", recorded(n.events)[0])
+				require.Equal(t, map[string]int64{"app": c.want}, n.stopTimeouts())
+				require.Equal(t, "Normal Killing Stopping container app", recordedEvents(n.events)[0])
 			})
 		})
 	}
@@ -73,29 +73,30 @@ func TestKillContainer(t *testing.T) {
 func TestExecHookOfAContainer(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.hooks.err = errors.New("it has failed")
-		n.main("app", script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
-		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
+		n.addMain("app", script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
+		require.NoError(t, n.killNamed(t, "app", graceperiod.ReasonUnknown, nil))
 		require.Equal(t, []string{"containerd://app PreStop.sh"}, n.hooks.ran)
-		require.Equal(t, map[string]int64{"app": 30}, n.granted())
-		require.Equal(t, []string{"Normal Killing Stopping container app", "Warning FailedPreStopHook PreStopHook failed"}, recorded(n.events))
+		require.Equal(t, map[string]int64{"app": 30}, n.stopTimeouts())
+		require.Equal(t, []string{"Normal Killing Stopping container app", "Warning FailedPreStopHook PreStopHook failed"}, recordedEvents(n.events))
 	})
 }
 
-// A container that is gone was stopped.
+// Stopping a container that does not exist succeeds.
 func TestKillContainerThatIsGone(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", script{})
+		n.addMain("app", script{})
 		n.runtime.remove("app")
-		require.NoError(t, n.kill(t, "app", graceperiod.ReasonUnknown, nil))
+		require.NoError(t, n.killNamed(t, "app", graceperiod.ReasonUnknown, nil))
 	})
 }
 
-// One of which the kubelet knows no pod any more has what its labels say.
+// The grace period of a container whose pod the kubelet does not know any more comes from the
+// container's labels.
 func TestKillContainerWithoutAPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", script{}).Lifecycle = sleeping(3)
-		n.main("proxy", script{}).Lifecycle = sleeping(2)
-		n.main("logs", script{}).Lifecycle = sleeping(4)
+		n.addMain("app", script{}).Lifecycle = sleeping(3)
+		n.addMain("proxy", script{}).Lifecycle = sleeping(2)
+		n.addMain("logs", script{}).Lifecycle = sleeping(4)
 		n.restoreSpecs = func(_ context.Context, id ContainerID) (*v1.Pod, *v1.Container, error) {
 			pod := n.pod.DeepCopy()
 			pod.Spec.Containers = nil
@@ -107,18 +108,18 @@ func TestKillContainerWithoutAPod(t *testing.T) {
 			return nil, nil, errors.New("it has no labels")
 		}
 		require.NoError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "app"}, "app", "", graceperiod.ReasonUnknown, nil))
-		require.Equal(t, map[string]int64{"app": 27}, n.granted())
+		require.Equal(t, map[string]int64{"app": 27}, n.stopTimeouts())
 		n.running.Containers = n.running.Containers[1:]
 		result := n.killPodWithSyncResult(t.Context(), nil, n.running, seconds(7))
 		require.NoError(t, result.Error())
-		require.Equal(t, map[string]int64{"app": 27, "proxy": 5, "logs": 3}, n.granted())
+		require.Equal(t, map[string]int64{"app": 27, "proxy": 5, "logs": 3}, n.stopTimeouts())
 
 		require.EqualError(t, n.killContainer(t.Context(), nil, ContainerID{"containerd", "unknown"}, "unknown", "", graceperiod.ReasonUnknown, nil), "it has no labels")
-		n.run("unknown", script{})
-		n.main("late", script{})
+		n.addRunning("unknown", script{})
+		n.addMain("late", script{})
 		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, seconds(7))), "it has no labels")
-		require.Contains(t, n.granted(), "late", "one without labels keeps no other from being killed")
-		require.NotContains(t, n.granted(), "unknown")
+		require.Contains(t, n.stopTimeouts(), "late", "one without labels keeps no other from being killed")
+		require.NotContains(t, n.stopTimeouts(), "unknown")
 	})
 }
 
@@ -127,11 +128,11 @@ func errorOf(result PodSyncResult) error { return result.Error() }
 // The kubelet's TestKillPod: all containers, then the sandbox.
 func TestKillPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", script{})
-		n.main("proxy", script{takes: 3 * time.Second})
+		n.addMain("app", script{})
+		n.addMain("proxy", script{takes: 3 * time.Second})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
-		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.granted())
+		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		require.Equal(t, []*SyncResult{NewSyncResult(KillContainer, "app"), NewSyncResult(KillContainer, "proxy"), NewSyncResult(KillPodSandbox, n.pod.UID)}, result.SyncResults)
 		_, kept := n.terminator.Termination(n.pod.UID)
@@ -139,7 +140,7 @@ func TestKillPod(t *testing.T) {
 	})
 }
 
-// A pod with no container left has its sandbox stopped, one that is gone is no failure.
+// The sandbox of a pod without containers is stopped. A sandbox that does not exist is no error.
 func TestKillPodWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
@@ -151,12 +152,12 @@ func TestKillPodWithoutContainers(t *testing.T) {
 	})
 }
 
-// A container that cannot be stopped is named, its sandbox is stopped all the same, and the
-// next attempt goes on with it, without a second hook.
+// The result names a container that cannot be stopped, and the sandbox is stopped all the same.
+// The next attempt stops the container and does not run its hook again.
 func TestKillPodThatFails(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("stuck", script{fails: true}).Lifecycle = sleeping(3)
-		n.main("app", script{})
+		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
+		n.addMain("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.ErrorIs(t, result.SyncResults[0].Error, ErrKillContainer)
 		require.NoError(t, result.SyncResults[1].Error)
@@ -171,17 +172,17 @@ func TestKillPodThatFails(t *testing.T) {
 	})
 }
 
-// The context of a sync ends the waiting only.
+// The end of a sync's context ends the wait for a kill, and not the kill.
 func TestKillPodIsNotWaitedFor(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.main("app", script{takes: 10 * time.Second})
+		n.addMain("app", script{takes: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		result := n.killPodWithSyncResult(ctx, n.pod, n.running, nil)
 		require.ErrorContains(t, result.Error(), "timeout waiting to kill pod: containers that have not ended: shop/web/app")
 		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
-		require.Len(t, n.runtime.asked(), 1)
+		require.Len(t, n.runtime.recordedStops(), 1)
 	})
 }
 
@@ -208,15 +209,15 @@ func TestTerminationOrderVectors(t *testing.T) {
 			onNode(t, max(c.In.Grace, c.In.Waits["init"]), func(t *testing.T, n *node) {
 				how := script{takes: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 				for _, name := range c.In.Sidecars {
-					n.sidecar(name, how)
+					n.addSidecar(name, how)
 				}
 				for _, name := range c.In.Main {
-					n.main(name, how)
+					n.addMain(name, how)
 				}
 				began := time.Now()
 				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 				waited := map[string]int64{}
-				for _, stop := range n.runtime.asked() {
+				for _, stop := range n.runtime.recordedStops() {
 					waited[stop.id] = int64(stop.at.Sub(began).Seconds())
 				}
 				require.Equal(t, c.Want, waited)

@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// kubelet is the rest of a kubelet, as far as its shutdown manager sees it.
+// kubelet has the functions that a kubelet's shutdown manager calls.
 type kubelet struct {
 	events *record.FakeRecorder
 	host   *shutdowntest.Host
@@ -67,7 +67,7 @@ func (k *kubelet) syncNodeStatus() {
 	k.synced++
 }
 
-// killPod kills at once and keeps the status, as a status manager does.
+// killPod kills a pod at once and records its status, as a status manager does.
 func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(*v1.PodStatus)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,14 +92,14 @@ func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
 	return m, m.Start(ctx)
 }
 
-// pass lets time go by, and all that is due in it happen.
-func pass(d time.Duration) {
+// advance advances the time of the bubble and waits until all goroutines are blocked.
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// The node's status is synced before the first kill, the events are the kubelet's, its own
-// gauges show the times and its own file keeps them.
+// In a shutdown the node's status is synced before the first kill. The events, the metrics and the
+// state file are the kubelet's.
 func TestShutdownIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 5))
@@ -117,9 +117,9 @@ func TestShutdownIsTold(t *testing.T) {
 		synctest.Wait()
 		first := k.synced // that nothing goes on
 		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
-		pass(time.Minute)
+		advance(time.Minute)
 		require.Equal(t, first+1, before)
-		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, recorded(k.events))
+		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, recordedEvents(k.events))
 
 		require.Equal(t, []string{"web"}, k.waited)
 		require.FileExists(t, filepath.Join(conf.StateDirectory, "graceful_node_shutdown_state"))
@@ -141,7 +141,8 @@ func TestShutdownIsTold(t *testing.T) {
 	})
 }
 
-// The kubelet gives up on a host that refuses at its start; this manager says so and goes on.
+// If the host refuses the lock at the start, this manager returns the error and tries again. The
+// kubelet's gives up.
 func TestStartGoesOnTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -149,13 +150,12 @@ func TestStartGoesOnTrying(t *testing.T) {
 		_, err := k.start(t, k.config(30*time.Second, 0))
 		require.ErrorContains(t, err, "no bus")
 		k.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		require.Equal(t, 1, k.host.Held())
 	})
 }
 
-// A host that waits for less than the pods' time is held all the same, and the error says by
-// how much it falls short.
+// A host that waits for less than the pods' time is held all the same. The error has both times.
 func TestStartSaysThatTheHostWaitsForLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -177,7 +177,7 @@ func TestStartWithoutAGracePeriod(t *testing.T) {
 	})
 }
 
-// The kubelet's gate counts.
+// With the kubelet's feature gate off nothing is watched.
 func TestStartWithoutTheGate(t *testing.T) {
 	gates := utilfeature.DefaultMutableFeatureGate
 	require.NoError(t, gates.Set("GracefulNodeShutdown=false"))
@@ -190,7 +190,7 @@ func TestStartWithoutTheGate(t *testing.T) {
 	require.Empty(t, host.Calls())
 }
 
-// The list by priority counts where it is given.
+// A list by priority replaces the two other fields.
 func TestStartByPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
@@ -199,12 +199,12 @@ func TestStartByPriority(t *testing.T) {
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "what web has left is db's")
 	})
 }
 
-// What is wrong with the Config is what Start says, and keeps no pod from its start.
+// Start returns what is wrong with the Config, and pods are admitted.
 func TestStartOfABadConfig(t *testing.T) {
 	m := newManager(newKubelet().config(time.Second, time.Minute), &shutdowntest.Host{})
 	require.ErrorContains(t, m.Start(t.Context()), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
@@ -212,7 +212,7 @@ func TestStartOfABadConfig(t *testing.T) {
 	require.NoError(t, m.ShutdownStatus())
 }
 
-// A bus that takes the connection and says nothing holds a kubelet's start for two seconds.
+// A bus that accepts the connection and never answers delays the start by two seconds.
 func TestStartBehindASilentBus(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "bus")
 	bus, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)

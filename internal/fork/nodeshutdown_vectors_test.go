@@ -41,7 +41,7 @@ type managerCase struct {
 	} `json:"status_common"`
 }
 
-func described(t *testing.T, name string, description []string) *v1.Pod {
+func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	pod := shutdowntest.Pod(name, 0, -1)
 	for _, text := range description {
@@ -68,7 +68,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	switch given := c.Pods.(type) {
 	case []any:
 		for _, name := range given {
-			pods = append(pods, described(t, name.(string), v.Vectors.Pods[name.(string)]))
+			pods = append(pods, podFromDescription(t, name.(string), v.Vectors.Pods[name.(string)]))
 		}
 	case map[string]any:
 		for name, phase := range given {
@@ -81,7 +81,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The kubelet's TestManager. What is asked of the host is more than the sum, on purpose: the
+// The kubelet's TestManager. The host is asked for more than the sum of the schedule, because
 // volumes and the node's status have time of their own.
 func TestManagerVectors(t *testing.T) {
 	vectors := readVectors[managerVectors](t, "shutdown/testdata/manager.yaml")
@@ -104,7 +104,7 @@ func TestManagerVectors(t *testing.T) {
 				after := vectors.Vectors.AfterEvent
 				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
 				require.Equal(t, PodAdmitResult{Reason: after.Reason, Message: after.Message}, m.Admit(&PodAdmitAttributes{Pod: &v1.Pod{}}))
-				pass(2 * time.Minute)
+				advance(2 * time.Minute)
 				require.Zero(t, k.host.Held(), "the host goes on")
 				require.Equal(t, c.Kills, k.kills)
 				for _, pod := range k.pods {
@@ -127,8 +127,8 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 	require.Equal(t, want.Condition, status.Conditions[0])
 }
 
-// planOf is what the manager of a Config would do with its pods; nil: it watches no host.
-func planOf(conf *Config) *plan.Plan {
+// planOfManager returns the plan of a Config's manager for its pods; nil if it watches no host.
+func planOfManager(conf *Config) *plan.Plan {
 	m, made := newManager(conf, &shutdowntest.Host{}).(*manager)
 	if !made || m.Inhibitor().State == shutdown.InhibitorOff {
 		return nil
@@ -137,8 +137,8 @@ func planOf(conf *Config) *plan.Plan {
 	return &now
 }
 
-// The kubelet's Test_migrateConfig. It ignores a configuration that is wrong, where Start says
-// so here.
+// The kubelet's Test_migrateConfig. The kubelet ignores an invalid configuration; here Start
+// returns its error.
 func TestMigrateConfigVectors(t *testing.T) {
 	cases := readVectors[struct {
 		Migrate struct {
@@ -152,7 +152,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			drain := planOf(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
+			drain := planOfManager(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
 				for _, bucket := range drain.Schedule {
@@ -188,7 +188,7 @@ func TestGroupByPriorityVectors(t *testing.T) {
 				conf.ShutdownGracePeriodByPodPriority = append(conf.ShutdownGracePeriodByPodPriority,
 					ShutdownGracePeriodByPodPriority{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})
 			}
-			for i, bucket := range planOf(conf).Buckets {
+			for i, bucket := range planOfManager(conf).Buckets {
 				var names []string
 				for _, pod := range bucket.Pods {
 					names = append(names, pod.Pod.Name)

@@ -40,27 +40,27 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 	require.EqualValues(t, 1, got)
 }
 
-// workers end every pod after a while; negative: never.
-type workers struct {
+// scriptedWorkers ends each pod after a while, or never if that is negative.
+type scriptedWorkers struct {
 	take    time.Duration
 	updates []UpdatePodOptions
 }
 
-func (w *workers) UpdatePod(options UpdatePodOptions) {
+func (w *scriptedWorkers) UpdatePod(options UpdatePodOptions) {
 	w.updates = append(w.updates, options)
 	if w.take >= 0 {
 		time.AfterFunc(w.take, func() { close(options.KillPodOptions.CompletedCh) })
 	}
 }
 
-// The kubelet's TestKillPodNowNoTimeout: the workers get what was asked for.
+// The kubelet's TestKillPodNowNoTimeout: the pod workers get the options of the kill.
 func TestKillPodNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		events, w := record.NewFakeRecorder(1), &workers{take: 14 * time.Second}
+		events, w := record.NewFakeRecorder(1), &scriptedWorkers{take: 14 * time.Second}
 		pod := &v1.Pod{}
 		marked := false
 		require.NoError(t, killPodNow(t.Context(), w, events)(pod, true, seconds(10), func(*v1.PodStatus) { marked = true }))
-		require.Empty(t, recorded(events))
+		require.Empty(t, recordedEvents(events))
 		update := w.updates[0]
 		require.Same(t, pod, update.Pod)
 		require.Equal(t, SyncPodKill, update.UpdateType)
@@ -79,24 +79,24 @@ func TestKillPodNowTimesOut(t *testing.T) {
 		90 * time.Second: {spec: seconds(60)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			events, w, began := record.NewFakeRecorder(1), &workers{take: -1}, time.Now()
+			events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{take: -1}, time.Now()
 			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
 			err := killPodNow(t.Context(), w, events)(pod, false, graces.override, nil)
 			synctest.Wait()
 			require.EqualError(t, err, "timeout waiting to kill pod")
 			require.Equal(t, want, time.Since(began))
-			require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, recorded(events))
+			require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, recordedEvents(events))
 			require.Equal(t, graces.override, w.updates[0].KillPodOptions.PodTerminationGracePeriodSecondsOverride)
 			close(w.updates[0].KillPodOptions.CompletedCh)
 		})
 	}
 }
 
-// What is overdue goes on, and whoever knows the error can wait for it, as the shutdown
+// A kill that has timed out goes on. A caller can wait for it through the error, as the shutdown
 // manager does.
 func TestKillPodNowGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &workers{take: 25 * time.Second}
+		w := &scriptedWorkers{take: 25 * time.Second}
 		began := time.Now()
 		err := killPodNow(t.Context(), w, nil)(&v1.Pod{}, false, seconds(1), nil)
 		var overdue *podkiller.OverdueError
@@ -108,10 +108,10 @@ func TestKillPodNowGoesOn(t *testing.T) {
 	})
 }
 
-// A grace that is shortened counts at once, for what is under way.
+// A shortened grace period applies at once to a kill that is under way.
 func TestShortenGracePeriod(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
-		n.main("app", script{takes: time.Hour})
+		n.addMain("app", script{takes: time.Hour})
 		began := time.Now()
 		time.AfterFunc(5*time.Second, func() { shortenGracePeriod(n.terminator, n.pod.UID, 1) })
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))

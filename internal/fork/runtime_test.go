@@ -31,7 +31,7 @@ type stop struct {
 	at      time.Time
 }
 
-// criRuntime is a runtime as the kubelet's CRI client shows it. A container's ID is its name.
+// criRuntime is a fake of the kubelet's CRI client. The ID of a container is its name.
 type criRuntime struct {
 	mu         sync.Mutex // guards all below
 	containers map[string]script
@@ -64,27 +64,27 @@ func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
 	return r.sandboxErr
 }
 
-// remove has a container gone.
+// remove removes a container.
 func (r *criRuntime) remove(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.containers, id)
 }
 
-// asked are the stops so far.
-func (r *criRuntime) asked() []stop {
+// recordedStops returns the calls of StopContainer so far.
+func (r *criRuntime) recordedStops() []stop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.stops)
 }
 
-// node is a runtime manager with a pod on it, all of whose containers run.
+// node is a runtime manager with one pod, all of whose containers run.
 type node struct {
 	*kubeGenericRuntimeManager
 
 	runtime *criRuntime
 	events  *record.FakeRecorder
-	hooks   *hookWorld
+	hooks   *hookFakes
 	pod     *v1.Pod
 	running Pod
 }
@@ -95,7 +95,7 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{
 			runtime: &criRuntime{containers: map[string]script{}},
-			events:  record.NewFakeRecorder(100), hooks: &hookWorld{},
+			events:  record.NewFakeRecorder(100), hooks: &hookFakes{},
 			pod:     &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &gracePeriod}},
 			running: Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*Container{{ID: ContainerID{"containerd", "sandbox"}}}},
 		}
@@ -107,33 +107,33 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	})
 }
 
-// run adds a container that runs.
-func (n *node) run(name string, how script) {
+// addRunning adds a running container.
+func (n *node) addRunning(name string, how script) {
 	n.runtime.containers[name] = how
 	n.running.Containers = append(n.running.Containers, &Container{ID: ContainerID{"containerd", name}, Name: name})
 }
 
-func (n *node) main(name string, how script) *v1.Container {
+func (n *node) addMain(name string, how script) *v1.Container {
 	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
-	n.run(name, how)
+	n.addRunning(name, how)
 	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
 }
 
-func (n *node) sidecar(name string, how script) {
+func (n *node) addSidecar(name string, how script) {
 	always := v1.ContainerRestartPolicyAlways
 	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
-	n.run(name, how)
+	n.addRunning(name, how)
 }
 
-func (n *node) kill(t *testing.T, name string, reason graceperiod.KillReason, override *int64) error {
+func (n *node) killNamed(t *testing.T, name string, reason graceperiod.KillReason, override *int64) error {
 	t.Helper()
 	return n.killContainer(t.Context(), n.pod, ContainerID{"containerd", name}, name, "", reason, override)
 }
 
-// granted are the timeouts of the stops, by container.
-func (n *node) granted() map[string]int64 {
+// stopTimeouts returns the timeouts of StopContainer, by container.
+func (n *node) stopTimeouts() map[string]int64 {
 	timeouts := map[string]int64{}
-	for _, stop := range n.runtime.asked() {
+	for _, stop := range n.runtime.recordedStops() {
 		timeouts[stop.id] = stop.timeout
 	}
 	return timeouts

@@ -26,11 +26,11 @@ func readVectors[T any](t *testing.T, path string) T {
 	return vectors
 }
 
-// seconds is a pointer, as the kubelet has its graces.
+// seconds returns a pointer, because the kubelet's grace periods are pointers.
 func seconds(n int64) *int64 { return &n }
 
-// recorded are the events of a recorder so far.
-func recorded(events *record.FakeRecorder) []string {
+// recordedEvents returns the events of a recorder so far.
+func recordedEvents(events *record.FakeRecorder) []string {
 	var all []string
 	for {
 		select {
@@ -42,8 +42,8 @@ func recorded(events *record.FakeRecorder) []string {
 	}
 }
 
-// TestMain registers series as the metrics.Register of a kubelet does that is there first, and
-// adds feature gates as its pkg/features does.
+// TestMain registers the kubelet's own series first, as its metrics.Register does, and adds its
+// feature gates, as its pkg/features does.
 func TestMain(m *testing.M) {
 	if err := shutdown.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
 		log.Panic(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program at the top of the README is a part of examples/processagent, whose own test
-// builds it and runs it; it fits on the first screen.
+// The program at the top of the README is a part of examples/processagent, which has a test that
+// builds and runs it. The program fits on the first screen.
 func TestProgram(t *testing.T) {
 	text := readme(t)
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)

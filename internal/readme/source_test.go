@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// source is one package of the library as it is written: its files without tests, and its
-// string constants, declared at whatever level.
+// source is the source of a package: its files without tests, and its string constants,
+// including those in functions.
 type source struct {
 	path      string // within the repository
 	files     []*ast.File
@@ -34,14 +34,14 @@ func library(t *testing.T) []source {
 			if entry.Name() == "testdata" {
 				return filepath.SkipDir
 			}
-			all = append(all, parsed(t, path))
+			all = append(all, parsePackage(t, path))
 			return nil
 		}))
 	}
 	return all
 }
 
-func parsed(t *testing.T, folder string) source {
+func parsePackage(t *testing.T, folder string) source {
 	t.Helper()
 	path, err := filepath.Rel("../..", folder)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func inspect[N ast.Node](s source, f func(N)) {
 	}
 }
 
-// literal gives the value of a string that is written out.
+// literal returns the value of a string literal.
 func literal(expr ast.Expr) (string, bool) {
 	basic, ok := expr.(*ast.BasicLit)
 	if !ok || basic.Kind != token.STRING {
@@ -90,7 +90,7 @@ func literal(expr ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// value gives a string that is written out, or that a constant of the package has.
+// value returns the value of a string literal or of a string constant of the package.
 func (s source) value(expr ast.Expr) (string, bool) {
 	if name, ok := expr.(*ast.Ident); ok {
 		value, ok := s.constants[name.Name]
@@ -99,8 +99,8 @@ func (s source) value(expr ast.Expr) (string, bool) {
 	return literal(expr)
 }
 
-// called gives the name of the function or method of a call, without what it is called on.
-func called(call *ast.CallExpr) string {
+// calledName returns the name of the function or method of a call, without package and receiver.
+func calledName(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
 		return f.Name
@@ -111,18 +111,17 @@ func called(call *ast.CallExpr) string {
 	}
 }
 
-// verbosity finds the V(1) or V(2) that a call of Info is made on; logV1 is a wrapper that
-// brings its own.
+// verbosity returns the level of a call of Info: that of V(1) or V(2), or 1 for the wrapper logV1.
 func (s source) verbosity(call *ast.CallExpr) string {
 	level := "0"
 	ast.Inspect(call.Fun, func(node ast.Node) bool {
-		if inner, ok := node.(*ast.CallExpr); ok && called(inner) == "V" {
+		if inner, ok := node.(*ast.CallExpr); ok && calledName(inner) == "V" {
 			level = inner.Args[0].(*ast.BasicLit).Value
 		}
 		return true
 	})
 	inspect(s, func(outer *ast.CallExpr) {
-		if wrapper := regexp.MustCompile(`^logV(\d)$`).FindStringSubmatch(called(outer)); wrapper != nil &&
+		if wrapper := regexp.MustCompile(`^logV(\d)$`).FindStringSubmatch(calledName(outer)); wrapper != nil &&
 			outer.Pos() <= call.Pos() && call.End() <= outer.End() {
 			level = wrapper[1]
 		}

@@ -28,7 +28,7 @@ func TestTables(t *testing.T) {
 		"log lines":  logLines(packages),
 		"events":     events(packages),
 		"conditions": conditions(packages),
-		"reasons":    without(reasons(t, packages), events(packages)),
+		"reasons":    withoutEventReasons(reasons(t, packages), events(packages)),
 		"metrics":    series(t),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func logLines(packages []source) map[string]bool {
 	for _, s := range packages {
 		inspect(s, func(call *ast.CallExpr) {
 			at, level := 0, "error"
-			switch called(call) {
+			switch calledName(call) {
 			case "Info":
 				level = s.verbosity(call)
 			case "Error":
@@ -106,18 +106,17 @@ func logLines(packages []source) map[string]bool {
 // identifier is what a reason looks like.
 var identifier = regexp.MustCompile(`^[A-Z]\w+$`)
 
-// events finds the reasons of events: the third argument of a recorder's Event, what
-// follows the type of an event in another call, and what a function that has Warning in its
-// name is given.
+// events finds the reasons of events: the third argument of a recorder's Event, the argument after
+// the type of an event in other calls, and the arguments of functions with Warning in their names.
 func events(packages []source) map[string]bool {
 	rows := map[string]bool{}
 	for _, s := range packages {
 		inspect(s, func(call *ast.CallExpr) {
 			kind := ""
-			if called(call) == "Event" && len(call.Args) == 4 {
+			if calledName(call) == "Event" && len(call.Args) == 4 {
 				kind = "any"
 			}
-			if strings.Contains(called(call), "Warning") {
+			if strings.Contains(calledName(call), "Warning") {
 				kind = v1.EventTypeWarning
 			}
 			for _, arg := range call.Args {
@@ -180,8 +179,8 @@ func reasons(t *testing.T, packages []source) map[string]bool {
 	return rows
 }
 
-// without leaves out the reasons that are those of events.
-func without(reasons, events map[string]bool) map[string]bool {
+// withoutEventReasons leaves out the reasons that are those of events.
+func withoutEventReasons(reasons, events map[string]bool) map[string]bool {
 	maps.DeleteFunc(reasons, func(reason string, _ bool) bool {
 		columns := strings.Split(reason, " | ")
 		for event := range events {
@@ -194,7 +193,7 @@ func without(reasons, events map[string]bool) map[string]bool {
 	return reasons
 }
 
-// series asks the collectors of package metrics for their names and labels.
+// series returns the names and labels of the collectors of package metrics.
 func series(t *testing.T) map[string]bool {
 	t.Helper()
 	r := &registerer{}
@@ -217,7 +216,7 @@ func series(t *testing.T) map[string]bool {
 	return rows
 }
 
-// registerer keeps what is registered with it.
+// registerer records the collectors that are registered.
 type registerer struct {
 	prometheus.Registerer
 

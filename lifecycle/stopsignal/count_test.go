@@ -13,23 +13,23 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// counted returns two pods with containers of each kind, one of which has ended.
-func counted() []*v1.Pod {
+// countedPods returns two pods with containers of each kind, one of which has ended.
+func countedPods() []*v1.Pod {
 	return []*v1.Pod{
 		{
-			Spec: v1.PodSpec{Containers: []v1.Container{asks("web", v1.SIGUSR1), asks("ended", v1.SIGUSR2)}},
+			Spec: v1.PodSpec{Containers: []v1.Container{containerWithSignal("web", v1.SIGUSR1), containerWithSignal("ended", v1.SIGUSR2)}},
 			Status: v1.PodStatus{
-				ContainerStatuses:          []v1.ContainerStatus{runs("web", ""), runs("log", ""), {Name: "ended"}},
-				InitContainerStatuses:      []v1.ContainerStatus{runs("proxy", v1.SIGQUIT)},
-				EphemeralContainerStatuses: []v1.ContainerStatus{runs("debug", "")},
+				ContainerStatuses:          []v1.ContainerStatus{runningStatus("web", ""), runningStatus("log", ""), {Name: "ended"}},
+				InitContainerStatuses:      []v1.ContainerStatus{runningStatus("proxy", v1.SIGQUIT)},
+				EphemeralContainerStatuses: []v1.ContainerStatus{runningStatus("debug", "")},
 			},
 		},
-		{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{runs("web", v1.SIGQUIT)}}},
+		{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{runningStatus("web", v1.SIGQUIT)}}},
 	}
 }
 
 func TestCount(t *testing.T) {
-	pods := counted()
+	pods := countedPods()
 	require.Equal(t, map[string]int{"SIGQUIT": 2, "SIGTERM": 2, "SIGUSR1": 1}, stopsignal.Count(pods...))
 	require.Equal(t, map[string]int{"SIGQUIT": 1}, stopsignal.Count(nil, pods[1]))
 	require.Equal(t, map[string]int{}, stopsignal.Count())
@@ -39,7 +39,7 @@ func TestCountInTheMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
-	handle.StopSignals(stopsignal.Count(counted()...))
+	handle.StopSignals(stopsignal.Count(countedPods()...))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP kubelet_pod_stop_signals_count The number of containers by the signal they are stopped with.
 # TYPE kubelet_pod_stop_signals_count gauge

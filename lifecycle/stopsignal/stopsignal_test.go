@@ -10,13 +10,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// asks is a container whose spec has a stop signal.
-func asks(name string, signal v1.Signal) v1.Container {
+// containerWithSignal is a container whose spec has a stop signal.
+func containerWithSignal(name string, signal v1.Signal) v1.Container {
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{StopSignal: &signal}}
 }
 
-// runs is the status of a running container with a stop signal, without one if it is "".
-func runs(name string, signal v1.Signal) v1.ContainerStatus {
+// runningStatus is the status of a running container with a stop signal, without one if it is "".
+func runningStatus(name string, signal v1.Signal) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if signal != "" {
 		status.StopSignal = &signal
@@ -28,13 +28,13 @@ func TestOf(t *testing.T) {
 	ended := v1.ContainerStatus{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
 	pod := &v1.Pod{
 		Spec: v1.PodSpec{
-			Containers:     []v1.Container{asks("spec", v1.SIGUSR1), asks("status", v1.SIGUSR1), asks("ended", v1.SIGUSR2), {Name: "none", Lifecycle: &v1.Lifecycle{}}},
-			InitContainers: []v1.Container{asks("sidecar", v1.SIGINT)},
+			Containers:     []v1.Container{containerWithSignal("spec", v1.SIGUSR1), containerWithSignal("status", v1.SIGUSR1), containerWithSignal("ended", v1.SIGUSR2), {Name: "none", Lifecycle: &v1.Lifecycle{}}},
+			InitContainers: []v1.Container{containerWithSignal("sidecar", v1.SIGINT)},
 		},
 		Status: v1.PodStatus{
-			ContainerStatuses:          []v1.ContainerStatus{runs("spec", ""), runs("status", v1.SIGKILL), ended},
-			InitContainerStatuses:      []v1.ContainerStatus{runs("init", v1.SIGALRM)},
-			EphemeralContainerStatuses: []v1.ContainerStatus{runs("debug", v1.SIGQUIT)},
+			ContainerStatuses:          []v1.ContainerStatus{runningStatus("spec", ""), runningStatus("status", v1.SIGKILL), ended},
+			InitContainerStatuses:      []v1.ContainerStatus{runningStatus("init", v1.SIGALRM)},
+			EphemeralContainerStatuses: []v1.ContainerStatus{runningStatus("debug", v1.SIGQUIT)},
 		},
 	}
 	before := pod.DeepCopy()

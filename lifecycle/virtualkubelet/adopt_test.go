@@ -22,8 +22,8 @@ func (b *bed) restart(adopted virtualkubelet.Adopted) {
 	synctest.Wait()
 }
 
-// now is the pod as its provider has it.
-func (b *bed) now() *v1.Pod {
+// currentPod returns the pod from its provider.
+func (b *bed) currentPod() *v1.Pod {
 	pod, err := b.GetPod(b.Context(), "ns", "pod")
 	require.NoError(b, err)
 	return pod
@@ -37,7 +37,7 @@ func TestARestartInTheMiddleOfADeletionHasWhatIsLeft(t *testing.T) {
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(12 * second)
-		adopted := virtualkubelet.Adopted{Pod: b.now()}
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
 		wait(5 * second)
 		b.restart(adopted)
 		require.Empty(b, b.rt.Stops(), "nobody is stopped by the restart")
@@ -60,7 +60,7 @@ func TestAHookThatHasRunIsNotRunByTheNextLife(t *testing.T) {
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(10 * second)
-		b.restart(virtualkubelet.Adopted{Pod: b.now(), Containers: []lifecycle.Container{{Name: "app", ID: "uid/app", PreStopDone: true}}})
+		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Containers: []lifecycle.Container{{Name: "app", ID: "uid/app", PreStopDone: true}}})
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(time.Minute)
 		require.Len(b, b.rt.Execs(), 1)
@@ -89,7 +89,7 @@ func TestWhenTheDeletionOfAnAdoptedPodIsNew(t *testing.T) {
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 				pod := podOf(plain("app"))
 				b.create(pod)
-				b.restart(virtualkubelet.Adopted{Pod: b.now(), Alive: test.alive})
+				b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: test.alive})
 				if test.show != nil {
 					require.NoError(b, test.show(b, pod))
 				}
@@ -107,7 +107,7 @@ func TestAnAdoptedPodThatHasEnded(t *testing.T) {
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
 		wait(second)
-		b.restart(virtualkubelet.Adopted{Pod: b.now(), Containers: []lifecycle.Container{}})
+		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Containers: []lifecycle.Container{}})
 		status := b.last().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "Completed", terminated(b, status, "one").Reason)

@@ -30,15 +30,15 @@ const (
 	tick = 5 * time.Millisecond
 )
 
-// obedient is a runtime whose containers exit as soon as their timeout is short enough,
+// quickRuntime is a runtime whose containers exit as soon as their timeout is short enough,
 // so that no test takes a whole grace period.
-type obedient struct {
-	*played
+type quickRuntime struct {
+	*scriptedRuntime
 
 	enough int64
 }
 
-func (o obedient) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+func (o quickRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	if timeoutSeconds <= o.enough {
 		o.Exit(id)
 	}
@@ -52,7 +52,7 @@ type cluster struct {
 	corev1.PodInterface
 
 	provider *virtualkubelet.Provider
-	rt       *played
+	rt       *scriptedRuntime
 	events   *record.FakeRecorder // of virtual-kubelet's
 	log      strings.Builder      // of the events that were taken out
 	clients  kubernetes.Interface
@@ -61,7 +61,7 @@ type cluster struct {
 // newCluster returns a cluster with an [obedient] runtime.
 func newCluster(t *testing.T, enough int64) *cluster {
 	t.Helper()
-	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = obedient{o.Runtime.(*played), enough} })
+	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), enough} })
 	c.start()
 	return c
 }
@@ -71,7 +71,7 @@ func prepareCluster(t *testing.T, change ...func(*virtualkubelet.Options)) *clus
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
-	rt := newPlayed()
+	rt := newScriptedRuntime()
 	opts := virtualkubelet.Options{Runtime: rt}
 	for _, change := range change {
 		change(&opts)
@@ -115,7 +115,7 @@ func (c *cluster) start() {
 	<-controller.Ready()
 }
 
-// create creates a pod and gives it as the API server has it.
+// create creates a pod and returns it as the API server has stored it.
 func (c *cluster) create(pod *v1.Pod) *v1.Pod {
 	c.Helper()
 	created, err := c.Create(c.Context(), pod, metav1.CreateOptions{})
@@ -123,11 +123,11 @@ func (c *cluster) create(pod *v1.Pod) *v1.Pod {
 	return created
 }
 
-// run creates a pod and waits until the API server has it as running.
-func (c *cluster) run(pod *v1.Pod) {
+// createRunning creates a pod and waits until the API server has it as running.
+func (c *cluster) createRunning(pod *v1.Pod) {
 	c.Helper()
 	created := c.create(pod)
-	c.until(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
+	c.awaitPod(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
 }
 
 // kubectlDelete deletes the pod with a grace in seconds.
@@ -135,8 +135,8 @@ func (c *cluster) kubectlDelete(seconds int64) {
 	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
 }
 
-// until waits until the pod on the API server meets a condition.
-func (c *cluster) until(so func(*v1.Pod) bool) {
+// awaitPod waits until the pod on the API server meets a condition.
+func (c *cluster) awaitPod(so func(*v1.Pod) bool) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		pod, err := c.Get(c.Context(), "pod", metav1.GetOptions{})
@@ -144,9 +144,9 @@ func (c *cluster) until(so func(*v1.Pod) bool) {
 	}, soon, tick)
 }
 
-// stopped waits until a named container was asked to stop with a timeout, minus the
+// awaitStop waits until a named container was asked to stop with a timeout, minus the
 // seconds that a busy machine may have taken.
-func (c *cluster) stopped(name string, timeout int64) {
+func (c *cluster) awaitStop(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {
@@ -155,8 +155,8 @@ func (c *cluster) stopped(name string, timeout int64) {
 	}, soon, tick)
 }
 
-// gone waits until neither the API server nor the provider knows the pod.
-func (c *cluster) gone() {
+// awaitGone waits until neither the API server nor the provider knows the pod.
+func (c *cluster) awaitGone() {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		_, apiErr := c.Get(c.Context(), "pod", metav1.GetOptions{})

@@ -2,7 +2,6 @@ package virtualkubelet_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -14,32 +13,30 @@ func TestARealControllerDeletesAndShortens(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.rt.codes["app"] = 143
-	began := time.Now()
-	c.run(podOf(plain("app")))
-	c.kubectlDelete(30)
-	c.stopped("app", 30)
+	c.createRunning(podOf(plain("app")))
+	c.kubectlDelete(3600)
+	c.awaitStop("app", 3600)
 	c.kubectlDelete(1)
-	c.stopped("app", 2)
-	c.until(func(pod *v1.Pod) bool {
+	c.awaitStop("app", 2)
+	c.awaitPod(func(pod *v1.Pod) bool {
 		if pod.Status.Phase != v1.PodFailed {
 			return false
 		}
 		app := terminated(c, pod.Status, "app")
 		return pod.DeletionTimestamp != nil && app.ExitCode == 143 && app.Reason == "Error"
 	})
-	c.gone()
-	require.Less(t, time.Since(began), 20*second)
+	c.awaitGone()
 }
 
 func TestARealControllerDeletesByForce(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-	c.run(podOf(plain("app")))
+	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
-	c.stopped("app", 3600)
+	c.awaitStop("app", 3600)
 	c.kubectlDelete(0)
-	c.stopped("app", 2)
-	c.gone()
+	c.awaitStop("app", 2)
+	c.awaitGone()
 }
 
 // The regular container has ended when the deletion is shortened. A status that says so
@@ -49,22 +46,22 @@ func TestARealControllerLeavesTimeToSidecars(t *testing.T) {
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
-	c.run(pod)
+	c.createRunning(pod)
 	c.kubectlDelete(3600)
-	c.stopped("proxy", 3600)
+	c.awaitStop("proxy", 3600)
 	c.kubectlDelete(600)
-	c.stopped("proxy", 600)
-	c.until(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
+	c.awaitStop("proxy", 600)
+	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
 func TestARealControllerReplacesAPod(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-	c.run(podOf(plain("app")))
+	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
-	c.stopped("app", 3600)
+	c.awaitStop("app", 3600)
 	c.kubectlDelete(0)
-	c.run(podOf(plain("app")))
+	c.createRunning(podOf(plain("app")))
 	require.Len(t, c.rt.Exits(), 1)
 }
 
@@ -74,10 +71,10 @@ func TestARealControllerLeavesTimeToInitContainers(t *testing.T) {
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}
 	c.create(pod)
-	c.until(func(pod *v1.Pod) bool {
+	c.awaitPod(func(pod *v1.Pod) bool {
 		return len(pod.Status.InitContainerStatuses) == 1 && pod.Status.InitContainerStatuses[0].State.Running != nil
 	})
 	c.kubectlDelete(3600)
-	c.stopped("init", 3600)
-	c.until(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodFailed })
+	c.awaitStop("init", 3600)
+	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodFailed })
 }

@@ -20,8 +20,8 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 		b.create(pod)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 
-		b.remove(pod, 30)
-		require.Zero(b, b.at(), "virtual-kubelet's worker goes on at once")
+		b.deletePod(pod, 30)
+		require.Zero(b, b.elapsed(), "virtual-kubelet's worker goes on at once")
 		wait(6 * second)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 		wait(second)
@@ -74,10 +74,10 @@ func TestDeletedAgainItOnlyShortens(t *testing.T) {
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 				pod := podOf(sleeping("app", 20))
 				b.create(pod)
-				b.remove(pod, 30)
+				b.deletePod(pod, 30)
 				for _, c := range test.calls {
-					wait(c.at - b.at())
-					b.remove(pod, c.seconds)
+					wait(c.at - b.elapsed())
+					b.deletePod(pod, c.seconds)
 				}
 				wait(time.Minute)
 				require.Equal(b, test.stops, b.stops())
@@ -93,9 +93,9 @@ func TestTheWaitOfASidecarIsShortened(t *testing.T) {
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(10 * second)
-		b.remove(pod, 5)
+		b.deletePod(pod, 5)
 		wait(5 * second)
 		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 5, 10 * second}, {"uid/proxy", 2, 15 * second}}, b.stops())
 		require.Equal(b, 15*second, b.last().at)

@@ -25,7 +25,7 @@ func TestAStartThatIsDeaf(t *testing.T) {
 		}
 		pod := podOf(plain("app"))
 		b.create(pod)
-		b.remove(pod, 10)
+		b.deletePod(pod, 10)
 		wait(15 * second)
 		require.ErrorContains(b, b.DeletePod(b.Context(), pod), "its start had not returned when the grace was over")
 		wait(10 * second)
@@ -55,7 +55,7 @@ func TestAStartThatIsCancelled(t *testing.T) {
 				b.rt.Start("uid/app", lifecycletest.Script{FailStops: -1})
 				pod := podOf(plain("app"))
 				b.create(pod)
-				b.remove(pod, 10)
+				b.deletePod(pod, 10)
 				wait(10 * time.Minute)
 				if test.ended {
 					require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
@@ -95,7 +95,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err, "it is kept until it is deleted")
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(0)
 		_, err = b.GetPod(b.Context(), "ns", "pod")
 		require.True(b, errdefs.IsNotFound(err))

@@ -20,7 +20,7 @@ func TestAForcedDeletionLeavesASecond(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(sleeping("app", 100))
 		b.create(pod)
-		b.remove(pod, 120)
+		b.deletePod(pod, 120)
 		wait(10 * second)
 		own, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err)
@@ -72,7 +72,7 @@ func TestDeletionOfAnUnknownPod(t *testing.T) {
 
 func TestADeletionWithoutListenerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newPlayed()})
+		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})
 		require.NoError(t, err)
 		require.NoError(t, p.CreatePod(t.Context(), podOf(plain("app"))))
 		synctest.Wait()

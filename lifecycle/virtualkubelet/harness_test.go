@@ -29,8 +29,8 @@ type stop struct {
 	at      time.Duration
 }
 
-// news is a status that virtual-kubelet was notified of.
-type news struct {
+// notification is a status that virtual-kubelet was notified of.
+type notification struct {
 	pod *v1.Pod
 	at  time.Duration
 }
@@ -40,19 +40,19 @@ type bed struct {
 	*testing.T
 	*virtualkubelet.Provider
 
-	rt     *played
+	rt     *scriptedRuntime
 	events *lifecycletest.Events
 	began  time.Time
 
 	mu    sync.Mutex
-	heard []news
+	heard []notification
 }
 
 // inBubble runs a test in a bubble, where time is exact and every goroutine must end.
 func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, rt: newPlayed(), events: &lifecycletest.Events{}, began: time.Now()}
+		b := &bed{T: t, rt: newScriptedRuntime(), events: &lifecycletest.Events{}, began: time.Now()}
 		b.Provider = b.provider(change...)
 		defer func() { // after a failure, too, or the bubble would hide it
 			b.rt.Release()
@@ -74,23 +74,23 @@ func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.
 	p.NotifyPods(b.Context(), func(pod *v1.Pod) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.heard = append(b.heard, news{pod, b.at()})
+		b.heard = append(b.heard, notification{pod, b.elapsed()})
 	})
 	return p
 }
 
-func (b *bed) at() time.Duration { return time.Since(b.began) }
+func (b *bed) elapsed() time.Duration { return time.Since(b.began) }
 
 // last returns the last status that virtual-kubelet was notified of.
-func (b *bed) last() news {
+func (b *bed) last() notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.NotEmpty(b, b.heard)
 	return b.heard[len(b.heard)-1]
 }
 
-// told returns how often virtual-kubelet was notified of a pod.
-func (b *bed) told(pod *v1.Pod) (times int) {
+// notifications returns how often virtual-kubelet was notified of a pod.
+func (b *bed) notifications(pod *v1.Pod) (times int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, news := range b.heard {
@@ -107,12 +107,12 @@ func (b *bed) create(pod *v1.Pod) {
 	synctest.Wait()
 }
 
-// remove deletes a pod as the API server would, with a grace in seconds.
-func (b *bed) remove(pod *v1.Pod, seconds int64) {
+// deletePod deletes a pod as the API server would, with a grace in seconds.
+func (b *bed) deletePod(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }
 
-// wait lets virtual time pass and waits for what it causes.
+// wait advances the time of the bubble and waits until all goroutines are blocked.
 func wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

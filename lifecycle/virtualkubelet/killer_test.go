@@ -21,14 +21,14 @@ func TestAKillIsTheSameTermination(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(running("app"))
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(10 * second)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{
 			GracePeriodSeconds: 5,
 			SetStatus:          func(status *v1.PodStatus) { status.Reason = "Terminated" },
 		})
 		require.NoError(b, err)
-		require.Equal(b, 15*second, b.at())
+		require.Equal(b, 15*second, b.elapsed())
 		require.Equal(b, "GraceExceeded", result.Outcome)
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.Equal(b, v1.PodFailed, result.Status.Phase)
@@ -51,7 +51,7 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 		require.ErrorIs(b, b.CreatePod(b.Context(), pod), lifecycle.ErrTerminating)
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
 		require.Empty(b, b.Pods())
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(0)
 		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 		require.True(b, errdefs.IsNotFound(err))
@@ -64,7 +64,7 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
 		pod := podOf(plain("app"))
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 30})
 		require.NoError(b, err)
 		require.Equal(b, v1.PodSucceeded, result.Status.Phase)
@@ -104,7 +104,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 		require.NoError(b, err)
 		report, err := manager.TerminateAll(b.Context())
 		require.NoError(b, err)
-		require.Equal(b, 4*second, b.at())
+		require.Equal(b, 4*second, b.elapsed())
 		require.Len(b, report.Pods, 2)
 		require.NoError(b, b.Close(b.Context()))
 		for _, news := range b.heard[len(b.heard)-2:] {
@@ -119,7 +119,7 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(second)
 		require.NoError(b, b.Close(b.Context()))
 		require.Empty(b, b.rt.Exits())
@@ -135,7 +135,7 @@ func TestCloseNamesWhatIsStuck(t *testing.T) {
 		pod, other := podOf(plain("app")), podOf(plain("late"))
 		other.Name, other.UID = "other", "uid2"
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		release := make(chan struct{})
 		b.rt.start = func(context.Context, string) error {
 			<-release

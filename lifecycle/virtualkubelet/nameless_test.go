@@ -13,7 +13,7 @@ import (
 
 // nameless is a runtime that returns no IDs.
 type nameless struct {
-	*played
+	*scriptedRuntime
 
 	mu    sync.Mutex
 	asked []string // of whose exit
@@ -27,7 +27,7 @@ func (n *nameless) Exited(id string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked = append(n.asked, id)
-	return n.played.Exited(id)
+	return n.scriptedRuntime.Exited(id)
 }
 
 func TestAContainerWithoutAnIDHasNotStarted(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAContainerWithoutAnIDHasNotStarted(t *testing.T) {
 		require.Equal(b, "StartError", terminated(b, status, "app").Reason)
 		require.Empty(b, rt.asked, "nobody asks for the exit of no container")
 	}, func(o *virtualkubelet.Options) {
-		rt.played = o.Runtime.(*played)
+		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime)
 		o.Runtime = rt
 	})
 }

@@ -34,10 +34,10 @@ func TestACallbackThatBlocks(t *testing.T) {
 		other.Name, other.UID = "other", "uid2"
 		b.create(pod)
 		b.create(other)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(9 * second)
 		require.Equal(b, v1.PodRunning, phases[len(phases)-1], "the other pod is not held up")
-		require.Equal(b, v1.PodSucceeded, b.now().Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.currentPod().Status.Phase)
 		require.NoError(b, b.DeletePod(b.Context(), pod), "it is known until virtual-kubelet knows of its end")
 		close(release)
 		wait(0)
@@ -63,7 +63,7 @@ func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
 			pod.Name = strconv.Itoa(i)
 			pod.UID = types.UID(pod.Name)
 			b.create(pod)
-			b.remove(pod, 30)
+			b.deletePod(pod, 30)
 		}
 		synctest.Wait()
 		var closing sync.WaitGroup
@@ -79,7 +79,7 @@ func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
 }
 
 func TestOptionsThatAreWrong(t *testing.T) {
-	rt := newPlayed()
+	rt := newScriptedRuntime()
 	opts := virtualkubelet.Options{ExitSlack: -1}
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
 	_, err := virtualkubelet.New(opts)

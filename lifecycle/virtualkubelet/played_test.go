@@ -9,9 +9,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// played is a runtime whose containers follow scripts, by their names. Killed containers
+// scriptedRuntime is a runtime whose containers follow scripts, by their names. Killed containers
 // have the exit code 137, others the one in codes or 0.
-type played struct {
+type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
 	scripts map[string]lifecycletest.Script
@@ -22,11 +22,11 @@ type played struct {
 	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
 }
 
-func newPlayed() *played {
-	return &played{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, codes: map[string]int32{}}
+func newScriptedRuntime() *scriptedRuntime {
+	return &scriptedRuntime{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, codes: map[string]int32{}}
 }
 
-func (r *played) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	if r.cancelled != nil {
 		<-ctx.Done()
 		return r.cancelled()
@@ -41,14 +41,14 @@ func (r *played) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Containe
 	return id, nil
 }
 
-func (r *played) Exited(id string) <-chan struct{} {
+func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
 	if r.deaf {
 		return nil
 	}
 	return r.Runtime.Exited(id)
 }
 
-func (r *played) ExitCode(id string) int32 {
+func (r *scriptedRuntime) ExitCode(id string) int32 {
 	for _, exit := range r.Exits() {
 		if exit.ID == id && exit.By == lifecycletest.ByKill {
 			return 137

@@ -23,7 +23,7 @@ func TestRefusedPods(t *testing.T) {
 
 		b.create(pod)
 		require.NoError(b, b.CreatePod(b.Context(), pod), "it runs already")
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		err = b.CreatePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.EqualError(b, err, "pod ns/pod is refused: pod is being terminated")
@@ -50,16 +50,16 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
-				names := b.rt.starts(0)
+				names := b.rt.recordStarts(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 				former, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "new"
 				b.create(former)
 				if test.announced {
-					b.remove(former, 30)
+					b.deletePod(former, 30)
 				}
 				wait(second)
-				told := b.told(former)
+				told := b.notifications(former)
 				require.NoError(b, test.add(b, pod))
 				synctest.Wait()
 				require.Len(b, names(), 1)
@@ -70,7 +70,7 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 				require.EqualValues(b, "new", b.last().pod.UID)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				require.Len(b, b.Pods(), 1)
-				require.Equal(b, told, b.told(former), "its status would be taken for that of the new one")
+				require.Equal(b, told, b.notifications(former), "its status would be taken for that of the new one")
 			})
 		})
 	}
@@ -78,13 +78,13 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 
 func TestANewPodThatWaitsIsDeleted(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		names := b.rt.starts(0)
+		names := b.rt.recordStarts(0)
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 		former, pod := podOf(plain("app")), podOf(plain("app"))
 		pod.UID = "new"
 		b.create(former)
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(second)
 		require.EqualValues(b, "new", b.last().pod.UID)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
@@ -99,7 +99,7 @@ func TestAForgottenPodStartsAfresh(t *testing.T) {
 		for i := range 3 {
 			b.create(pod)
 			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-			b.remove(pod, 30)
+			b.deletePod(pod, 30)
 			wait(second)
 			require.Len(b, b.rt.Execs(), i+1)
 		}

@@ -43,14 +43,14 @@ func createStartDelete(t *testing.T) {
 	c := prepareCluster(t)
 	created := c.create(podOf(plain("app")))
 	c.start()
-	c.until(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
+	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	seen := c.watch(created)
 	c.kubectlDelete(3)
 	final := c.await(seen, func(event watch.Event) bool { return event.Object.(*v1.Pod).Status.Phase == v1.PodSucceeded })
 	require.Equal(t, "Completed", terminated(t, final.Status, "app").Reason)
 	require.NotNil(t, final.DeletionTimestamp)
 	c.await(seen, func(event watch.Event) bool { return event.Type == watch.Deleted })
-	c.gone()
+	c.awaitGone()
 }
 
 // A pod that the restarted agent does not know, because nobody has adopted it, is removed
@@ -69,21 +69,21 @@ func deletionErrorNotFound(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, errdefs.IsNotFound(c.provider.DeletePod(t.Context(), deleted)))
 	c.start()
-	c.gone()
-	require.Contains(t, c.recorded(), "ProviderDeleteFailed")
+	c.awaitGone()
+	require.Contains(t, c.recordedEvents(), "ProviderDeleteFailed")
 	require.Empty(t, c.rt.Stops())
 }
 
-// breaking is a runtime that fails while it is broken.
-type breaking struct {
-	*played
+// breakableRuntime is a runtime that fails while it is broken.
+type breakableRuntime struct {
+	*scriptedRuntime
 
 	broken *atomic.Bool
 }
 
 var errBroken = errors.New("the runtime is broken")
 
-func (b breaking) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+func (b breakableRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	if b.broken.Load() {
 		return errBroken
 	}
@@ -96,19 +96,19 @@ func deletionRandomError(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	c := prepareCluster(t, func(o *virtualkubelet.Options) {
-		o.Runtime = breaking{o.Runtime.(*played), &broken}
+		o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
 		o.Terminator.GiveUp = time.Millisecond
 	})
 	pod := c.create(podOf(plain("app")))
 	c.start()
-	c.until(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
+	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 1})
 	require.ErrorIs(t, err, errBroken)
 	c.kubectlDelete(1)
-	require.Eventually(t, func() bool { return strings.Count(c.recorded(), "ProviderDeleteFailed") >= 2 }, soon, tick)
-	c.until(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
+	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, soon, tick)
+	c.awaitPod(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
 	broken.Store(false)
-	c.gone()
+	c.awaitGone()
 }
 
 // A pod that was removed from the API server while the agent was not running is
@@ -117,8 +117,8 @@ func danglingPod(t *testing.T) {
 	c := prepareCluster(t)
 	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
 	c.start()
-	c.stopped("app", 30)
-	c.gone()
+	c.awaitStop("app", 30)
+	c.awaitGone()
 }
 
 // A pod that was deleted while the agent was not running is terminated and removed from
@@ -129,7 +129,7 @@ func danglingPodWithDeletionTimestamp(t *testing.T) {
 	require.NoError(t, c.provider.CreatePod(t.Context(), created))
 	c.kubectlDelete(3)
 	c.start()
-	c.gone()
+	c.awaitGone()
 	require.Len(t, c.rt.Exits(), 1)
 }
 
@@ -158,7 +158,7 @@ func terminalPod(t *testing.T, phase v1.PodPhase) {
 // The provider receives a change of the spec, and the container keeps running.
 func updatePodWhileRunning(t *testing.T) {
 	c := newCluster(t, 30)
-	c.run(podOf(plain("app")))
+	c.createRunning(podOf(plain("app")))
 	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 	require.NoError(t, err)
 	pod.Spec.ActiveDeadlineSeconds = ptr.To(int64(300))
@@ -196,8 +196,8 @@ func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod
 	}
 }
 
-// recorded are the events that virtual-kubelet has recorded so far.
-func (c *cluster) recorded() string {
+// recordedEvents are the events that virtual-kubelet has recorded so far.
+func (c *cluster) recordedEvents() string {
 	for {
 		select {
 		case event := <-c.events.Events:

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// starts delays each start and returns a function that lists the starts so far.
-func (r *played) starts(while time.Duration) func() []string {
+// recordStarts delays each start and returns a function that lists the starts so far.
+func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 	var mu sync.Mutex
 	var names []string
 	r.start = func(ctx context.Context, name string) error {
@@ -39,12 +39,12 @@ func (r *played) starts(while time.Duration) func() []string {
 
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		names := b.rt.starts(second)
+		names := b.rt.recordStarts(second)
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(plain("one"), plain("two"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), plain("init")}
 		b.create(pod)
-		require.Zero(b, b.at())
+		require.Zero(b, b.elapsed())
 		wait(7 * second)
 		require.Equal(b, []string{"proxy", "init", "one"}, names())
 		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
@@ -71,13 +71,13 @@ func TestDeletionDuringTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
-				b.rt.starts(second)
+				b.rt.recordStarts(second)
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 				pod := podOf(plain("app"))
 				pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), plain("init")}
 				b.create(pod)
 				wait(test.at)
-				b.remove(pod, 30)
+				b.deletePod(pod, 30)
 				wait(0)
 				require.ElementsMatch(b, test.stops, b.stops())
 				require.Equal(b, test.at, b.last().at)

@@ -20,7 +20,7 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("net"), sidecar("log")}
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(4 * second)
 		require.Zero(b, b.last().at, "nothing is told while the sidecars run")
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
@@ -33,10 +33,10 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 	})
 }
 
-// slow is an event recorder that takes a while and so delays the termination.
-type slow time.Duration
+// slowRecorder is an event recorder that takes a while and so delays the termination.
+type slowRecorder time.Duration
 
-func (s slow) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
+func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
 
 func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
 	inBubble(t, func(b *bed) {
@@ -46,10 +46,10 @@ func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 		b.create(pod)
 		wait(5 * second)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(second)
 		require.Zero(b, b.last().at)
-	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slow(2 * second) })
+	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
 func TestTheFinalStatus(t *testing.T) {
@@ -60,7 +60,7 @@ func TestTheFinalStatus(t *testing.T) {
 		pod.Generation = 4
 		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 		b.create(pod)
-		b.remove(pod, 5)
+		b.deletePod(pod, 5)
 		wait(5 * second)
 		status := b.last().pod.Status
 		start, end := metav1.NewTime(b.began), metav1.NewTime(b.began.Add(5*second))
@@ -116,7 +116,7 @@ func TestARuntimeThatTellsOfNoExit(t *testing.T) {
 		b.rt.deaf = true
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(time.Minute)
 		require.Equal(b, 2*second, b.last().at)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)

@@ -17,7 +17,7 @@ func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
 		pod := podOf(running("app"))
 		b.create(pod)
 		b.rt.Away(time.Millisecond, 3*time.Minute) // it has sent the signal, and forgets the kill
-		b.remove(pod, 30)
+		b.deletePod(pod, 30)
 		wait(150 * second)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "whether it runs is not known")
 
@@ -63,7 +63,7 @@ func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, "RuntimeStuck", result.Outcome)
 		require.Nil(b, result.Status)
-		require.Equal(b, 130*second, b.at(), "the grace and two minutes")
+		require.Equal(b, 130*second, b.elapsed(), "the grace and two minutes")
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.last().at)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// agent is a manager with a reporter, on a fake host with pods that do as they are
-// told: 20 s for the pods below the critical ones, 10 s for those.
+// agent is a manager with a reporter, a fake host and a scripted killer. Its schedule gives
+// 10 s to critical pods and 20 s to the others.
 type agent struct {
 	t      testing.TB
 	opts   shutdown.Options
@@ -65,15 +65,16 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.ended)
 }
 
-// shutDown has the host announce a shutdown and waits until it is let go.
+// shutDown makes the host announce a shutdown, waits until it is released, and returns the
+// report.
 func (a *agent) shutDown(kind shutdown.Kind) shutdown.Report {
 	a.t.Helper()
 	a.host.Announce(shutdown.Event{Kind: kind})
-	return a.released()
+	return a.awaitRelease()
 }
 
-// released waits until a shutdown is over.
-func (a *agent) released() shutdown.Report {
+// awaitRelease waits until the host is released and returns the report.
+func (a *agent) awaitRelease() shutdown.Report {
 	a.t.Helper()
 	ticker := time.NewTicker(a.tick)
 	defer ticker.Stop()
@@ -85,8 +86,8 @@ func (a *agent) released() shutdown.Report {
 	return shutdown.Report{}
 }
 
-// unflushedIn are the names of the pods that a report says were not acknowledged.
-func unflushedIn(report shutdown.Report) []string {
+// unflushedNames returns the names of the pods whose final statuses were not acknowledged.
+func unflushedNames(report shutdown.Report) []string {
 	var names []string
 	for _, pod := range report.Pods {
 		if pod.Unflushed {
@@ -96,7 +97,7 @@ func unflushedIn(report shutdown.Report) []string {
 	return names
 }
 
-// workload is a pod of an API server, which has a grace period and a priority.
+// workload returns a running pod with a grace period and a priority.
 func workload(name string, priority int32, grace int64) *v1.Pod {
 	pod := running(name)
 	pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds = &priority, &grace
@@ -106,8 +107,8 @@ func workload(name string, priority int32, grace int64) *v1.Pod {
 // critical is the lowest priority of critical pods.
 const critical int32 = 2_000_000_000
 
-// bubble runs a test in a bubble on a fake cluster with a node and pods.
-func bubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent)) {
+// inBubble runs a test in a bubble on a fake cluster with a node and pods.
+func inBubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		objects := []runtime.Object{nodeOf(ready)}
@@ -121,8 +122,8 @@ func bubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent
 	})
 }
 
-// pass lets time go by in a bubble.
-func pass(d time.Duration) {
+// advance advances the time of the bubble and waits until all goroutines are blocked.
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }

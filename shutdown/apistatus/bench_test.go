@@ -18,10 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// BenchmarkFlush gives pods their final status over TCP, at a server that takes its time
-// for each request, and reports the time for one status: 500 pods, ten at a time, as a
-// shutdown does it. "plain" is the kubelet's way, which reads and patches one pod after the
-// other; it does so for 25, as it takes for 500 just twenty times as long.
+// BenchmarkFlush is the time for one final status over TCP, at a server that delays each
+// request. The statuses of 500 pods are sent ten at a time, as in a shutdown. "plain" does it as
+// the kubelet does: it reads and patches one pod after the other, 25 pods in all.
 func BenchmarkFlush(b *testing.B) {
 	server, _, pods := serveCrowd(b, 500)
 	before := map[string]*v1.Pod{}
@@ -60,7 +59,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 }
 
-// unlimitedClient is client-go's own, which no limit of the client holds up.
+// unlimitedClient returns a clientset of client-go without a rate limit.
 func unlimitedClient(config *rest.Config) (kubernetes.Interface, error) {
 	config.QPS = -1
 	return kubernetes.NewForConfig(config)

@@ -17,28 +17,28 @@ import (
 )
 
 // poweringOff are the conditions of a node that powers off.
-var poweringOff = []said{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: poweroff"}}
+var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: poweroff"}}
 
 func TestACancelledShutdownIsTakenBack(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
-	bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
 		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		a.run()
 		defer a.end()
 		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
-		pass(5 * time.Second)
-		require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions))
+		advance(5 * time.Second)
+		require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
 		a.host.Cancel()
-		pass(time.Second)
-		require.Equal(t, []said{ready, noShutdown}, saidBy(c.node(t).Status.Conditions))
-		pass(time.Minute)
+		advance(time.Second)
+		require.Equal(t, []conditionText{ready, noShutdown}, conditionTexts(c.node(t).Status.Conditions))
+		advance(time.Minute)
 		require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase, "it was signalled, which is for good")
 		require.Contains(t, sketches(c.pod(t, "etcd").Status), sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}, "it was spared")
 	})
 }
 
 func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
-	bubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
+	inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
 		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "those who are connected are still served")
@@ -51,11 +51,11 @@ func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
 func TestARestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		pending, reboots bool
-		want             []said
+		want             []conditionText
 	}{
 		"the shutdown goes on": {true, false, poweringOff},
-		"it was cancelled":     {false, false, []said{ready, noShutdown}},
-		"it was the next boot": {false, true, []said{ready, noShutdown}},
+		"it was cancelled":     {false, false, []conditionText{ready, noShutdown}},
+		"it was the next boot": {false, true, []conditionText{ready, noShutdown}},
 	} {
 		for _, remembers := range []bool{true, false} {
 			if !remembers && test.pending {
@@ -66,15 +66,15 @@ func TestARestart(t *testing.T) {
 				if remembers {
 					dir = t.TempDir()
 				}
-				bubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
+				inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
 					a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 					a.opts.StateDir = dir
 					a.run()
 					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
-					pass(5 * time.Second)
-					require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions))
+					advance(5 * time.Second)
+					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
 					a.end()
-					require.Equal(t, poweringOff, saidBy(c.node(t).Status.Conditions), "the end of an agent takes nothing back")
+					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions), "the end of an agent takes nothing back")
 					if !test.pending {
 						a.host.SetPending(nil)
 					}
@@ -84,8 +84,8 @@ func TestARestart(t *testing.T) {
 					a.run()
 					defer a.end()
 					synctest.Wait()
-					pass(time.Second)
-					require.Equal(t, test.want, saidBy(c.node(t).Status.Conditions))
+					advance(time.Second)
+					require.Equal(t, test.want, conditionTexts(c.node(t).Status.Conditions))
 				})
 			})
 		}

@@ -35,11 +35,11 @@ type call struct {
 	Delete     metav1.DeleteOptions
 }
 
-// cluster is client-go's fake clientset with faults. It works in bubbles: a fault
-// may wait, and then no lock of the fake is held.
+// cluster is client-go's fake clientset with faults. It works in bubbles, because no lock is
+// held while a fault waits.
 type cluster struct {
 	*fake.Clientset
-	// fault is asked before each call; nil: nothing goes wrong.
+	// fault returns the error of a call and may wait before; nil: no call fails.
 	fault func(ctx context.Context, c call) error
 	// keep leaves a pod as it is when its status is patched: unlike an API server the
 	// fake clientset takes a patch with another UID.
@@ -99,7 +99,7 @@ func (c *cluster) all(verb string) []call {
 	return calls
 }
 
-func (c *cluster) called(ctx context.Context, call call) error {
+func (c *cluster) recordCall(ctx context.Context, call call) error {
 	call.At = time.Now()
 	c.mu.Lock()
 	c.calls = append(c.calls, call)
@@ -112,7 +112,7 @@ func (c *cluster) called(ctx context.Context, call call) error {
 	return ctx.Err()
 }
 
-// pod is a pod as the cluster has it.
+// pod returns a pod of the cluster.
 func (c *cluster) pod(t *testing.T, name string) *v1.Pod {
 	t.Helper()
 	pod, err := c.Clientset.CoreV1().Pods(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
@@ -120,7 +120,7 @@ func (c *cluster) pod(t *testing.T, name string) *v1.Pod {
 	return pod
 }
 
-// node is the node as the cluster has it.
+// node returns the node of the cluster.
 func (c *cluster) node(t *testing.T) *v1.Node {
 	t.Helper()
 	node, err := c.Clientset.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
@@ -147,14 +147,14 @@ type podCalls struct {
 }
 
 func (p podCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Pod, error) {
-	if err := p.c.called(ctx, call{Verb: "get", Name: name}); err != nil {
+	if err := p.c.recordCall(ctx, call{Verb: "get", Name: name}); err != nil {
 		return nil, err
 	}
 	return p.PodInterface.Get(ctx, name, options)
 }
 
 func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Pod, error) {
-	if err := p.c.called(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+	if err := p.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
 	if p.c.keep {
@@ -164,7 +164,7 @@ func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, da
 }
 
 func (p podCalls) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	if err := p.c.called(ctx, call{Verb: "delete", Name: name, Delete: options}); err != nil {
+	if err := p.c.recordCall(ctx, call{Verb: "delete", Name: name, Delete: options}); err != nil {
 		return err
 	}
 	return p.PodInterface.Delete(ctx, name, options)
@@ -176,26 +176,26 @@ type nodeCalls struct {
 }
 
 func (n nodeCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Node, error) {
-	if err := n.c.called(ctx, call{Verb: "get", Name: name}); err != nil {
+	if err := n.c.recordCall(ctx, call{Verb: "get", Name: name}); err != nil {
 		return nil, err
 	}
 	return n.NodeInterface.Get(ctx, name, options)
 }
 
 func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Node, error) {
-	if err := n.c.called(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+	if err := n.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
 	return n.NodeInterface.Patch(ctx, name, as, data, options, sub...)
 }
 
-// answered returns the error for an answer with a status code.
-func answered(code int) error {
+// statusError returns the error of client-go for an answer with a status code.
+func statusError(code int) error {
 	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "as the test wants it", 0, false)
 }
 
-// first makes the first n calls of a verb fail; "" means any verb.
-func first(n int, verb string, err error) func(context.Context, call) error {
+// failFirst makes the first n calls of a verb fail; "" means any verb.
+func failFirst(n int, verb string, err error) func(context.Context, call) error {
 	var mu sync.Mutex
 	return func(_ context.Context, c call) error {
 		mu.Lock()
@@ -211,16 +211,16 @@ func first(n int, verb string, err error) func(context.Context, call) error {
 // errRefused is an error of a network.
 var errRefused = errors.New("connect: connection refused")
 
-// slow delays each call.
-func slow(d time.Duration) func(context.Context, call) error {
+// delayAll delays each call.
+func delayAll(d time.Duration) func(context.Context, call) error {
 	return func(context.Context, call) error {
 		<-time.After(d)
 		return nil
 	}
 }
 
-// timeout returns the test's context with a timeout.
-func timeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout returns the test's context with a timeout.
+func withTimeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(t.Context(), d)
 }

@@ -10,19 +10,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Containers are written down in a word each: how they are said to be.
+// The tests write the status of a container as one of these words.
 const (
 	waits     = "waits"
 	runs      = "runs"
 	restarts  = "restarts" // waits, after an earlier run
 	succeeds  = "exit 0"
 	interrupt = "exit 143"
-	unknown   = "unknown 137" // terminated as the kubelet does whose exit code it does not know
+	unknown   = "unknown 137" // what the kubelet writes if it does not know the exit code
 	nothing   = "nothing"     // no state at all
 )
 
-// stated returns the status of a container from a word.
-func stated(name, word string) v1.ContainerStatus {
+// statusFromWord returns the status of a container from a word.
+func statusFromWord(name, word string) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, Ready: word == runs, Started: ptr.To(word == runs)}
 	exit := func(code int32) *v1.ContainerStateTerminated { return &v1.ContainerStateTerminated{ExitCode: code} }
 	switch word {
@@ -41,16 +41,16 @@ func stated(name, word string) v1.ContainerStatus {
 	return status
 }
 
-func statedAll(words []string) []v1.ContainerStatus {
+func statusesFromWords(words []string) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i, word := range words {
-		all = append(all, stated(strconv.Itoa(i), word))
+		all = append(all, statusFromWord(strconv.Itoa(i), word))
 	}
 	return all
 }
 
-// words returns the words of statuses.
-func words(t *testing.T, statuses []v1.ContainerStatus) []string {
+// wordsFromStatuses returns the words of statuses.
+func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	t.Helper()
 	var all []string
 	for _, status := range statuses {
@@ -101,16 +101,16 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
 				server := running("web")
-				server.Status.InitContainerStatuses = statedAll(test.told.init)
-				server.Status.ContainerStatuses = statedAll(test.told.main)
-				server.Status.EphemeralContainerStatuses = statedAll(test.told.ephemeral)
+				server.Status.InitContainerStatuses = statusesFromWords(test.told.init)
+				server.Status.ContainerStatuses = statusesFromWords(test.told.main)
+				server.Status.EphemeralContainerStatuses = statusesFromWords(test.told.ephemeral)
 				server.Spec.InitContainers = containersOf(len(test.told.init), nil)
 				pod := server.DeepCopy()
 				pod.Status.Phase = phase
 				was := pod.DeepCopy()
 				got := flush(t, server, pod).pod(t, "web").Status
 				require.Equal(t, test.want, lists{
-					words(t, got.InitContainerStatuses), words(t, got.ContainerStatuses), words(t, got.EphemeralContainerStatuses),
+					wordsFromStatuses(t, got.InitContainerStatuses), wordsFromStatuses(t, got.ContainerStatuses), wordsFromStatuses(t, got.EphemeralContainerStatuses),
 				})
 				require.Equal(t, was, pod)
 			})
@@ -129,9 +129,9 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Spec.InitContainers = test.inits
-			pod.Status.InitContainerStatuses = statedAll(test.told)
-			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statedAll([]string{waits})
-			require.Equal(t, []string{test.want}, words(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
+			pod.Status.InitContainerStatuses = statusesFromWords(test.told)
+			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statusesFromWords([]string{waits})
+			require.Equal(t, []string{test.want}, wordsFromStatuses(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
 		})
 	}
 }
@@ -146,10 +146,10 @@ func TestContainersOfAPodThatIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, pod := running("web"), ended(running("web"))
-			server.Status.ContainerStatuses = statedAll(test.server)
-			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodRunning, statedAll(test.node)
+			server.Status.ContainerStatuses = statusesFromWords(test.server)
+			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodRunning, statusesFromWords(test.node)
 			got := flush(t, server, pod).pod(t, "web").Status
-			require.Equal(t, test.want, words(t, got.ContainerStatuses))
+			require.Equal(t, test.want, wordsFromStatuses(t, got.ContainerStatuses))
 			require.Equal(t, v1.PodRunning, got.Phase)
 		})
 	}
@@ -190,9 +190,9 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 				pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger"}}}
 			}
 			pod.Status.Phase = test.phase
-			pod.Status.ContainerStatuses = statedAll(test.main)
+			pod.Status.ContainerStatuses = statusesFromWords(test.main)
 			for i, word := range test.init {
-				pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, stated(fmt.Sprint("init ", i), word))
+				pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, statusFromWord(fmt.Sprint("init ", i), word))
 			}
 			c := flush(t, running("web"), pod)
 			require.Equal(t, test.removed, len(c.all("delete")) == 1)

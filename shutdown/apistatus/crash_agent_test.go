@@ -27,42 +27,43 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// asCrashAgent makes the test binary an agent, see [TestCrashAgent].
+// asCrashAgent is the environment variable that makes the test binary an agent. Its value are
+// the agentOrders; see [TestCrashAgent].
 const asCrashAgent = "KUBEGRACE_TEST_CRASH_AGENT"
 
-// What the host of such an agent does.
+// The hosts that an agent may have.
 const (
-	hostGoesDown   = "goes down"   // as it has announced to a former agent
-	hostCannotTell = "cannot tell" // what it is doing
-	hostIsNone     = "is none"     // there is no source
-	hostIsIdle     = "is idle"
+	hostGoesDown   = "goes down"   // a shutdown is pending
+	hostCannotTell = "cannot tell" // whether a shutdown is pending
+	hostIsNone     = "is none"     // the agent has no source
+	hostIsIdle     = "is idle"     // no shutdown is pending
 )
 
-// takesFor says how long a pod needs to end; one that is deaf is not killed at the end of
-// its grace.
-const takesFor, deaf = "test/takes", "test/deaf"
+// endsAfter is the annotation with the time that a pod needs to end. A pod with the annotation
+// ignoresGrace is not killed at the end of its grace period.
+const endsAfter, ignoresGrace = "test/takes", "test/deaf"
 
-// orders are what such an agent is to do.
-type orders struct {
-	Server   string // URL
-	Node     string
-	Host     string
-	Booted   bool     // it is the next boot
-	Runs     []string // the pods that have been started in it so far
-	Begins   bool     // the shutdown begins when the agent is ready
-	StateDir string
-	Journal  string // of the kills, which outlives the agents as the pods do
-	Pods     []*v1.Pod
+// agentOrders tell an agent what to do.
+type agentOrders struct {
+	Server        string // URL
+	Node          string
+	Host          string
+	NextBoot      bool     // the agent runs on the boot after the shutdown
+	StartedPods   []string // the pods that were started on that boot so far
+	BeginShutdown bool     // the shutdown begins when the agent is ready
+	StateDir      string
+	Journal       string // the path of the pods' journal
+	Pods          []*v1.Pod
 }
 
-// TestCrashAgent is not a test but the process of an agent that other tests start and
-// kill. It says what happens on its standard output, until its standard input ends.
+// TestCrashAgent is not a test but the process of an agent that TestKilledAgents starts and
+// kills. It prints what happens, until its standard input ends.
 func TestCrashAgent(t *testing.T) {
 	text := os.Getenv(asCrashAgent)
 	if text == "" {
 		return
 	}
-	var o orders
+	var o agentOrders
 	require.NoError(t, json.Unmarshal([]byte(text), &o))
 	client, err := apistatus.NewClient(&rest.Config{Host: o.Server})
 	require.NoError(t, err)
@@ -71,7 +72,7 @@ func TestCrashAgent(t *testing.T) {
 	pods, err := openPodJournal(o.Journal)
 	require.NoError(t, err)
 	for _, pod := range o.Pods {
-		if !o.Booted || slices.Contains(o.Runs, pod.Name) {
+		if !o.NextBoot || slices.Contains(o.StartedPods, pod.Name) {
 			pods.running = append(pods.running, pod)
 		}
 	}
@@ -79,13 +80,13 @@ func TestCrashAgent(t *testing.T) {
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 			{Priority: 0, ShutdownGracePeriodSeconds: 1}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 		}},
-		Pods:     pods.now,
+		Pods:     pods.runningPods,
 		Killer:   pods,
 		Reporter: reporter,
 		StateDir: o.StateDir,
 		Plan:     plan.Options{Limit: 6 * time.Second},
 	}
-	host := o.host()
+	host := o.fakeHost()
 	if host != nil {
 		options.Source = host
 	}
@@ -97,16 +98,16 @@ func TestCrashAgent(t *testing.T) {
 	<-manager.Ready()
 	fmt.Println("agent: ready")
 	switch {
-	case !o.Begins:
+	case !o.BeginShutdown:
 	case host != nil:
 		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 	default:
 		require.NoError(t, manager.Trigger(shutdown.Event{Kind: shutdown.KindReboot}))
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { watch(ctx, func() bool { return saysEnded(manager) }) })
-	if o.Booted {
-		watching.Go(func() { watch(ctx, func() bool { return pods.admit(ctx, manager, client, o.Pods) }) })
+	watching.Go(func() { poll(ctx, func() bool { return printEnd(manager) }) })
+	if o.NextBoot {
+		watching.Go(func() { poll(ctx, func() bool { return pods.startAdmitted(ctx, manager, client, o.Pods) }) })
 	}
 	_, err = io.Copy(io.Discard, os.Stdin)
 	require.NoError(t, err)
@@ -119,8 +120,8 @@ func TestCrashAgent(t *testing.T) {
 	fmt.Printf("agent: report %s\n", said)
 }
 
-// host is what the agent watches; nil: nothing.
-func (o orders) host() *shutdowntest.Host {
+// fakeHost returns the source of the agent; nil if it has none.
+func (o agentOrders) fakeHost() *shutdowntest.Host {
 	host := &shutdowntest.Host{}
 	switch o.Host {
 	case hostGoesDown:
@@ -133,8 +134,8 @@ func (o orders) host() *shutdowntest.Host {
 	return host
 }
 
-// watch looks every few milliseconds, until there is no more to see.
-func watch(ctx context.Context, look func() bool) {
+// poll calls look every few milliseconds, until it returns false.
+func poll(ctx context.Context, look func() bool) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for look() {
@@ -146,7 +147,7 @@ func watch(ctx context.Context, look func() bool) {
 	}
 }
 
-func saysEnded(m *shutdown.Manager) (again bool) {
+func printEnd(m *shutdown.Manager) (again bool) {
 	report, ok := m.LastReport()
 	if !ok || report.Ended.IsZero() {
 		return true
@@ -155,8 +156,8 @@ func saysEnded(m *shutdown.Manager) (again bool) {
 	return false
 }
 
-// podJournal is the pods of a node: what was signalled, and when each ends, is in a file, so
-// that they outlive their agent. It is the killer too.
+// podJournal simulates the pods of a node and is their killer. Signals and the ends that follow
+// from them are lines of a file, so that the pods outlive their agent.
 type podJournal struct {
 	file *os.File
 
@@ -171,11 +172,11 @@ type signal struct {
 	At, Ends time.Duration // since the boot
 }
 
-// sinceBoot is CLOCK_MONOTONIC, the same for all processes.
+// sinceBoot returns CLOCK_MONOTONIC, which is the same for all processes.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		panic(err) // there is no such Linux
+		panic(err) // each Linux has this clock
 	}
 	return time.Duration(now.Nano())
 }
@@ -193,8 +194,8 @@ func openPodJournal(path string) (*podJournal, error) {
 	return p, err
 }
 
-// now are the pods that have not ended.
-func (p *podJournal) now() []*v1.Pod {
+// runningPods is Options.Pods: the pods that have not ended.
+func (p *podJournal) runningPods() []*v1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var running []*v1.Pod
@@ -206,9 +207,9 @@ func (p *podJournal) now() []*v1.Pod {
 	return running
 }
 
-// KillPod writes down that the pod is signalled, and waits for its end.
+// KillPod records the signal and waits for the end of the pod.
 func (p *podJournal) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	ends, err := p.signal(pod, time.Duration(req.GracePeriodSeconds)*time.Second)
+	ends, err := p.recordSignal(pod, time.Duration(req.GracePeriodSeconds)*time.Second)
 	if err != nil {
 		return shutdown.KillResult{}, err
 	}
@@ -222,16 +223,16 @@ func (p *podJournal) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	}
 }
 
-func (p *podJournal) signal(pod *v1.Pod, grace time.Duration) (ends time.Duration, err error) {
+func (p *podJournal) recordSignal(pod *v1.Pod, grace time.Duration) (ends time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := signal{Name: pod.Name, At: sinceBoot()}
-	takes, err := time.ParseDuration(pod.Annotations[takesFor])
+	takes, err := time.ParseDuration(pod.Annotations[endsAfter])
 	if err != nil {
 		return 0, err
 	}
 	s.Ends = s.At + takes
-	if pod.Annotations[deaf] == "" {
+	if pod.Annotations[ignoresGrace] == "" {
 		s.Ends = min(s.Ends, s.At+grace)
 	}
 	if before, ok := p.ends[pod.Name]; ok {
@@ -245,11 +246,12 @@ func (p *podJournal) signal(pod *v1.Pod, grace time.Duration) (ends time.Duratio
 	return s.Ends, err
 }
 
-// admit starts the pods again that the node is still to run: those that the API server
-// does not call ended, as soon as they are admitted. False: there are no others.
-func (p *podJournal) admit(ctx context.Context, m *shutdown.Manager, api kubernetes.Interface, pods []*v1.Pod) (again bool) {
+// startAdmitted asks, on the next boot, for the admission of pods that are not decided yet. It
+// starts those that are admitted and still run by the API server. It returns false once all pods
+// are decided.
+func (p *podJournal) startAdmitted(ctx context.Context, m *shutdown.Manager, api kubernetes.Interface, pods []*v1.Pod) (again bool) {
 	for _, pod := range pods {
-		if p.decided(pod) {
+		if p.isDecided(pod) {
 			continue
 		}
 		again = true
@@ -258,7 +260,7 @@ func (p *podJournal) admit(ctx context.Context, m *shutdown.Manager, api kuberne
 		}
 		server, err := api.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
-			continue // and asked again
+			continue // the next call asks again
 		}
 		p.mu.Lock()
 		p.ends[pod.Name] = 0
@@ -272,8 +274,8 @@ func (p *podJournal) admit(ctx context.Context, m *shutdown.Manager, api kuberne
 	return again
 }
 
-// decided tells whether a pod runs again, or never will.
-func (p *podJournal) decided(pod *v1.Pod) bool {
+// isDecided reports whether it is known of a pod that it runs again or that it has ended.
+func (p *podJournal) isDecided(pod *v1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ended := p.ends[pod.Name]

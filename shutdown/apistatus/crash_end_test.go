@@ -16,27 +16,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// finish waits until the last agent has done what is left to do, and looks at all of it.
-func (n *crashedNode) finish(a *crashAgent) error {
-	if _, ok := a.said("ready"); !ok {
+// finishLastAgent waits until the last agent has finished the shutdown and sent the statuses,
+// ends it, and checks its report, its files and the API server.
+func (n *crashedNode) finishLastAgent(a *crashAgent) error {
+	if _, ok := a.awaitLine("ready"); !ok {
 		return errors.New("the last agent did not become ready")
 	}
-	resumes := !n.turned && !n.lost && sinceBoot()-n.began < 3*time.Second
-	if !n.turned && !n.lost {
-		if _, ok := a.said("ended"); !ok {
+	resumes := !n.shutdownOver && !n.agentCannotKnow && sinceBoot()-n.began < 3*time.Second
+	if !n.shutdownOver && !n.agentCannotKnow {
+		if _, ok := a.awaitLine("ended"); !ok {
 			return errors.New("the shutdown does not come to its end")
 		}
 	}
-	if err := n.told(); err != nil {
+	if err := n.awaitFlushes(); err != nil {
 		return err
 	}
-	if err := a.in.Close(); err != nil {
+	if err := a.stdin.Close(); err != nil {
 		return err
 	}
 	var report shutdown.Report
 	var last string
 	for line := range a.lines {
-		a.heard(line)
+		a.parseLine(line)
 		if said, ok := strings.CutPrefix(line, "agent: report "); ok {
 			if err := json.Unmarshal([]byte(said), &report); err != nil {
 				return err
@@ -50,20 +51,20 @@ func (n *crashedNode) finish(a *crashAgent) error {
 	}
 	n.checkReport(report, resumes)
 	n.checkFolder()
-	n.orders.Runs = append(n.orders.Runs, a.runs...)
+	n.orders.StartedPods = append(n.orders.StartedPods, a.startedPods...)
 	return n.checkServer()
 }
 
-// told waits until the API server has all that it is owed.
-func (n *crashedNode) told() error {
+// awaitFlushes waits until the API server has all final statuses that have to be sent.
+func (n *crashedNode) awaitFlushes() error {
 	var missing []string
 	for range 300 {
-		pods, err := n.pods()
+		pods, err := n.podsOfTheServer()
 		if err != nil {
 			return err
 		}
 		missing = nil
-		for name := range n.owed {
+		for name := range n.mustBeFlushed {
 			if pods[name].Status.Reason != shutdown.TerminatedReason {
 				missing = append(missing, name)
 			}
@@ -73,12 +74,12 @@ func (n *crashedNode) told() error {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	n.blame("the final statuses of %v were on record and nobody has told them", missing)
+	n.addViolation("the final statuses of %v were stored and not sent", missing)
 	return nil
 }
 
-// pods are those of the node as the API server has them.
-func (n *crashedNode) pods() (map[string]v1.Pod, error) {
+// podsOfTheServer returns the pods of the node from the API server, by name.
+func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	pods := map[string]v1.Pod{}
 	for _, pod := range n.orders.Pods {
 		got, err := n.server.api.Pods(pod.Namespace).Get(n.t.Context(), pod.Name, metav1.GetOptions{})
@@ -90,83 +91,84 @@ func (n *crashedNode) pods() (map[string]v1.Pod, error) {
 	return pods, nil
 }
 
-// checkReport wants each pod in the report once, and those of the former agents too.
+// checkReport checks that each killed pod is in the report once, those of earlier agents
+// included.
 func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	signals, err := readSignals(n.orders.Journal)
 	if err != nil {
-		n.blame("%w", err)
+		n.addViolation("%w", err)
 	}
-	fresh := signals[n.before:]
+	fresh := signals[n.seenSignals:]
 	n.signals = signals
-	if n.turned && len(fresh) > 0 {
-		n.blame("%v were killed in a shutdown that is over", fresh)
+	if n.shutdownOver && len(fresh) > 0 {
+		n.addViolation("%v were killed in a shutdown that is over", fresh)
 	}
 	times := map[string]int{}
 	for _, pod := range report.Pods {
 		if times[pod.Name]++; times[pod.Name] == 2 {
-			n.blame("pod %s is twice in the report", pod.Name)
+			n.addViolation("pod %s is in the report twice", pod.Name)
 		}
 	}
-	for name := range reported(n.stored.Report) {
+	for name := range podNames(n.stored.Report) {
 		if times[name] == 0 && report.Started.Equal(n.stored.Report.Started) {
-			n.blame("pod %s was stored and is not in the report", name)
+			n.addViolation("pod %s was stored and is not in the report", name)
 		}
 	}
 	for _, s := range fresh {
 		if times[s.Name] == 0 {
-			n.blame("pod %s was killed and is not in the report", s.Name)
+			n.addViolation("pod %s was killed and is not in the report", s.Name)
 		}
 	}
 	if strings.Contains(strings.Join(report.Errors, "\n"), "graceful_node_shutdown") {
-		n.blame("there was trouble with the files: %q", report.Errors)
+		n.addViolation("there was trouble with the files: %q", report.Errors)
 	}
-	if n.way == isCancelled && len(report.Pods) > 0 && report.Ended.IsZero() {
-		n.blame("the report is not closed")
+	if n.ending == isCancelled && len(report.Pods) > 0 && report.Ended.IsZero() {
+		n.addViolation("the report is not closed")
 	}
 	killed := map[string]bool{}
 	for _, s := range signals {
 		killed[s.Name] = true
 	}
 	if resumes && len(killed) != len(n.orders.Pods) {
-		n.blame("only %d of %d pods were killed", len(killed), len(n.orders.Pods))
+		n.addViolation("only %d of %d pods were killed", len(killed), len(n.orders.Pods))
 	}
 }
 
-// checkFolder wants nothing in the folder but what belongs there.
+// checkFolder checks that the state folder has no other files than those of an agent.
 func (n *crashedNode) checkFolder() {
 	entries, err := os.ReadDir(n.orders.StateDir)
 	if err != nil {
-		n.blame("%w", err)
+		n.addViolation("%w", err)
 	}
 	for _, entry := range entries {
 		switch entry.Name() {
 		case "graceful_node_shutdown_progress", "graceful_node_shutdown_state", ".graceful_node_shutdown_lock":
 		default:
-			n.blame("%s is left in the folder", entry.Name())
+			n.addViolation("%s is left in the folder", entry.Name())
 		}
 	}
 }
 
-// checkServer wants no pod to be called ended that runs, or has never been signalled.
+// checkServer checks that no pod has ended by the API server that runs or was never signalled.
 func (n *crashedNode) checkServer() error {
-	pods, err := n.pods()
+	pods, err := n.podsOfTheServer()
 	if err != nil {
 		return err
 	}
 	ends := map[string]time.Duration{}
-	for _, s := range append(n.former, n.signals...) {
+	for _, s := range append(n.signalsOfFormerBoot, n.signals...) {
 		ends[s.Name] = s.Ends
 	}
 	for name, pod := range pods {
 		until, signalled := ends[name]
 		switch {
 		case pod.Status.Phase == v1.PodRunning:
-		case slices.Contains(n.orders.Runs, name):
-			n.blame("pod %s runs again and is called %s", name, pod.Status.Phase)
+		case slices.Contains(n.orders.StartedPods, name):
+			n.addViolation("pod %s runs again and is called %s", name, pod.Status.Phase)
 		case !signalled:
-			n.blame("pod %s was never signalled and is called %s", name, pod.Status.Phase)
-		case !n.orders.Booted && sinceBoot() < until:
-			n.blame("pod %s runs for %v more and is called %s", name, until-sinceBoot(), pod.Status.Phase)
+			n.addViolation("pod %s was never signalled and is called %s", name, pod.Status.Phase)
+		case !n.orders.NextBoot && sinceBoot() < until:
+			n.addViolation("pod %s runs for %v more and is called %s", name, until-sinceBoot(), pod.Status.Phase)
 		}
 	}
 	return nil

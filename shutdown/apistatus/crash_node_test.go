@@ -27,31 +27,32 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// crashedNode is a node whose agents are killed. Its pods and what it has stored go on.
+// crashedNode is a node whose agents are killed one after the other. Its pods and its state
+// files outlive them.
 type crashedNode struct {
 	t      *testing.T
 	number int
 	rng    *rand.Rand
 	server *realServer
-	way    string
+	ending string // one of the constants in crash_test.go
 
-	proxy   *apiserverproxy.Proxy // of this node alone
-	refuses atomic.Bool           // it takes no statuses of pods for now
-	orders  orders
-	began   time.Duration   // since the boot, when the first agent was told to begin
-	turned  bool            // the shutdown does not go on
-	lost    bool            // nor can the agent know that it does
-	owed    map[string]bool // pods whose final status the API server is to have in the end
-	stored  storedShutdown  // as the agent that was killed last has left it
+	proxy           *apiserverproxy.Proxy // only of this node
+	refuses         atomic.Bool           // the proxy refuses final statuses
+	orders          agentOrders
+	began           time.Duration   // the start of the first agent, since the boot
+	shutdownOver    bool            // the shutdown was cancelled, or the node was rebooted
+	agentCannotKnow bool            // the shutdown is not stored, and the host does not say that it goes on
+	mustBeFlushed   map[string]bool // pods whose final status the API server has to have at the end
+	stored          storedShutdown  // the state file of the last killed agent
 
-	signals []signal        // of this boot
-	before  int             // so many of them are of the agents before
-	former  []signal        // of the boot before
-	late    []time.Duration // ages of kills that were not on the disk
-	wrong   []error
+	signals             []signal // of this boot
+	seenSignals         int      // how many of the signals are from before the last agent
+	signalsOfFormerBoot []signal
+	unstoredAges        []time.Duration // ages, at the kill of an agent, of signals that were not stored
+	violations          []error
 }
 
-// storedShutdown is what this test reads in the file of an agent.
+// storedShutdown is the part of the state file that the test reads.
 type storedShutdown struct {
 	BootID         string // "": nothing was stored
 	Report         shutdown.Report
@@ -61,8 +62,8 @@ type storedShutdown struct {
 	}
 }
 
-func (n *crashedNode) blame(format string, args ...any) {
-	n.wrong = append(n.wrong, fmt.Errorf(format, args...))
+func (n *crashedNode) addViolation(format string, args ...any) {
+	n.violations = append(n.violations, fmt.Errorf(format, args...))
 }
 
 // prepare makes the node and its pods.
@@ -71,7 +72,7 @@ func (n *crashedNode) prepare() error {
 	if err != nil {
 		return err
 	}
-	n.orders = orders{
+	n.orders = agentOrders{
 		Node: fmt.Sprintf("node-%d", n.number), Pods: n.makePods(),
 		StateDir: filepath.Join(dir, "state"), Journal: filepath.Join(dir, "journal"),
 	}
@@ -79,7 +80,7 @@ func (n *crashedNode) prepare() error {
 		return err
 	}
 	n.refuses.Store(n.rng.IntN(2) == 0)
-	n.connect()
+	n.connectThroughNewProxy()
 	node := nodeOf(ready)
 	node.Name, node.UID, node.ResourceVersion = n.orders.Node, "", ""
 	if _, err := n.server.api.Nodes().Create(n.t.Context(), node, metav1.CreateOptions{}); err != nil {
@@ -91,15 +92,15 @@ func (n *crashedNode) prepare() error {
 	return nil
 }
 
-// connect gives the node another way to the API server, on which there are faults.
-func (n *crashedNode) connect() {
+// connectThroughNewProxy puts a new proxy with faults between the node and the API server.
+func (n *crashedNode) connectThroughNewProxy() {
 	n.proxy = apiserverproxy.Start(n.t, n.server.url)
-	n.proxy.Script(n.faults())
+	n.proxy.Script(n.networkFaults())
 	n.orders.Server = n.proxy.URL()
 }
 
-// faults are those of the network between the node and the API server.
-func (n *crashedNode) faults() apiserverproxy.Script {
+// networkFaults returns a script with random faults between the node and the API server.
+func (n *crashedNode) networkFaults() apiserverproxy.Script {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(n.rng.Uint64(), n.rng.Uint64()))
 	harm := n.rng.IntN(10)
@@ -121,21 +122,22 @@ func (n *crashedNode) faults() apiserverproxy.Script {
 	}
 }
 
-// turn is the end of the shutdown while no agent runs.
-func (n *crashedNode) turn() error {
-	n.turned = n.way != goesOn
+// endShutdown ends the shutdown while no agent runs, unless it goes on: it cancels it, or moves
+// the node to the next boot.
+func (n *crashedNode) endShutdown() error {
+	n.shutdownOver = n.ending != goesOn
 	n.refuses.Store(false)
-	if n.way != isRebooted {
+	if n.ending != isRebooted {
 		return nil
 	}
-	n.proxy.Die() // what was under way is not carried out any more
-	n.connect()
-	n.orders.Booted = true
-	n.former, n.signals, n.before = n.signals, nil, 0
+	n.proxy.Die() // so that no request of the former boot is carried out later
+	n.connectThroughNewProxy()
+	n.orders.NextBoot = true
+	n.signalsOfFormerBoot, n.signals, n.seenSignals = n.signals, nil, 0
 	n.orders.Journal += " of the next boot"
-	for _, pod := range n.orders.Pods { // a static pod runs again, and its agent says so
+	for _, pod := range n.orders.Pods { // static pods run again on the next boot
 		if isStatic(pod) {
-			delete(n.owed, pod.Name)
+			delete(n.mustBeFlushed, pod.Name)
 			n.server.setStatus(pod)
 		}
 	}
@@ -164,26 +166,27 @@ func (n *crashedNode) turn() error {
 
 func isStatic(pod *v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationKey] != "" }
 
-// owe notes which final statuses the next agent has to tell.
-func (n *crashedNode) owe() {
+// recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
+func (n *crashedNode) recordUnacknowledged() {
 	for _, s := range n.stored.Unacknowledged {
-		if n.orders.Booted && !isStatic(s.Pod) || !n.orders.Booted && s.Ended {
-			n.owed[s.Pod.Name] = true
+		if n.orders.NextBoot && !isStatic(s.Pod) || !n.orders.NextBoot && s.Ended {
+			n.mustBeFlushed[s.Pod.Name] = true
 		}
 	}
 }
 
-// look reads what an agent has left that was killed.
-func (n *crashedNode) look(killed time.Duration) error {
+// readAfterCrash reads the journal and the state file after an agent was killed, and checks
+// them.
+func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	signals, err := readSignals(n.orders.Journal)
 	if err != nil {
 		return err
 	}
 	n.signals = signals
-	fresh := signals[n.before:]
-	n.before = len(signals)
-	if n.turned && len(fresh) > 0 {
-		n.blame("%v were killed in a shutdown that is over", fresh)
+	fresh := signals[n.seenSignals:]
+	n.seenSignals = len(signals)
+	if n.shutdownOver && len(fresh) > 0 {
+		n.addViolation("%v were killed in a shutdown that is over", fresh)
 	}
 	before := n.stored
 	n.stored = storedShutdown{}
@@ -194,22 +197,22 @@ func (n *crashedNode) look(killed time.Duration) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("what was stored is not readable: %w", err)
 	}
-	known := reported(n.stored.Report)
+	known := podNames(n.stored.Report)
 	for _, s := range fresh {
 		if !known[s.Name] {
-			n.late = append(n.late, killed-s.At)
+			n.unstoredAges = append(n.unstoredAges, killed-s.At)
 		}
 	}
-	same := before.Report.Started.Equal(n.stored.Report.Started) // else its time was over, and the host began another one
-	for name := range reported(before.Report) {
+	same := before.Report.Started.Equal(n.stored.Report.Started) // otherwise it was over, and the host has begun another one
+	for name := range podNames(before.Report) {
 		if same && !known[name] {
-			n.blame("pod %s was stored and is no more", name)
+			n.addViolation("pod %s was stored before and is not any more", name)
 		}
 	}
 	return nil
 }
 
-func reported(report shutdown.Report) map[string]bool {
+func podNames(report shutdown.Report) map[string]bool {
 	names := map[string]bool{}
 	for _, pod := range report.Pods {
 		names[pod.Name] = true
@@ -217,7 +220,7 @@ func reported(report shutdown.Report) map[string]bool {
 	return names
 }
 
-// readSignals reads a journal; without one there are none.
+// readSignals reads a journal. It returns none if the file does not exist.
 func readSignals(path string) ([]signal, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -236,25 +239,25 @@ func readSignals(path string) ([]signal, error) {
 
 // crashAgent is the process of an agent.
 type crashAgent struct {
-	cmd   *exec.Cmd
-	in    io.Closer
-	lines chan string // what it says; closed at its end
-	runs  []string    // the pods that it has started, as far as was read
+	cmd         *exec.Cmd
+	stdin       io.Closer
+	lines       chan string // the standard output; closed at the end of the process
+	startedPods []string    // from the lines that were read
 }
 
 func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	o := n.orders
-	o.Begins = first
+	o.BeginShutdown = first
 	switch {
 	case first:
 		o.Host = []string{hostIsIdle, hostIsIdle, hostIsNone}[n.rng.IntN(3)]
-	case n.way == isCancelled && n.turned:
+	case n.ending == isCancelled && n.shutdownOver:
 		o.Host = hostIsIdle
-	case n.turned:
+	case n.shutdownOver:
 		o.Host = []string{hostIsIdle, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
 	default:
 		o.Host = []string{hostGoesDown, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
-		n.lost = o.Host != hostGoesDown && n.stored.BootID == ""
+		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.BootID == ""
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -267,7 +270,7 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	a := &crashAgent{cmd: exec.CommandContext(n.t.Context(), self, "-test.run=^TestCrashAgent$"), lines: make(chan string, 1000)}
 	a.cmd.Env = append(os.Environ(), asCrashAgent+"="+string(text))
 	a.cmd.Stderr = io.Discard
-	if a.in, err = a.cmd.StdinPipe(); err != nil {
+	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	out, err := a.cmd.StdoutPipe()
@@ -293,10 +296,10 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	return a, nil
 }
 
-// crash kills the agent, and says when.
+// crash kills the agent at the given moment, and returns when that was.
 func (a *crashAgent) crash(c crash) (at time.Duration, err error) {
 	if c.ready {
-		if _, ok := a.said("ready"); !ok {
+		if _, ok := a.awaitLine("ready"); !ok {
 			return 0, errors.Join(errors.New("an agent did not become ready"), a.kill())
 		}
 	}
@@ -305,31 +308,32 @@ func (a *crashAgent) crash(c crash) (at time.Duration, err error) {
 	return at, a.kill()
 }
 
-// kill is kill -9, of one that may have ended.
+// kill sends SIGKILL to the agent, which may have ended.
 func (a *crashAgent) kill() error {
 	if err := a.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	for line := range a.lines { // until all was read: Wait closes the pipe
-		a.heard(line)
+		a.parseLine(line)
 	}
 	_ = a.cmd.Wait() // killed: never nil
 	return nil
 }
 
-func (a *crashAgent) heard(line string) {
+func (a *crashAgent) parseLine(line string) {
 	if name, ok := strings.CutPrefix(line, "agent: runs "); ok {
-		a.runs = append(a.runs, name)
+		a.startedPods = append(a.startedPods, name)
 	}
 }
 
-// said waits for a line that begins so, and gives the rest; false: there is none.
-func (a *crashAgent) said(what string) (rest string, ok bool) {
+// awaitLine waits for a line with the prefix and returns the rest of it. It returns false if
+// there is none.
+func (a *crashAgent) awaitLine(what string) (rest string, ok bool) {
 	enough := time.After(30 * time.Second)
 	for {
 		select {
 		case line, more := <-a.lines:
-			a.heard(line)
+			a.parseLine(line)
 			if rest, ok = strings.CutPrefix(line, "agent: "+what); ok || !more {
 				return strings.TrimSpace(rest), ok
 			}

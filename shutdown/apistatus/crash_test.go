@@ -22,17 +22,18 @@ import (
 )
 
 const (
-	// crashKills says how many agents are killed; without it 500 are, and 50 in short mode.
+	// crashKills is the environment variable with the number of agents to kill. The default is
+	// 500, and 50 in short mode.
 	crashKills = "KUBEGRACE_TEST_KILLS"
-	// crashSeed says with which seed, to see the same moments again.
+	// crashSeed is the environment variable with the seed of the random choices.
 	crashSeed = "KUBEGRACE_TEST_SEED"
 	// nodesAtOnce is how many nodes are shut down at the same time.
 	nodesAtOnce = 12
 )
 
-// TestKilledAgents kills agents at any moment of a shutdown, one after the other on the
-// same node, whose pods live on. The last agent is left alone: by its end the API server
-// knows what had become of the pods, and nothing that has not.
+// Agents are killed at random moments of a shutdown, one after the other on the same node, whose
+// pods live on. The last agent of each node is not killed. When it has finished, the API server
+// has the final statuses of the pods that have ended, and of no others.
 func TestKilledAgents(t *testing.T) {
 	kills, seed := 500, rand.Uint64()
 	if testing.Short() {
@@ -62,16 +63,16 @@ func TestKilledAgents(t *testing.T) {
 		working.Go(func() {
 			for left.Load() > 0 {
 				number := nodes.Add(1)
-				n := &crashedNode{t: t, number: int(number), rng: rand.New(rand.NewPCG(seed, uint64(number))), server: server, owed: map[string]bool{}}
-				n.way = []string{goesOn, isCancelled, isRebooted}[n.rng.IntN(3)]
+				n := &crashedNode{t: t, number: int(number), rng: rand.New(rand.NewPCG(seed, uint64(number))), server: server, mustBeFlushed: map[string]bool{}}
+				n.ending = []string{goesOn, isCancelled, isRebooted}[n.rng.IntN(3)]
 				killed := 1 + n.rng.IntN(8)
 				left.Add(int64(-killed))
 				err := n.run(killed)
-				signals.Add(int64(len(n.former) + len(n.signals)))
+				signals.Add(int64(len(n.signalsOfFormerBoot) + len(n.signals)))
 				mu.Lock()
-				late, ways[n.way] = append(late, n.late...), ways[n.way]+1
-				if err = errors.Join(append(n.wrong, err)...); err != nil {
-					wrong = append(wrong, fmt.Errorf("node %d (%s): %w", number, n.way, err))
+				late, ways[n.ending] = append(late, n.unstoredAges...), ways[n.ending]+1
+				if err = errors.Join(append(n.violations, err)...); err != nil {
+					wrong = append(wrong, fmt.Errorf("node %d (%s): %w", number, n.ending, err))
 				}
 				mu.Unlock()
 			}
@@ -85,8 +86,8 @@ func TestKilledAgents(t *testing.T) {
 	require.Equal(t, -1, tooLate, "kills that were not on the disk after so long: %v", late)
 }
 
-// worstLag waits for the others, and gives how late a timer and a write were at the worst
-// meanwhile, as those of an agent are.
+// worstLag waits for the others. It returns how much a timer and a write of a file were delayed
+// at most meanwhile, because an agent on this machine is delayed in the same way.
 func worstLag(t *testing.T, others *sync.WaitGroup) (worst time.Duration) {
 	t.Helper()
 	const podLag = 50 * time.Millisecond
@@ -108,7 +109,7 @@ func worstLag(t *testing.T, others *sync.WaitGroup) (worst time.Duration) {
 	}
 }
 
-// crash is how long after its start, or after it is ready, an agent is killed.
+// crash says when an agent is killed: so long after its start, or after it is ready.
 type crash struct {
 	ready bool
 	after time.Duration
@@ -122,7 +123,7 @@ func (n *crashedNode) nextCrash(first bool) crash {
 	return crash{ready: n.rng.IntN(4) > 0, after: time.Duration(n.rng.Int64N(int64(within)))}
 }
 
-// What becomes of the node's shutdown in the end.
+// How the shutdown of a node ends.
 const (
 	goesOn      = "goes on"
 	isCancelled = "is cancelled while no agent runs"
@@ -138,24 +139,24 @@ func (n *crashedNode) run(kills int) error {
 	turn := 1 + n.rng.IntN(kills)
 	for i := range kills + 1 {
 		if i == turn {
-			if err := n.turn(); err != nil {
+			if err := n.endShutdown(); err != nil {
 				return err
 			}
 		}
 		if i > 0 {
-			n.owe()
+			n.recordUnacknowledged()
 		}
 		a, err := n.start(i == 0)
 		if err != nil {
 			return err
 		}
 		if i == kills {
-			return errors.Join(n.finish(a), a.kill())
+			return errors.Join(n.finishLastAgent(a), a.kill())
 		}
 		at, err := a.crash(n.nextCrash(i == 0))
 		if err == nil {
-			n.orders.Runs = append(n.orders.Runs, a.runs...)
-			err = n.look(at)
+			n.orders.StartedPods = append(n.orders.StartedPods, a.startedPods...)
+			err = n.readAfterCrash(at)
 		}
 		if err != nil {
 			return err
@@ -164,20 +165,20 @@ func (n *crashedNode) run(kills int) error {
 	return nil
 }
 
-// pods of all sorts: two that end at once, others that take their time or all of it, one
-// that nobody can kill, and a static one.
+// makePods returns pods that end at once, later or only when they are killed, a static pod, and
+// a pod that cannot be killed.
 func (n *crashedNode) makePods() []*v1.Pod {
 	var pods []*v1.Pod
 	for i, takes := range []string{"0s", "1ms", "150ms", "400ms", "700ms", "1h", "20ms", "1h"} {
 		pod := running(fmt.Sprintf("web-%d-%d", n.number, i))
 		priority, grace := int32(i%2)*1000, int64(30)
 		pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds = &priority, &grace
-		pod.Annotations = map[string]string{takesFor: takes}
+		pod.Annotations = map[string]string{endsAfter: takes}
 		switch i {
 		case 6:
 			pod.Annotations[v1.MirrorPodAnnotationKey] = "hash"
 		case 7:
-			pod.Annotations[deaf] = "true"
+			pod.Annotations[ignoresGrace] = "true"
 		}
 		pods = append(pods, pod)
 	}

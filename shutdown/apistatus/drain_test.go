@@ -36,7 +36,7 @@ func fullNode(n int) []*v1.Pod {
 
 func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
 	pods := fullNode(110)
-	bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
 		c.fault = func(context.Context, call) error {
 			<-time.After(20 * time.Millisecond)
 			return nil
@@ -47,7 +47,7 @@ func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
 		began := time.Now()
 		report := a.shutDown(shutdown.KindPoweroff)
 		require.Empty(t, report.Errors)
-		require.Empty(t, unflushedIn(report))
+		require.Empty(t, unflushedNames(report))
 		released, _ := a.host.Released()
 		require.LessOrEqual(t, released.Sub(began), 36*time.Second, "30 s of the pods, and what is kept beside them")
 		for _, call := range c.all("") {
@@ -90,7 +90,7 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	defer a.end()
 	report := a.shutDown(shutdown.KindPoweroff)
 	require.Empty(t, report.Errors)
-	require.Empty(t, unflushedIn(report))
+	require.Empty(t, unflushedNames(report))
 	require.Equal(t, 20, atRelease)
 }
 
@@ -104,7 +104,7 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 	} {
 		for _, takes := range []time.Duration{0, time.Hour} {
 			t.Run(name+" "+takes.String(), func(t *testing.T) {
-				bubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
+				inBubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
 					a.killer.Default = shutdowntest.Behaviour{Takes: takes}
 					var dead atomic.Bool
 					c.fault = func(ctx context.Context, call call) error {
@@ -119,13 +119,13 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 					dead.Store(true)
 					began := time.Now()
 					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(limit)})
-					report := a.released()
+					report := a.awaitRelease()
 					released, _ := a.host.Released()
 					require.LessOrEqual(t, released.Sub(began), limit-plan.DefaultReleaseMargin, "never after the host's end")
 					if takes == 0 {
 						require.LessOrEqual(t, released.Sub(began), plan.DefaultPublishTimeout+2500*time.Millisecond+plan.DefaultFlushReserve)
 					}
-					require.Len(t, unflushedIn(report), 20)
+					require.Len(t, unflushedNames(report), 20)
 					if name == "refuses" {
 						require.Contains(t, report.Errors[0], "failed to publish the node state")
 						require.Contains(t, report.Errors[0], errRefused.Error(), "the reason is heard")
@@ -145,9 +145,9 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 
 // If the server refuses one pod, the report names only that pod.
 func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
-	for name, err := range map[string]error{"refused for good": answered(http.StatusForbidden), "never accepted": errRefused} {
+	for name, err := range map[string]error{"refused for good": statusError(http.StatusForbidden), "never accepted": errRefused} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
+			inBubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
 				c.fault = func(_ context.Context, call call) error {
 					if call.Verb == "patch status" && call.Name == "pod-007" {
 						return err
@@ -157,7 +157,7 @@ func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
 				a.run()
 				defer a.end()
 				report := a.shutDown(shutdown.KindPoweroff)
-				require.Equal(t, []string{"pod-007"}, unflushedIn(report))
+				require.Equal(t, []string{"pod-007"}, unflushedNames(report))
 				require.Contains(t, strings.Join(report.Errors, "\n"), err.Error())
 			})
 		})

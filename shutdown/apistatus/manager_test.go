@@ -12,22 +12,22 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// says reports whether a node's conditions say that it shuts down.
-func says(node *v1.Node) bool {
-	all := saidBy(node.Status.Conditions)
+// saysShuttingDown reports whether a condition of the node says that it shuts down.
+func saysShuttingDown(node *v1.Node) bool {
+	all := conditionTexts(node.Status.Conditions)
 	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue
 }
 
 func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 5), workload("etcd", critical, 5)}
 	for i := range 1000 {
-		bubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
-			conflicts := first(i%4, "patch status", answered(http.StatusConflict))
+		inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+			conflicts := failFirst(i%4, "patch status", statusError(http.StatusConflict))
 			c.fault = func(ctx context.Context, call call) error {
 				<-time.After(time.Duration(i%17) * 5 * time.Millisecond)
 				return conflicts(ctx, call)
 			}
-			a.killer.OnKill = func(*v1.Pod) { require.True(t, says(c.node(t)), "run %d", i) }
+			a.killer.OnKill = func(*v1.Pod) { require.True(t, saysShuttingDown(c.node(t)), "run %d", i) }
 			a.run()
 			defer a.end()
 			a.shutDown(shutdown.KindReboot)
@@ -46,7 +46,7 @@ func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
 		said := false
 		a.killer.OnKill = func(*v1.Pod) {
 			node := server.node()
-			said = says(node)
+			said = saysShuttingDown(node)
 		}
 		a.run()
 		a.shutDown(shutdown.KindReboot)

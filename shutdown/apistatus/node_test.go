@@ -17,23 +17,23 @@ import (
 
 const inProgress = apistatus.NodeGracefulNodeShutdownInProgress
 
-// said is a node condition without its times.
-type said struct {
+// conditionText is a node condition without its times.
+type conditionText struct {
 	Type            v1.NodeConditionType
 	Status          v1.ConditionStatus
 	Reason, Message string
 }
 
 var (
-	ready      = said{v1.NodeReady, v1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"}
-	notReady   = said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "node is shutting down"}
-	rebooting  = said{inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: reboot"}
-	noShutdown = said{inProgress, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
-	pressure   = said{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
+	ready      = conditionText{v1.NodeReady, v1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"}
+	notReady   = conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "node is shutting down"}
+	rebooting  = conditionText{inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: reboot"}
+	noShutdown = conditionText{inProgress, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
+	pressure   = conditionText{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
 )
 
-// nodeOf is a node whose conditions were said before.
-func nodeOf(conditions ...said) *v1.Node {
+// nodeOf returns a node with conditions.
+func nodeOf(conditions ...conditionText) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid-node", ResourceVersion: "7"}}
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.168.0.1"}}
 	for _, c := range conditions {
@@ -45,10 +45,10 @@ func nodeOf(conditions ...said) *v1.Node {
 	return node
 }
 
-func saidBy(conditions []v1.NodeCondition) []said {
-	var all []said
+func conditionTexts(conditions []v1.NodeCondition) []conditionText {
+	var all []conditionText
 	for _, c := range conditions {
-		all = append(all, said{c.Type, c.Status, c.Reason, c.Message})
+		all = append(all, conditionText{c.Type, c.Status, c.Reason, c.Message})
 	}
 	return all
 }
@@ -56,29 +56,29 @@ func saidBy(conditions []v1.NodeCondition) []said {
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: shutdown.KindReboot}
 
 func TestPublishNode(t *testing.T) {
-	unknown := said{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
-	broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
+	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	for name, test := range map[string]struct {
-		found []said
+		found []conditionText
 		state shutdown.NodeState
-		want  []said
+		want  []conditionText
 	}{
-		"shutdown":                         {[]said{ready, pressure}, reboot, []said{notReady, pressure, rebooting}},
-		"shutdown of a new node":           {nil, reboot, []said{notReady, rebooting}},
-		"shutdown of a broken node":        {[]said{broken}, reboot, []said{notReady, rebooting}},
-		"shutdown after another":           {[]said{ready, noShutdown}, reboot, []said{notReady, rebooting}},
-		"shutdown, said in part":           {[]said{notReady}, reboot, []said{notReady, rebooting}},
-		"undone":                           {[]said{notReady, rebooting}, shutdown.NodeState{}, []said{ready, noShutdown}},
-		"undone, Ready is the heartbeat's": {[]said{ready, rebooting}, shutdown.NodeState{}, []said{ready, noShutdown}},
-		"undone on a broken node":          {[]said{broken, rebooting}, shutdown.NodeState{}, []said{broken, noShutdown}},
-		"undone after an outage":           {[]said{unknown, rebooting}, shutdown.NodeState{}, []said{unknown, noShutdown}},
-		"undone, only Ready was said":      {[]said{notReady}, shutdown.NodeState{}, []said{ready}},
+		"shutdown":                         {[]conditionText{ready, pressure}, reboot, []conditionText{notReady, pressure, rebooting}},
+		"shutdown of a new node":           {nil, reboot, []conditionText{notReady, rebooting}},
+		"shutdown of a broken node":        {[]conditionText{broken}, reboot, []conditionText{notReady, rebooting}},
+		"shutdown after another":           {[]conditionText{ready, noShutdown}, reboot, []conditionText{notReady, rebooting}},
+		"shutdown, said in part":           {[]conditionText{notReady}, reboot, []conditionText{notReady, rebooting}},
+		"undone":                           {[]conditionText{notReady, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
+		"undone, Ready is the heartbeat's": {[]conditionText{ready, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
+		"undone on a broken node":          {[]conditionText{broken, rebooting}, shutdown.NodeState{}, []conditionText{broken, noShutdown}},
+		"undone after an outage":           {[]conditionText{unknown, rebooting}, shutdown.NodeState{}, []conditionText{unknown, noShutdown}},
+		"undone, only Ready was said":      {[]conditionText{notReady}, shutdown.NodeState{}, []conditionText{ready}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
 			require.NoError(t, c.reporter(t).PublishNode(t.Context(), test.state))
 			node := c.node(t)
-			require.Equal(t, test.want, saidBy(node.Status.Conditions))
+			require.Equal(t, test.want, conditionTexts(node.Status.Conditions))
 			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses)
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
 			require.NotContains(t, c.all("patch status")[0].Body, "addresses", "only the conditions are written")
@@ -88,17 +88,17 @@ func TestPublishNode(t *testing.T) {
 }
 
 func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
-	unknown := said{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
+	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	for name, test := range map[string]struct {
-		found []said
+		found []conditionText
 		state shutdown.NodeState
 	}{
-		"boot":                 {[]said{ready}, shutdown.NodeState{}},
+		"boot":                 {[]conditionText{ready}, shutdown.NodeState{}},
 		"boot of a new node":   {nil, shutdown.NodeState{}},
-		"boot after an outage": {[]said{unknown}, shutdown.NodeState{}},
-		"undone already":       {[]said{ready, noShutdown}, shutdown.NodeState{}},
-		"undone by another":    {[]said{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
-		"said already":         {[]said{notReady, rebooting}, reboot},
+		"boot after an outage": {[]conditionText{unknown}, shutdown.NodeState{}},
+		"undone already":       {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
+		"undone by another":    {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
+		"said already":         {[]conditionText{notReady, rebooting}, reboot},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
@@ -110,7 +110,7 @@ func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 
 func TestTimesOfNodeConditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := said{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+		broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 		c := newCluster(nodeOf(broken))
 		now := metav1.Now()
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
@@ -127,8 +127,8 @@ func TestReadyOfTheAgent(t *testing.T) {
 	c := newCluster(nodeOf(notReady))
 	r := c.reporter(t, func(opts *apistatus.Options) { opts.Ready = func() v1.NodeCondition { return broken } })
 	require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
-	require.Equal(t, []said{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}},
-		saidBy(c.node(t).Status.Conditions))
+	require.Equal(t, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}},
+		conditionTexts(c.node(t).Status.Conditions))
 }
 
 func TestANodeThatDoesNotExist(t *testing.T) {
@@ -139,16 +139,16 @@ func TestANodeThatDoesNotExist(t *testing.T) {
 func TestPublishNodeIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
-		c.fault = first(3, "patch status", answered(http.StatusConflict))
+		c.fault = failFirst(3, "patch status", statusError(http.StatusConflict))
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-		require.Equal(t, []said{notReady, rebooting}, saidBy(c.node(t).Status.Conditions))
+		require.Equal(t, []conditionText{notReady, rebooting}, conditionTexts(c.node(t).Status.Conditions))
 		require.Len(t, c.all("get"), 4, "what a conflict is about is read again")
 	})
 }
 
 func TestPublishNodeOverAHeartbeat(t *testing.T) {
 	c := newCluster(nodeOf(notReady, rebooting))
-	heard := first(1, "patch status", answered(http.StatusConflict))
+	heard := failFirst(1, "patch status", statusError(http.StatusConflict))
 	c.fault = func(ctx context.Context, call call) error {
 		err := heard(ctx, call)
 		if err != nil { // the node's heart beats between the two requests
@@ -164,7 +164,7 @@ func TestPublishNodeOverAHeartbeat(t *testing.T) {
 func TestPublishNodeRefused(t *testing.T) {
 	for verb, want := range map[string]string{"get": `failed to read node "node-1": `, "patch status": `failed to patch the status of node "node-1": `} {
 		c := newCluster(nodeOf(ready))
-		c.fault = first(1, verb, answered(http.StatusForbidden))
+		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
 		require.ErrorContains(t, c.reporter(t).PublishNode(t.Context(), reboot), want)
 	}
 }
@@ -174,15 +174,15 @@ func TestNodeConditions(t *testing.T) {
 	broken := v1.NodeCondition{Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	for name, test := range map[string]struct {
 		state shutdown.NodeState
-		want  []said
+		want  []conditionText
 	}{
-		"reboot":  {reboot, []said{notReady, rebooting}},
-		"unknown": {shutdown.NodeState{ShuttingDown: true}, []said{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down"}}},
-		"no":      {shutdown.NodeState{}, []said{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
+		"reboot":  {reboot, []conditionText{notReady, rebooting}},
+		"unknown": {shutdown.NodeState{ShuttingDown: true}, []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down"}}},
+		"no":      {shutdown.NodeState{}, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := apistatus.NodeConditions(test.state, broken, now)
-			require.Equal(t, test.want, saidBy(got))
+			require.Equal(t, test.want, conditionTexts(got))
 			for _, c := range got {
 				require.Equal(t, now, c.LastHeartbeatTime.Time)
 				require.Equal(t, now, c.LastTransitionTime.Time)

@@ -18,15 +18,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// timed is a reporter that remembers when the last final status was acknowledged.
-type timed struct {
+// timingReporter is a reporter that records when the last final status was acknowledged.
+type timingReporter struct {
 	*apistatus.Reporter
 
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (r *timed) FlushPod(ctx context.Context, pod *v1.Pod) error {
+func (r *timingReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	err := r.Reporter.FlushPod(ctx, pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *timed) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-func (r *timed) answered() time.Time {
+func (r *timingReporter) lastAcknowledged() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
@@ -67,7 +67,7 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 			server, _, pods := serveCrowd(t, test.pods)
 			server.register(nodeOf(ready))
 			server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: test.delay}))
-			reporter := &timed{Reporter: server.reporter(time.Minute)}
+			reporter := &timingReporter{Reporter: server.reporter(time.Minute)}
 			a := newAgent(t, reporter, pods...)
 			a.opts.Config = plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}
 			a.opts.Plan.FlushReserve = 30 * time.Second // the host is held for no longer than the drain may need
@@ -76,12 +76,12 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 			defer a.end()
 			began := time.Now()
 			a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(time.Minute)})
-			report := a.released()
+			report := a.awaitRelease()
 			released, _ := a.host.Released()
-			t.Logf("released after %v, %v after the last answer", released.Sub(began).Round(time.Millisecond), released.Sub(reporter.answered()).Round(time.Millisecond))
-			require.Empty(t, unflushedIn(report))
+			t.Logf("released after %v, %v after the last answer", released.Sub(began).Round(time.Millisecond), released.Sub(reporter.lastAcknowledged()).Round(time.Millisecond))
+			require.Empty(t, unflushedNames(report))
 			require.Equal(t, test.pods, server.terminated())
-			require.Less(t, released.Sub(reporter.answered()), 2*time.Second)
+			require.Less(t, released.Sub(reporter.lastAcknowledged()), 2*time.Second)
 		})
 	}
 }

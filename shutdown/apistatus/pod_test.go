@@ -33,19 +33,19 @@ func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		"gone":                            {nil, "patch status", answered(http.StatusNotFound), []string{"patch status"}},
+		"gone":                            {nil, "patch status", statusError(http.StatusNotFound), []string{"patch status"}},
 		"another of its name":             {another, "patch status", anotherUID, []string{"patch status"}},
-		"another of its name, a conflict": {another, "patch status", answered(http.StatusConflict), []string{"patch status", "get"}},
-		"gone, a conflict":                {nil, "patch status", answered(http.StatusConflict), []string{"patch status", "get"}},
-		"gone when it is deleted":         {running("web"), "delete", answered(http.StatusNotFound), []string{"patch status", "delete"}},
-		"another when it is deleted":      {another, "delete", answered(http.StatusConflict), []string{"patch status", "delete", "get"}},
+		"another of its name, a conflict": {another, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
+		"gone, a conflict":                {nil, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
+		"gone when it is deleted":         {running("web"), "delete", statusError(http.StatusNotFound), []string{"patch status", "delete"}},
+		"another when it is deleted":      {another, "delete", statusError(http.StatusConflict), []string{"patch status", "delete", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
 			if test.server != nil {
 				c = newCluster(test.server)
 			}
-			c.fault = first(1, test.verb, test.err)
+			c.fault = failFirst(1, test.verb, test.err)
 			pod := deleted(ended(running("web")))
 			if test.verb == "delete" && test.server == another { // the fake clientset takes the patch
 				c.keep = true
@@ -72,18 +72,18 @@ func TestErrorsAreTheServersOwn(t *testing.T) {
 		is   func(error) bool
 		want []string
 	}{
-		"a conflict":                {answered(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
-		"forbidden":                 {answered(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
-		"unauthorized":              {answered(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
+		"a conflict":                {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
+		"forbidden":                 {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
+		"unauthorized":              {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
 		"too many requests":         {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
-		"broken":                    {answered(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
+		"broken":                    {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
 		"invalid":                   {invalid, apierrors.IsInvalid, []string{"patch status"}},
 		"a 404 of somebody between": {somebody, apierrors.IsNotFound, []string{"patch status"}},
 		"a network":                 {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(running("web"))
-			c.fault = first(1, "patch status", test.err)
+			c.fault = failFirst(1, "patch status", test.err)
 			err := c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web"))))
 			require.ErrorContains(t, err, "failed to patch the status of pod default/web: ")
 			require.True(t, test.is(err), "%v", err)
@@ -129,7 +129,7 @@ func TestRemoval(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		c := newCluster(server)
-		c.fault = first(1, "delete", answered(http.StatusForbidden))
+		c.fault = failFirst(1, "delete", statusError(http.StatusForbidden))
 		err := c.reporter(t).FlushPod(t.Context(), pod)
 		require.ErrorContains(t, err, "failed to delete pod default/web: ")
 		require.True(t, apierrors.IsForbidden(err))
@@ -137,7 +137,7 @@ func TestRemoval(t *testing.T) {
 	})
 	t.Run("in conflict", func(t *testing.T) {
 		c := newCluster(server)
-		c.fault = first(1, "delete", answered(http.StatusConflict))
+		c.fault = failFirst(1, "delete", statusError(http.StatusConflict))
 		require.True(t, apierrors.IsConflict(c.reporter(t).FlushPod(t.Context(), pod)), "it is still there")
 		require.Equal(t, []string{"patch status", "delete", "get"}, c.verbs())
 	})
@@ -161,7 +161,7 @@ func TestTheTimeOfARequest(t *testing.T) {
 				start := time.Now()
 				left := time.AfterFunc(time.Hour, func() {})
 				defer left.Stop()
-				ctx, cancel := timeout(t, test.left)
+				ctx, cancel := withTimeout(t, test.left)
 				defer cancel()
 				require.ErrorContains(t, r.FlushPod(ctx, ended(running("web"))), test.text)
 				require.Equal(t, test.want, time.Since(start))
@@ -171,14 +171,14 @@ func TestTheTimeOfARequest(t *testing.T) {
 	t.Run("of the second one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(running("web"))
-			c.fault = slow(1900 * time.Millisecond)
+			c.fault = delayAll(1900 * time.Millisecond)
 			require.NoError(t, c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web")))))
 		})
 	})
 }
 
-// annotated gives a pod a UID and annotations.
-func annotated(pod *v1.Pod, uid types.UID, annotations map[string]string) *v1.Pod {
+// withAnnotations gives a pod a UID and annotations.
+func withAnnotations(pod *v1.Pod, uid types.UID, annotations map[string]string) *v1.Pod {
 	pod.UID, pod.Annotations = uid, annotations
 	return pod
 }
@@ -196,8 +196,8 @@ func TestStaticPods(t *testing.T) {
 		"no mirror pod":             {nil, map[string]string{source: "file", hash: "h1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := annotated(running("etcd"), "mirror", test.server)
-			pod := annotated(deleted(ended(running("etcd"))), "static", test.pod)
+			server := withAnnotations(running("etcd"), "mirror", test.server)
+			pod := withAnnotations(deleted(ended(running("etcd"))), "static", test.pod)
 			c := flush(t, server, pod)
 			if !test.written {
 				require.Equal(t, []string{"get"}, c.verbs())
@@ -209,13 +209,13 @@ func TestStaticPods(t *testing.T) {
 		})
 	}
 	t.Run("handed in as the mirror pod", func(t *testing.T) {
-		server := annotated(running("etcd"), "mirror", map[string]string{mirror: "h1"})
+		server := withAnnotations(running("etcd"), "mirror", map[string]string{mirror: "h1"})
 		require.Equal(t, []string{"get", "patch status"}, flush(t, server, deleted(ended(server))).verbs())
 	})
 	t.Run("another mirror pod by now", func(t *testing.T) {
-		c := newCluster(annotated(running("etcd"), "mirror", map[string]string{mirror: "h1"}))
-		c.fault = first(1, "patch status", anotherUID)
-		pod := annotated(ended(running("etcd")), "static", map[string]string{source: "file", hash: "h1"})
+		c := newCluster(withAnnotations(running("etcd"), "mirror", map[string]string{mirror: "h1"}))
+		c.fault = failFirst(1, "patch status", anotherUID)
+		pod := withAnnotations(ended(running("etcd")), "static", map[string]string{source: "file", hash: "h1"})
 		require.True(t, apierrors.IsInvalid(c.reporter(t).FlushPod(t.Context(), pod)), "the next attempt writes to that one")
 	})
 }

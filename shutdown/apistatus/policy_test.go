@@ -13,22 +13,22 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// populace returns a pod of each kind that a policy distinguishes.
-func populace() []*v1.Pod {
+// podsOfEachKind returns a pod of each kind that a policy distinguishes.
+func podsOfEachKind() []*v1.Pod {
 	daemon, static, deleted := workload("daemon", 0, 5), workload("static", 0, 5), workload("deleted", 0, 5)
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1"}
 	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, ptr.To(int64(5))
-	deleted.Status.ContainerStatuses = []v1.ContainerStatus{stated("app", interrupt)} // else it may still run
+	deleted.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", interrupt)} // else it may still run
 	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
 }
 
-// fate returns the phase of each pod of a populace on the API server; "" means that it is
+// phasesAtTheServer returns the phase of each pod of a populace on the API server; "" means that it is
 // gone.
-func fate(t *testing.T, c *cluster) map[string]v1.PodPhase {
+func phasesAtTheServer(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	t.Helper()
 	fates := map[string]v1.PodPhase{}
-	for _, pod := range populace() {
+	for _, pod := range podsOfEachKind() {
 		got, err := c.Clientset.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			fates[pod.Name] = ""
@@ -53,7 +53,7 @@ func TestPoliciesOfAllKinds(t *testing.T) {
 		for _, kind := range kinds {
 			for _, manual := range []bool{false, true} {
 				t.Run(string(policy)+" "+string(kind), func(t *testing.T) {
-					bubble(t, populace(), func(t *testing.T, c *cluster, a *agent) {
+					inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
 						a.opts.Policy = func(asked shutdown.Kind) shutdown.PodPolicy {
 							if asked != kind {
 								return "wrong"
@@ -71,10 +71,10 @@ func TestPoliciesOfAllKinds(t *testing.T) {
 						} else {
 							a.host.Announce(shutdown.Event{Kind: kind})
 						}
-						report := a.released()
+						report := a.awaitRelease()
 						require.Empty(t, report.Errors)
-						require.Empty(t, unflushedIn(report))
-						require.Equal(t, want, fate(t, c))
+						require.Empty(t, unflushedNames(report))
+						require.Equal(t, want, phasesAtTheServer(t, c))
 					})
 				})
 			}

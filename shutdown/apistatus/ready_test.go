@@ -100,11 +100,11 @@ func TestReadinessIsRefused(t *testing.T) {
 	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = takenOut() })
 	for _, verb := range []string{"get", "patch status"} {
 		c := newCluster(pod)
-		c.fault = first(1, verb, answered(http.StatusForbidden))
+		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
 		require.True(t, apierrors.IsForbidden(c.reporter(t).RestoreReadiness(t.Context(), pod)))
 	}
 	c := newCluster(pod)
-	c.fault = first(1, "", answered(http.StatusForbidden))
+	c.fault = failFirst(1, "", statusError(http.StatusForbidden))
 	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 

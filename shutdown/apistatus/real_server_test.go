@@ -123,7 +123,7 @@ func (s *realServer) recreate(pod *v1.Pod) {
 	s.create(pod)
 }
 
-// pods are all that there are.
+// pods returns all pods of the server.
 func (s *realServer) pods() []v1.Pod {
 	s.t.Helper()
 	list, err := s.api.Pods("").List(s.t.Context(), metav1.ListOptions{})

@@ -18,12 +18,12 @@ import (
 
 func TestWhatPublishNodeTriesAgain(t *testing.T) {
 	for name, err := range map[string]error{
-		"a conflict":          answered(http.StatusConflict),
-		"too many requests":   answered(http.StatusTooManyRequests),
-		"a request's timeout": answered(http.StatusRequestTimeout),
-		"an internal error":   answered(http.StatusInternalServerError),
-		"no service":          answered(http.StatusServiceUnavailable),
-		"a gateway":           answered(http.StatusGatewayTimeout),
+		"a conflict":          statusError(http.StatusConflict),
+		"too many requests":   statusError(http.StatusTooManyRequests),
+		"a request's timeout": statusError(http.StatusRequestTimeout),
+		"an internal error":   statusError(http.StatusInternalServerError),
+		"no service":          statusError(http.StatusServiceUnavailable),
+		"a gateway":           statusError(http.StatusGatewayTimeout),
 		"a network":           errRefused,
 		"a rate limiter":      errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"),
 	} {
@@ -31,7 +31,7 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 			t.Run(name+" of a "+verb, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := newCluster(nodeOf(ready))
-					c.fault = first(3, verb, err)
+					c.fault = failFirst(3, verb, err)
 					require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 					require.Len(t, c.all("get"), 4, "every attempt begins with what is there")
 				})
@@ -41,7 +41,7 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity} {
 		t.Run("not "+http.StatusText(code), func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
-			c.fault = first(1, "patch status", answered(code))
+			c.fault = failFirst(1, "patch status", statusError(code))
 			err := c.reporter(t).PublishNode(t.Context(), reboot)
 			require.ErrorContains(t, err, `failed to patch the status of node "node-1": `)
 			require.NotContains(t, err.Error(), "given up")
@@ -53,7 +53,7 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 func TestPausesOfPublishNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
-		c.fault = first(8, "get", errRefused)
+		c.fault = failFirst(8, "get", errRefused)
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 		calls, pause := c.all("get"), 20*time.Millisecond
 		for i := range 8 {
@@ -66,7 +66,7 @@ func TestPausesOfPublishNode(t *testing.T) {
 	t.Run("as long as the server asks for", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
-			c.fault = first(2, "get", apierrors.NewTooManyRequests("slow down", 3))
+			c.fault = failFirst(2, "get", apierrors.NewTooManyRequests("slow down", 3))
 			start := time.Now()
 			require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 			require.Equal(t, 6*time.Second, time.Since(start))
@@ -75,8 +75,8 @@ func TestPausesOfPublishNode(t *testing.T) {
 	t.Run("and no longer than there is time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
-			c.fault = first(2, "get", apierrors.NewTooManyRequests("slow down", 60))
-			ctx, cancel := timeout(t, 2*time.Second)
+			c.fault = failFirst(2, "get", apierrors.NewTooManyRequests("slow down", 60))
+			ctx, cancel := withTimeout(t, 2*time.Second)
 			defer cancel()
 			start := time.Now()
 			require.True(t, apierrors.IsTooManyRequests(c.reporter(t).PublishNode(ctx, reboot)))
@@ -111,7 +111,7 @@ func TestTheBoundsOfPublishNode(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
 			stuck(c, 1)
-			ctx, cancel := timeout(t, plan.DefaultPublishTimeout)
+			ctx, cancel := withTimeout(t, plan.DefaultPublishTimeout)
 			defer cancel()
 			start := time.Now()
 			require.NoError(t, c.reporter(t).PublishNode(ctx, reboot))
@@ -126,7 +126,7 @@ func TestTheEndOfPublishNode(t *testing.T) {
 		fault func(context.Context, call) error
 		want  string
 	}{
-		"refused": {first(1e6, "", errRefused), `given up: nobody waits for it any longer: failed to read node "node-1": connect: connection refused`},
+		"refused": {failFirst(1e6, "", errRefused), `given up: nobody waits for it any longer: failed to read node "node-1": connect: connection refused`},
 		"stuck":   {hang, `given up: nobody waits for it any longer: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestTheEndOfPublishNode(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(nodeOf(ready))
-				c.fault = first(1e6, "patch status", errRefused)
-				ctx, cancel := timeout(t, left)
+				c.fault = failFirst(1e6, "patch status", errRefused)
+				ctx, cancel := withTimeout(t, left)
 				defer cancel()
 				start := time.Now()
 				require.ErrorIs(t, c.reporter(t).PublishNode(ctx, reboot), errRefused)

@@ -26,19 +26,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The benchmarks of this file have a whole agent on a real bus: a manager, a terminator
-// behind it, and its state on the disk. "plain" is an agent as the kubelet is one: the
-// signal, a goroutine for each pod and for each of its containers, a small state file.
+// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with
+// the state on the disk. "plain" does it as the kubelet does: it waits for the signal, has a
+// goroutine for each pod and for each of its containers, and writes a small state file.
 
-// starter starts an agent that holds a new lock on the host and drains n pods; stopped is
+// agentStarter starts an agent that holds a new lock on the host and drains n pods; stopped is
 // called for each container that is stopped. end ends what is left of the agent.
-type starter func(b *testing.B, h *host, n int, stopped func()) (end func())
+type agentStarter func(b *testing.B, h *host, n int, stopped func()) (end func())
 
-func agents() map[string]starter {
-	return map[string]starter{"plain": startPlain, "kubegrace": startManaged}
+func agents() map[string]agentStarter {
+	return map[string]agentStarter{"plain": startPlain, "kubegrace": startManaged}
 }
 
-// newBenchHost is a host that grants as long a delay as the agents ask for.
+// newBenchHost returns a host that grants the delay that the agents ask for.
 func newBenchHost(b *testing.B) *host {
 	b.Helper()
 	h := newHost(b)
@@ -112,7 +112,7 @@ func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	}
 }
 
-// runManager returns when a manager is ready.
+// runManager runs a manager and returns when it is ready. stop ends it.
 func runManager(ctx context.Context, b *testing.B, manager *shutdown.Manager) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -129,12 +129,12 @@ func thirtySeconds() plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 }
 
-// obedient is a runtime whose containers end when they are told.
+// obedient returns a runtime whose containers end at once when they are stopped.
 func obedient(stopped func()) lifecycle.Runtime {
 	return lifecycle.RuntimeFunc(func(context.Context, string, int64) error { stopped(); return nil })
 }
 
-// runningPods are pods of one container that runs.
+// runningPods returns n pods with one running container each.
 func runningPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -191,8 +191,8 @@ func plainStore(path string, start, end time.Time) error {
 	return atomicfile.Write(path, []byte(`{"startTime":"`+start.Format(time.RFC3339Nano)+`","endTime":"`+end.Format(time.RFC3339Nano)+`"}`))
 }
 
-// plainDrain is a group of the kubelet's: a goroutine for each pod, its worker, and one for
-// each container, each with a timer.
+// plainDrain kills a group of pods as the kubelet does: with a goroutine and a pod worker for
+// each pod, and a goroutine with a timer for each container.
 func plainDrain(ctx context.Context, pods []*v1.Pod, rt lifecycle.Runtime) {
 	var group sync.WaitGroup
 	for _, pod := range pods {
@@ -220,8 +220,9 @@ func plainDrain(ctx context.Context, pods []*v1.Pod, rt lifecycle.Runtime) {
 	}
 }
 
-// BenchmarkStart is the time from Run until the lock is held, over a real bus, and until it
-// is known that there is none. "plain" dials, reads the limit, subscribes and takes the lock.
+// BenchmarkStart is the time from the call of Run until the lock is held, over a real bus, or
+// until the manager knows that there is no bus. "plain" dials, reads the limit, subscribes and
+// takes the lock.
 func BenchmarkStart(b *testing.B) {
 	for _, there := range []bool{true, false} {
 		name := map[bool]string{true: "bus=real", false: "bus=none"}[there]

@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSourceToRelease is the way from logind's signal to the end of the
-// lock, as logind sees it, without a manager: what this package adds to every
-// shutdown. The plain way obeys whoever sends the signal, and does not ask how
-// long the host waits.
+// BenchmarkSourceToRelease is the time from logind's signal until logind sees the end of the
+// lock, without a manager. "plain" accepts the signal from any sender and does not ask how long
+// logind waits.
 func BenchmarkSourceToRelease(b *testing.B) {
 	b.Run("way=kubegrace", func(b *testing.B) {
 		h := newHost(b)

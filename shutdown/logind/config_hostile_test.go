@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is no regular file is not read: of a pipe the reading would never end.
+// Only regular files are read, because reading a pipe might never end.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	for mode, read := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
 		host := fstest.MapFS{"logind.conf": {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n"), Mode: mode}}
@@ -19,7 +19,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 }
 
-// A body that is not as documented announces nothing, neither a shutdown nor its end.
+// A signal whose body has other types than documented is no event.
 func TestBodiesThatAnnounceNothing(t *testing.T) {
 	for _, body := range [][]any{nil, {}, {"true"}, {1, true}} {
 		a, ok := parseAnnouncement(body)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func files(content map[string]string) fstest.MapFS {
+func fileSystem(content map[string]string) fstest.MapFS {
 	host := fstest.MapFS{}
 	for name, text := range content {
 		host[name] = &fstest.MapFile{Data: []byte(text)}
@@ -45,14 +45,14 @@ func TestConfigured(t *testing.T) {
 		"a later one without setting": {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "etc/systemd/logind.conf.d/b.conf": "[Login]\nKillUserProcesses=no\n"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := configured(files(test.files), func(string) bool { return false })
+			got := configured(fileSystem(test.files), func(string) bool { return false })
 			require.Equal(t, setting{file: test.file, delay: test.delay}, got)
 		})
 	}
 }
 
 func TestConfiguredWithoutOurs(t *testing.T) {
-	host := files(map[string]string{
+	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})

@@ -25,9 +25,9 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// rereads gives the host a systemd whose reload makes logind apply the limit of the given
+// applyDropInOnReload gives the host a systemd whose reload makes logind apply the limit of the given
 // drop-in. Without a limit in the file it is 5 s.
-func (h *host) rereads(t *testing.T, file string) *bustest.Systemd1 {
+func (h *host) applyDropInOnReload(t *testing.T, file string) *bustest.Systemd1 {
 	t.Helper()
 	return bustest.StartSystemd1(t, h.bus.Address, func() {
 		limit := 5
@@ -39,7 +39,7 @@ func (h *host) rereads(t *testing.T, file string) *bustest.Systemd1 {
 	})
 }
 
-func (h *host) write(t *testing.T, file, content string) {
+func (h *host) writeFile(t *testing.T, file, content string) {
 	t.Helper()
 	path := filepath.Join(h.root, file)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -73,7 +73,7 @@ func TestLimitRaised(t *testing.T) {
 	} {
 		t.Run(wish.String(), func(t *testing.T) {
 			h := newHost(t)
-			systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+			systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 			granted, err := h.connect(t).RequestDelay(t.Context(), wish)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
@@ -83,8 +83,8 @@ func TestLimitRaised(t *testing.T) {
 			content, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Regexp(t, fmt.Sprintf(`\A(#.*\n)*\[Login\]\nInhibitDelayMaxSec=%d\n\z`, seconds), string(content))
-			modes(t, path, 0o644)
-			modes(t, filepath.Dir(path), 0o755)
+			requireMode(t, path, 0o644)
+			requireMode(t, filepath.Dir(path), 0o755)
 			entries, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)
 			require.Len(t, entries, 1, "no temporary file stays")
@@ -92,7 +92,7 @@ func TestLimitRaised(t *testing.T) {
 	}
 }
 
-func modes(t *testing.T, path string, mode os.FileMode) {
+func requireMode(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func modes(t *testing.T, path string, mode os.FileMode) {
 
 func TestReloadWhereTheUnitHasOne(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	systemd1.ReloadResult("done")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestReloadWhereTheUnitHasOne(t *testing.T) {
 
 func TestFailedReloadJobGetsASignal(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	systemd1.ReloadResult("failed")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
@@ -134,8 +134,8 @@ func TestLimitCapped(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
-	h.write(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
-	h.write(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
+	h.writeFile(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
+	h.writeFile(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
 	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {})
 	session := h.connect(t)
 	for range 2 {
@@ -185,8 +185,8 @@ func TestReloadThatFails(t *testing.T) {
 
 func TestReadOnlyEtc(t *testing.T) {
 	h := newHost(t)
-	h.write(t, "etc", "a file where the directory should be: nothing can be written below it")
-	h.rereads(t, run+"/zz-kubegrace.conf")
+	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
+	h.applyDropInOnReload(t, run+"/zz-kubegrace.conf")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, granted)
@@ -195,8 +195,8 @@ func TestReadOnlyEtc(t *testing.T) {
 
 func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	h := newHost(t)
-	h.write(t, "etc", "")
-	h.write(t, "run", "")
+	h.writeFile(t, "etc", "")
+	h.writeFile(t, "run", "")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 5*time.Second, granted)
 	ok := errors.As(err, new(*shutdown.DelayCappedError))
@@ -208,8 +208,8 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 func TestDropInOfOursThatWins(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
-	h.rereads(t, etc+"/zz-kubegrace.conf")
-	h.write(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
+	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
+	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	var capped *shutdown.DelayCappedError
 	ok := errors.As(err, &capped)
@@ -220,7 +220,7 @@ func TestDropInOfOursThatWins(t *testing.T) {
 func TestDropInIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
-	h.rereads(t, run+"/99-agent.conf")
+	h.applyDropInOnReload(t, run+"/99-agent.conf")
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
@@ -230,7 +230,7 @@ func TestDropInFollowsTheWish(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	path := filepath.Join(h.root, file)
-	systemd1 := h.rereads(t, file)
+	systemd1 := h.applyDropInOnReload(t, file)
 	session := h.connect(t)
 	for _, step := range []struct {
 		wish, granted time.Duration
@@ -256,14 +256,14 @@ func TestDropInFollowsTheWish(t *testing.T) {
 func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
-	h.rereads(t, file)
+	h.applyDropInOnReload(t, file)
 	session := h.connect(t)
 	_, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 
-	// The files say that another drop-in is enough; this logind, which reads only
-	// ours, shows that they are wrong.
-	h.write(t, etc+"/00-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n")
+	// By the files another drop-in is enough. This logind reads only ours, so the limit is lower
+	// than the files say.
+	h.writeFile(t, etc+"/00-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n")
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, granted)
@@ -272,12 +272,12 @@ func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
 
 func TestForeignDropInIsLeftAlone(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T, h *host, path string){
-		"somebody's":   func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
+		"somebody's":   func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
 		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
 		"a directory":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
 		"a dead link":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink("nowhere", path)) },
 		"a pipe":       func(t *testing.T, _ *host, path string) { require.NoError(t, syscall.Mkfifo(path, 0o644)) },
-		"an empty one": func(t *testing.T, h *host, _ string) { h.write(t, etc+"/zz-kubegrace.conf", "") },
+		"an empty one": func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -306,7 +306,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	ctx := within(t)
+	ctx := timeoutContext(t)
 	h.bus.Stop()
 	_, err := session.RequestDelay(ctx, time.Minute)
 	require.Error(t, err)

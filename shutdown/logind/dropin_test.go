@@ -30,7 +30,7 @@ func TestDropInThatIsNotSeen(t *testing.T) {
 	}
 	require.Len(t, systemd1.Killed(), 1)
 
-	h.write(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // enough, says what we see
+	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // enough, says what we see
 	session := connect(t, source)
 	for range 5 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -46,7 +46,7 @@ func TestDropInThatIsNotSeen(t *testing.T) {
 
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.rereads(t, etc+"/zz-kubegrace.conf")
+	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	source := h.source(t)
 	require.NoError(t, source.RemoveDropIn(t.Context()))
 	require.Empty(t, systemd1.Killed(), "nothing was there")
@@ -61,14 +61,14 @@ func TestRemoveDropIn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted, "as before")
 
-	h.write(t, etc+"/zz-kubegrace.conf", "[Login]\n")
+	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n")
 	require.ErrorContains(t, source.RemoveDropIn(t.Context()), "left alone")
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 
 func TestRemoveDropInWithoutABus(t *testing.T) {
 	h := newHost(t)
-	h.rereads(t, etc+"/zz-kubegrace.conf")
+	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	h.bus.Stop()

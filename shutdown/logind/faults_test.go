@@ -40,12 +40,12 @@ func TestRealFaults(t *testing.T) {
 		"cancelled": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
 			h.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 			h.PowerOff()
-			started(t, h) // and refused
+			awaitPowerOff(t, h) // and refused
 			h.Systemd1.BreakStart(nil)
 		},
 		"let go": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
-			started(t, h)
+			awaitPowerOff(t, h)
 		},
 	}
 	for fault, harm := range faults {
@@ -53,24 +53,24 @@ func TestRealFaults(t *testing.T) {
 			t.Run(state+", "+fault, func(t *testing.T) {
 				host := bustest.StartHost(t)
 				killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
-				manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
-				holds(t, host, manager)
+				manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
+				awaitHeld(t, host, manager)
 				reach(t, host, killer)
 				systemd1 := host.Systemd1
 				harm(host)
 				if fault == "logind stopped" && state != "idle" && state != "cancelled" {
 					if state != "let go" {
-						started(t, host) // the shutdown goes on where it was
+						awaitPowerOff(t, host) // the shutdown goes on where it was
 					}
 					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all
 				}
 				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond)
-				holds(t, host, manager)
+				awaitHeld(t, host, manager)
 				for len(systemd1.Started) > 0 {
 					<-systemd1.Started // of the shutdown before the fault
 				}
 				host.PowerOff()
-				started(t, host)
+				awaitPowerOff(t, host)
 				require.Error(t, manager.ShutdownStatus())
 			})
 		}
@@ -94,13 +94,13 @@ func TestAnnouncedWhileReconnecting(t *testing.T) {
 		pending, err := session.Pending(t.Context())
 		require.NoError(t, err)
 		if pending == nil {
-			require.False(t, next(t, session).Cancelled)
+			require.False(t, nextEvent(t, session).Cancelled)
 		}
 		<-announced
 		h.login1.SetPreparing(false)
-		event := next(t, session)
+		event := nextEvent(t, session)
 		if pending != nil && !event.Cancelled {
-			event = next(t, session) // the signal was heard before the question was answered
+			event = nextEvent(t, session) // the signal was heard before the question was answered
 		}
 		require.True(t, event.Cancelled)
 		require.NoError(t, session.Close())
@@ -157,5 +157,5 @@ func TestManagersReconnect(t *testing.T) {
 			t.Cleanup(func() { require.Empty(t, before.Held()) })
 		}
 	}
-	flat(t, descriptors, goroutines)
+	requireNoGrowth(t, descriptors, goroutines)
 }

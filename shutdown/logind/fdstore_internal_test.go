@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock that systemd could not be given is not taken for stored.
+// A lock that could not be sent to systemd does not count as stored.
 func TestStoreThatCannotBeReached(t *testing.T) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "lock"))
@@ -23,7 +23,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 	require.Empty(t, store.names, "its name is free again")
 }
 
-// A reload has its time where none is said.
+// ReloadTimeout has a default.
 func TestReloadHasTimeByDefault(t *testing.T) {
 	require.Positive(t, Options{}.withDefaults().ReloadTimeout)
 }

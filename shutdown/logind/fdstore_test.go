@@ -58,7 +58,7 @@ type agent struct {
 	cmd   *exec.Cmd
 	in    io.Writer
 	out   *bufio.Reader
-	found string // what it said of itself
+	found string // the first line that it has printed
 }
 
 func startAgent(t *testing.T, store *bustest.FDStore, others map[string]*os.File) *agent {
@@ -75,12 +75,12 @@ func startAgent(t *testing.T, store *bustest.FDStore, others map[string]*os.File
 	a.out = bufio.NewReader(out)
 	require.NoError(t, store.Start(a.cmd, others))
 	t.Cleanup(a.kill)
-	a.found = a.line()
+	a.found = a.nextLine()
 	return a
 }
 
-// line returns the next line that the agent prints.
-func (a *agent) line() string {
+// nextLine returns the next line that the agent prints.
+func (a *agent) nextLine() string {
 	a.t.Helper()
 	for {
 		line, err := a.out.ReadString('\n')
@@ -91,11 +91,11 @@ func (a *agent) line() string {
 	}
 }
 
-func (a *agent) tell(what string) {
+func (a *agent) command(what string) {
 	a.t.Helper()
 	_, err := fmt.Fprintln(a.in, what)
 	require.NoError(a.t, err)
-	require.Equal(a.t, "done", a.line())
+	require.Equal(a.t, "done", a.nextLine())
 }
 
 // kill sends SIGKILL.
@@ -106,15 +106,15 @@ func (a *agent) kill() {
 	}
 }
 
-func stores(t *testing.T, store *bustest.FDStore, names ...string) {
+func requireStored(t *testing.T, store *bustest.FDStore, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return strings.Join(store.Names(), " ") == strings.Join(names, " ")
 	}, soon, time.Millisecond, "%v is stored, not %v", store.Names(), names)
 }
 
-// delivered returns a scripted host for agents, and their FD store.
-func delivered(t *testing.T) (*host, *bustest.FDStore) {
+// hostWithFDStore returns a scripted host for agents, and their FD store.
+func hostWithFDStore(t *testing.T) (*host, *bustest.FDStore) {
 	t.Helper()
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
@@ -122,67 +122,67 @@ func delivered(t *testing.T) (*host, *bustest.FDStore) {
 }
 
 func TestLockIsStored(t *testing.T) {
-	h, store := delivered(t)
+	h, store := hostWithFDStore(t)
 	a := startAgent(t, store, nil)
 	require.Equal(t, "pending=false locked=true names=", a.found)
-	stores(t, store, "inhibitor")
+	requireStored(t, store, "inhibitor")
 	require.Contains(t, store.Messages(), "FDSTORE=1\nFDPOLL=0\nFDNAME=inhibitor")
 
-	a.tell("again")
-	stores(t, store, "inhibitor-2")
-	released(t, h.login1.Locks()[0])
-	a.tell("again")
-	stores(t, store, "inhibitor")
-	released(t, h.login1.Locks()[1])
+	a.command("again")
+	requireStored(t, store, "inhibitor-2")
+	awaitReleased(t, h.login1.Locks()[0])
+	a.command("again")
+	requireStored(t, store, "inhibitor")
+	awaitReleased(t, h.login1.Locks()[1])
 
 	last := h.login1.Locks()[2]
-	held(t, last)
-	a.tell("release")
-	released(t, last)
+	requireHeld(t, last)
+	a.command("release")
+	awaitReleased(t, last)
 	require.Empty(t, store.Names())
 }
 
 func TestDeadAgentDoesNotEndTheDelay(t *testing.T) {
-	h, store := delivered(t)
+	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
 	lock := h.login1.Locks()[0]
 	h.login1.Prepare(true)
-	stores(t, store, "inhibitor")
+	requireStored(t, store, "inhibitor")
 	first.kill()
-	held(t, lock)
+	requireHeld(t, lock)
 
 	second := startAgent(t, store, nil)
 	require.Equal(t, "pending=true locked=true names=taken", second.found, "it adopts the lock")
 	require.Len(t, h.login1.Locks(), 1)
 	second.kill() // and again
-	held(t, lock)
+	requireHeld(t, lock)
 
 	third := startAgent(t, store, nil)
 	require.Equal(t, "pending=true locked=true names=taken", third.found)
-	third.tell("release")
-	released(t, lock)
+	third.command("release")
+	awaitReleased(t, lock)
 	require.Empty(t, store.Names(), "out of the store before it was closed")
 }
 
 func TestStoredLockIsDroppedWhenIdle(t *testing.T) {
-	h, store := delivered(t)
+	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
-	stores(t, store, "inhibitor")
+	requireStored(t, store, "inhibitor")
 	first.kill()
 
 	second := startAgent(t, store, nil)
 	require.Equal(t, "pending=false locked=true names=taken", second.found)
-	stores(t, store, "inhibitor-2")
+	requireStored(t, store, "inhibitor-2")
 	locks := h.login1.Locks()
 	require.Len(t, locks, 2)
-	released(t, locks[0])
-	held(t, locks[1])
+	awaitReleased(t, locks[0])
+	requireHeld(t, locks[1])
 }
 
 func TestOtherDescriptorsAreLeftAlone(t *testing.T) {
-	_, store := delivered(t)
+	_, store := hostWithFDStore(t)
 	startAgent(t, store, nil).kill()
-	stores(t, store, "inhibitor")
+	requireStored(t, store, "inhibitor")
 	other, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, other.Close()) }()
@@ -198,7 +198,7 @@ func TestFDStoreThatKeepsNothing(t *testing.T) {
 	require.Equal(t, "pending=false locked=true names=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, soon, time.Millisecond)
 	a.kill()
-	released(t, h.login1.Locks()[0])
+	awaitReleased(t, h.login1.Locks()[0])
 
 	h.login1.SetPreparing(true)
 	a = startAgent(t, store, nil)
@@ -210,7 +210,7 @@ func TestNotifySocketThatIsGone(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
 	h.options.NoFDStore = false
 	lock, seen := h.inhibit(t, h.connect(t))
-	held(t, seen)
+	requireHeld(t, seen)
 	require.NoError(t, lock.Close(), "what was not stored need not be removed")
-	released(t, seen)
+	awaitReleased(t, seen)
 }

@@ -77,15 +77,15 @@ func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *bust
 	return lock, granted[len(granted)-1]
 }
 
-func within(t *testing.T) context.Context {
+func timeoutContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// next returns the next event. It fails the test if the session has ended.
-func next(t *testing.T, session shutdown.Session) shutdown.Event {
+// nextEvent returns the next event. It fails the test if the session has ended.
+func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():
@@ -97,8 +97,8 @@ func next(t *testing.T, session shutdown.Session) shutdown.Event {
 	}
 }
 
-// ended waits for the end of the session.
-func ended(t *testing.T, session shutdown.Session) {
+// awaitEnd waits for the end of the session.
+func awaitEnd(t *testing.T, session shutdown.Session) {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():
@@ -108,8 +108,8 @@ func ended(t *testing.T, session shutdown.Session) {
 	}
 }
 
-// released waits until the last copy of a lock is closed.
-func released(t *testing.T, lock *bustest.Lock) {
+// awaitReleased waits until the last copy of a lock is closed.
+func awaitReleased(t *testing.T, lock *bustest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:
@@ -118,7 +118,7 @@ func released(t *testing.T, lock *bustest.Lock) {
 	}
 }
 
-func held(t *testing.T, lock *bustest.Lock) {
+func requireHeld(t *testing.T, lock *bustest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:

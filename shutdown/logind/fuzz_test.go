@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// encode is a message as it comes over the socket.
-func encode(f *testing.F, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
+// encodeMessage returns a message as it is sent over the socket.
+func encodeMessage(f *testing.F, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
 	f.Helper()
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender: dbus.MakeVariant(":1.7"), dbus.FieldPath: dbus.MakeVariant(login1Path), dbus.FieldInterface: dbus.MakeVariant(login1Manager),
@@ -29,19 +29,19 @@ func encode(f *testing.F, kind dbus.Type, order binary.ByteOrder, body ...any) [
 	return encoded.Bytes()
 }
 
-// Whatever comes over the bus: no message is larger than its bound, and what is read of a
-// signal is a shutdown of a kind that is known, or nothing.
+// Whatever is sent over the bus, no message is larger than its bound, and a signal is read as a
+// shutdown of a known kind or as nothing.
 func FuzzMessage(f *testing.F) {
 	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant("soft-reboot"), "other": dbus.MakeVariant([]byte{1})}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		f.Add(encode(f, dbus.TypeSignal, order, true))
-		f.Add(encode(f, dbus.TypeSignal, order, false, metadata))
-		f.Add(encode(f, dbus.TypeSignal, order, true, map[string]dbus.Variant{"type": dbus.MakeVariant(5)}))
-		f.Add(encode(f, dbus.TypeSignal, order, "true", dbus.UnixFD(3)))
-		f.Add(encode(f, dbus.TypeSignal, order, login1, ":1.7", ""))
-		f.Add(encode(f, dbus.TypeMethodReply, order, dbus.MakeVariant(uint64(5_000_000))))
-		f.Add(encode(f, dbus.TypeMethodReply, order, dbus.MakeVariant(metadata)))
-		f.Add(encode(f, dbus.TypeMethodReply, order, []inhibitor{{What: "shutdown", Who: "kubelet", Why: "why", Mode: "delay", PID: 7}}))
+		f.Add(encodeMessage(f, dbus.TypeSignal, order, true))
+		f.Add(encodeMessage(f, dbus.TypeSignal, order, false, metadata))
+		f.Add(encodeMessage(f, dbus.TypeSignal, order, true, map[string]dbus.Variant{"type": dbus.MakeVariant(5)}))
+		f.Add(encodeMessage(f, dbus.TypeSignal, order, "true", dbus.UnixFD(3)))
+		f.Add(encodeMessage(f, dbus.TypeSignal, order, login1, ":1.7", ""))
+		f.Add(encodeMessage(f, dbus.TypeMethodReply, order, dbus.MakeVariant(uint64(5_000_000))))
+		f.Add(encodeMessage(f, dbus.TypeMethodReply, order, dbus.MakeVariant(metadata)))
+		f.Add(encodeMessage(f, dbus.TypeMethodReply, order, []inhibitor{{What: "shutdown", Who: "kubelet", Why: "why", Mode: "delay", PID: 7}}))
 	}
 	kinds := []shutdown.Kind{shutdown.KindUnknown, shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot}
 	f.Fuzz(func(t *testing.T, wire []byte) {
@@ -78,8 +78,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Whatever is in a drop-in of logind: the limit is not negative, and that of the files
-// before it where it says nothing.
+// Whatever is in a drop-in of logind, the limit is not negative. A drop-in without a valid limit
+// leaves that of the files before it.
 func FuzzDropIn(f *testing.F) {
 	for _, text := range []string{"[Login]\nInhibitDelayMaxSec=30\n", "[Login]\nInhibitDelayMaxSec=infinity", "[Login]\nInhibitDelayMaxSec=1min 30s\nInhibitDelayMaxSec=x\n", "InhibitDelayMaxSec=30", "[Other]\nInhibitDelayMaxSec=30\n", "[Login\n", "[Login]\nInhibitDelayMaxSec=\\\n5\n", "\x00\xff"} {
 		f.Add([]byte(text))

@@ -34,8 +34,8 @@ func (h *host) connectNamed(t *testing.T) (session shutdown.Session, came []stri
 	return session, came
 }
 
-// arrived returns when the bus has delivered everything that was sent before.
-func arrived(t *testing.T, c *dbus.Conn) {
+// awaitDelivery returns when the bus has delivered everything that was sent before.
+func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	t.Helper()
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
@@ -48,9 +48,9 @@ func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
 	require.Nil(t, pending)
 	h.login1.SetKind("kexec")
 	h.login1.Prepare(true)
-	require.Equal(t, shutdown.KindKexec, next(t, session).Kind)
+	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind)
 	h.login1.Prepare(false)
-	require.True(t, next(t, session).Cancelled)
+	require.True(t, nextEvent(t, session).Cancelled)
 }
 
 // Any user can send a signal with descriptors to any connection, and only the receiver
@@ -68,7 +68,7 @@ func TestForgedDescriptorsAreNotTaken(t *testing.T) {
 			bustest.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
 		}
 	}
-	arrived(t, forger)
+	awaitDelivery(t, forger)
 	h.onlyItsOwn(t, session)
 	require.LessOrEqual(t, openDescriptors(t), descriptors)
 	require.NoError(t, file.Close())
@@ -109,8 +109,8 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	}()
 	_, second := h.inhibit(t, session)
 	<-attacked
-	held(t, first)
-	held(t, second)
+	requireHeld(t, first)
+	requireHeld(t, second)
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
 	require.NoError(t, file.Close())
 }
@@ -125,7 +125,7 @@ func TestFloodIsNotKept(t *testing.T) {
 	_, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 
-	before := heap()
+	before := heapInUse()
 	const signals, size = 20_000, 3 << 10
 	text := strings.Repeat("x", size)
 	for range signals {
@@ -133,15 +133,15 @@ func TestFloodIsNotKept(t *testing.T) {
 			bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
 		}
 	}
-	arrived(t, forger)
+	awaitDelivery(t, forger)
 	_, err = session.RequestDelay(t.Context(), 0) // the answer comes after the flood; Pending could take the event's place
 	require.NoError(t, err)
-	require.Less(t, heap(), before+signals*size/4)
-	require.False(t, next(t, session).Cancelled)
+	require.Less(t, heapInUse(), before+signals*size/4)
+	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// heap returns the heap in use, in bytes.
-func heap() uint64 {
+// heapInUse returns the heap in use, in bytes.
+func heapInUse() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
@@ -179,7 +179,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 		_, err := raw.Write(encoded.Bytes())
 		require.NoError(t, err)
 	}
-	arrived(t, forger)
+	awaitDelivery(t, forger)
 	_, err := session.Pending(t.Context()) // the answer comes after them
 	require.NoError(t, err)
 	require.Less(t, allocated()-before, uint64(encoded.Len()), "%d messages of %d bytes", signals, encoded.Len())
@@ -205,7 +205,7 @@ func TestNameThatLooksLikeLogind(t *testing.T) {
 			bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
 			bustest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 		}
-		arrived(t, forger)
+		awaitDelivery(t, forger)
 		h.onlyItsOwn(t, session)
 	}
 }

@@ -27,9 +27,9 @@ func TestInhibit(t *testing.T) {
 	require.Equal(t, filepath.Base(os.Args[0]), seen.Who, "the name of the program")
 	require.Equal(t, "Pods need time to end before the node shuts down", seen.Why)
 	require.Equal(t, "delay", seen.Mode)
-	held(t, seen)
+	requireHeld(t, seen)
 	require.NoError(t, lock.Close())
-	released(t, seen)
+	awaitReleased(t, seen)
 	require.NoError(t, lock.Close(), "a second Close closes nothing")
 }
 
@@ -47,9 +47,9 @@ func TestLockOutlivesItsSession(t *testing.T) {
 	require.NoError(t, err)
 	lock, seen := h.inhibit(t, session)
 	require.NoError(t, session.Close())
-	held(t, seen)
+	requireHeld(t, seen)
 	require.NoError(t, lock.Close())
-	released(t, seen)
+	awaitReleased(t, seen)
 }
 
 func TestChildrenDoNotInheritTheLock(t *testing.T) {
@@ -60,7 +60,7 @@ func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
 	require.NoError(t, lock.Close())
-	released(t, seen)
+	awaitReleased(t, seen)
 	require.NoError(t, in.Close())
 	require.NoError(t, child.Wait())
 }
@@ -81,7 +81,7 @@ func TestInhibitRefusedThenGranted(t *testing.T) {
 		require.Equal(t, name, refused.Name)
 	}
 	_, seen := h.inhibit(t, session)
-	held(t, seen)
+	requireHeld(t, seen)
 }
 
 func TestLateReplyIsClosed(t *testing.T) {
@@ -94,7 +94,7 @@ func TestLateReplyIsClosed(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	goOn()
 	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, soon, time.Millisecond)
-	released(t, h.login1.Locks()[0])
+	awaitReleased(t, h.login1.Locks()[0])
 }
 
 func TestEachCallerHasALockOfItsOwn(t *testing.T) {
@@ -116,7 +116,7 @@ func TestEachCallerHasALockOfItsOwn(t *testing.T) {
 		require.NoError(t, lock.Close())
 	}
 	for _, lock := range h.login1.Locks() {
-		released(t, lock)
+		awaitReleased(t, lock)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestReplyAfterClose(t *testing.T) {
 	require.ErrorIs(t, <-asked, dbus.ErrClosed)
 	goOn()
 	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, soon, time.Millisecond)
-	released(t, h.login1.Locks()[0])
+	awaitReleased(t, h.login1.Locks()[0])
 	_, err = session.Inhibit(t.Context())
 	require.ErrorIs(t, err, dbus.ErrClosed)
 }
@@ -153,6 +153,6 @@ func TestInhibitEndsWithTheBus(t *testing.T) {
 	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
 	h.bus.Stop()
 	require.Error(t, <-asked)
-	ended(t, session)
+	awaitEnd(t, session)
 	goOn()
 }

@@ -34,18 +34,18 @@ func TestRealManager(t *testing.T) {
 	}
 }
 
-// buckets are three seconds, in two buckets.
+// buckets has two buckets, of two seconds and one.
 var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
 
-// manage runs a manager until the test ends, and returns when it is ready.
-func manage(t *testing.T, options shutdown.Options) *shutdown.Manager {
+// runReadyManager runs a manager until the test ends, and returns when it is ready.
+func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
-	return manageOver(t, impatientSource(t), options)
+	return runManagerOn(t, impatientSource(t), options)
 }
 
-func manageOver(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
 	options.Pods = func() []*v1.Pod {
@@ -68,8 +68,8 @@ func manageOver(t *testing.T, source shutdown.Source, options shutdown.Options) 
 	return manager
 }
 
-// holds waits until there is one lock.
-func holds(t *testing.T, host *bustest.Host, manager *shutdown.Manager) {
+// awaitHeld waits until the manager holds the only lock of the host.
+func awaitHeld(t *testing.T, host *bustest.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
@@ -78,15 +78,17 @@ func holds(t *testing.T, host *bustest.Host, manager *shutdown.Manager) {
 
 func testManagerDrained(t *testing.T, host *bustest.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
-	holds(t, host, manager)
+	manager := runReadyManager(t, shutdown.Options{Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
+		{Priority: 0, ShutdownGracePeriodSeconds: 60}, {Priority: 1000, ShutdownGracePeriodSeconds: 30},
+	}}, Killer: killer})
+	awaitHeld(t, host, manager)
 	inhibitor := manager.Inhibitor()
-	require.Equal(t, 5500*time.Millisecond, inhibitor.Requested)
-	require.Equal(t, 6*time.Second, inhibitor.Granted, "logind is asked for whole seconds")
+	require.Equal(t, 92500*time.Millisecond, inhibitor.Requested)
+	require.Equal(t, 93*time.Second, inhibitor.Granted, "logind is asked for whole seconds")
 
 	before := time.Now()
 	host.PowerOff()
-	started(t, host)
+	awaitPowerOff(t, host)
 	powerOff := time.Now()
 	kills := killer.Kills()
 	require.Len(t, kills, 2)
@@ -95,89 +97,89 @@ func testManagerDrained(t *testing.T, host *bustest.Host) {
 	require.False(t, kills[1].Started.Before(kills[0].Ended), "bucket after bucket")
 	require.False(t, powerOff.Before(kills[1].Ended), "and the host after the last")
 	require.GreaterOrEqual(t, powerOff.Sub(before), 600*time.Millisecond)
-	require.Less(t, powerOff.Sub(before), 5*time.Second, "it is released, not waited out")
+	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "the manager releases the lock, and logind does not wait for its own end")
 	require.Equal(t, shutdown.Admission{Admit: false, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."},
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
 func testManagerCancelled(t *testing.T, host *bustest.Host) {
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	holds(t, host, manager)
+	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	awaitHeld(t, host, manager)
 	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
-	started(t, host) // and refused
-	holds(t, host, manager)
+	awaitPowerOff(t, host) // and refused
+	awaitHeld(t, host, manager)
 	require.NoError(t, manager.ShutdownStatus())
 	host.Systemd1.BreakStart(nil)
 	host.PowerOff()
-	started(t, host)
+	awaitPowerOff(t, host)
 	require.Error(t, manager.ShutdownStatus())
 }
 
 func testManagerDelayExpired(t *testing.T, host *bustest.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, Deaf: true}}
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
+	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	t.Cleanup(killer.Release)
-	require.True(t, manager.Inhibitor().Held, "less time is not no time")
+	require.True(t, manager.Inhibitor().Held, "the lock is taken although logind waits for less")
 	require.Equal(t, time.Second, manager.Inhibitor().Granted)
 	require.ErrorContains(t, manager.Inhibitor().Err, "/etc/systemd/logind.conf.d/zzz.conf")
 
 	before := time.Now()
 	host.PowerOff()
-	started(t, host)
+	awaitPowerOff(t, host)
 	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods had all there was, but for the margin")
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
 }
 
 func testManagerRestartedWhileIdle(t *testing.T, host *bustest.Host) {
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	holds(t, host, manager)
+	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	awaitHeld(t, host, manager)
 	host.Kill()
 	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
 	require.True(t, manager.Inhibitor().Held, "the old lock is kept until there is a new one")
 	host.Start()
-	holds(t, host, manager)
+	awaitHeld(t, host, manager)
 	host.PowerOff()
-	started(t, host)
+	awaitPowerOff(t, host)
 }
 
 func testManagerRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: killer})
-	holds(t, host, manager)
+	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
+	awaitHeld(t, host, manager)
 	host.PowerOff()
 	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
 	host.Kill()
 	host.Start()
 	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond, "a logind that was killed has forgotten the shutdown")
-	holds(t, host, manager)
-	delayed(t, host, 100*time.Millisecond)
+	awaitHeld(t, host, manager)
+	requireNoPowerOff(t, host, 100*time.Millisecond)
 	host.PowerOff()
-	started(t, host)
+	awaitPowerOff(t, host)
 }
 
 func testManagerRestartedWithoutLocks(t *testing.T, host *bustest.Host) {
-	manager := manage(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	holds(t, host, manager)
+	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	awaitHeld(t, host, manager)
 	host.Kill()
 	require.NoError(t, os.RemoveAll("/run/systemd/inhibit")) // as systemctl stop may do
 	require.NoError(t, os.Mkdir("/run/systemd/inhibit", 0o755))
 	host.Start()
 	require.Empty(t, host.Inhibitors())
-	holds(t, host, manager)
+	awaitHeld(t, host, manager)
 }
 
 func TestManagerIsDelayedAgain(t *testing.T) {
 	h := newHost(t)
 	killer := &shutdowntest.Killer{}
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
 	for round := range 3 {
-		oneLock(t, h, manager)
+		awaitOnlyLock(t, h, manager)
 		lock := h.login1.Held()[0]
 		h.login1.Prepare(true)
 		h.login1.Prepare(true)
-		released(t, lock)
+		awaitReleased(t, lock)
 		require.Len(t, killer.Kills(), 2*(round+1), "one drain for each shutdown")
 		h.login1.Prepare(false)
 	}
@@ -186,7 +188,7 @@ func TestManagerIsDelayedAgain(t *testing.T) {
 func TestManagerIsRefusedThenGranted(t *testing.T) {
 	h := newHost(t)
 	h.login1.Refuse(bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.ErrorContains(t, manager.Inhibitor().Err, "Permission denied")
-	oneLock(t, h, manager)
+	awaitOnlyLock(t, h, manager)
 }

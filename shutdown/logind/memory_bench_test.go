@@ -35,12 +35,11 @@ const (
 	memoryAgentDir  = "KUBEGRACE_MEMORY_AGENT_DIR" // of the state
 )
 
-// BenchmarkPeakMemory is the most memory that the process of an agent has taken (VmHWM) when
-// a shutdown is over and its report is on the disk. The agent drains pods that stop at once,
-// over a real bus. MiB-idle is what the same process had taken before the signal: the program,
-// of which the libraries of this test are 2 MiB, and the objects of the pods, which an agent holds in
-// either way: a v1.Pod has 1.1 KiB, without containers. "plain" is the kubelet's way: a
-// goroutine for each pod, and its own small state file.
+// BenchmarkPeakMemory is the peak memory (VmHWM) of the process of an agent after a shutdown,
+// with the report on the disk. The agent drains pods that stop at once, over a real bus.
+// MiB-idle is the peak of the same process before the signal: the program, 2 MiB of which are
+// libraries of the test, and the pods, of 1.1 KiB each. "plain" does it as the kubelet does,
+// with a goroutine for each pod and the kubelet's small state file.
 func BenchmarkPeakMemory(b *testing.B) {
 	for _, pods := range []int{110, 1_000, 10_000, 50_000} {
 		for _, way := range []string{"plain", "kubegrace"} {
@@ -57,8 +56,8 @@ func BenchmarkPeakMemory(b *testing.B) {
 	}
 }
 
-// peakMemory runs an agent through one shutdown, and gives what it says of its memory before
-// and after, in MiB.
+// peakMemory runs the process of an agent through one shutdown and returns its peak memory
+// before and after that, in MiB.
 func peakMemory(b *testing.B, way string, pods int) (idle, peak float64) {
 	b.Helper()
 	h := newHost(b)
@@ -75,18 +74,18 @@ func peakMemory(b *testing.B, way string, pods int) (idle, peak float64) {
 	require.NoError(b, cmd.Start())
 	said := bufio.NewReader(out)
 
-	idle = saidMemory(b, said)
+	idle = readMemory(b, said)
 	lock := h.login1.Held()[0]
 	h.login1.Prepare(true)
 	<-lock.Released
 	require.NoError(b, in.Close())
-	peak = saidMemory(b, said)
+	peak = readMemory(b, said)
 	require.NoError(b, cmd.Wait())
 	return idle, peak
 }
 
-// saidMemory reads a line of the agent.
-func saidMemory(b *testing.B, said *bufio.Reader) float64 {
+// readMemory reads a line of the agent, which is a number of kB, and returns it in MiB.
+func readMemory(b *testing.B, said *bufio.Reader) float64 {
 	b.Helper()
 	line, err := said.ReadString('\n')
 	require.NoError(b, err)
@@ -96,8 +95,8 @@ func saidMemory(b *testing.B, said *bufio.Reader) float64 {
 }
 
 // TestMemoryAgentProcess is not a test but the process that [BenchmarkPeakMemory] measures.
-// It says how much memory it has taken when it holds the lock, and again when the shutdown
-// is over and its input has ended.
+// It prints its peak memory when it holds the lock, and again when the shutdown is over and its
+// standard input has ended.
 func TestMemoryAgentProcess(t *testing.T) {
 	way := os.Getenv(memoryAgentWay)
 	if way == "" {
@@ -114,7 +113,7 @@ func TestMemoryAgentProcess(t *testing.T) {
 	} else {
 		drainByManager(t, pods)
 	}
-	sayPeak(t)
+	printPeakMemory(t)
 }
 
 // drainByManager returns when the drain is over and Run has ended.
@@ -137,7 +136,7 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	<-manager.Ready()
-	sayPeak(t)
+	printPeakMemory(t)
 	awaitEndOfInput(t)
 	cancel()
 	require.NoError(t, <-ended)
@@ -146,8 +145,8 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	require.Len(t, report.Pods, len(pods))
 }
 
-// drainPlainly does what the kubelet does: it takes the lock, waits for the signal, kills
-// each pod of a group in a goroutine and lets the lock go.
+// drainPlainly does what the kubelet does: it takes the lock, waits for the signal, kills each
+// pod of a group in a goroutine, and closes the lock.
 func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	bus, err := dbus.Connect(os.Getenv(memoryAgentBus))
@@ -159,7 +158,7 @@ func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	require.NoError(t, bus.Object(login1, login1Path).CallWithContext(t.Context(), login1Manager+".Inhibit", 0,
 		"shutdown", "agent", "pods", "delay").Store(&fd))
 	lock := os.NewFile(uintptr(fd), "lock")
-	sayPeak(t)
+	printPeakMemory(t)
 	<-signals
 	began := time.Now()
 	storeTimes(t, began, time.Time{})
@@ -214,8 +213,8 @@ func awaitEndOfInput(t *testing.T) {
 	require.Error(t, err)
 }
 
-// sayPeak says how much memory the process has taken at most, in kB.
-func sayPeak(t *testing.T) {
+// printPeakMemory prints the peak memory of the process, in kB.
+func printPeakMemory(t *testing.T) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)

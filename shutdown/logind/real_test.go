@@ -65,7 +65,7 @@ func impatientSource(t *testing.T) *logind.Source {
 	return source
 }
 
-func take(t *testing.T, session shutdown.Session) io.Closer {
+func takeLock(t *testing.T, session shutdown.Session) io.Closer {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -73,8 +73,8 @@ func take(t *testing.T, session shutdown.Session) io.Closer {
 	return lock
 }
 
-// started waits until logind has asked systemd to power off.
-func started(t *testing.T, host *bustest.Host) {
+// awaitPowerOff waits until logind has asked systemd to power off.
+func awaitPowerOff(t *testing.T, host *bustest.Host) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -84,8 +84,8 @@ func started(t *testing.T, host *bustest.Host) {
 	}
 }
 
-// delayed checks that logind does not ask systemd to power off for a while.
-func delayed(t *testing.T, host *bustest.Host, while time.Duration) {
+// requireNoPowerOff checks that logind does not ask systemd to power off for a while.
+func requireNoPowerOff(t *testing.T, host *bustest.Host, while time.Duration) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -104,7 +104,7 @@ func testRealAvailable(t *testing.T, host *bustest.Host) {
 }
 
 func testRealLockIsListed(t *testing.T, host *bustest.Host) {
-	lock := take(t, connect(t, realSource(t)))
+	lock := takeLock(t, connect(t, realSource(t)))
 	require.Equal(t, []bustest.Inhibitor{{
 		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
@@ -188,28 +188,28 @@ func testRealReadOnlyEtc(t *testing.T, _ *bustest.Host) {
 
 func testRealDelayedUntilReleased(t *testing.T, host *bustest.Host) {
 	session := connect(t, realSource(t))
-	lock := take(t, session)
+	lock := takeLock(t, session)
 	host.PowerOff()
-	event := next(t, session)
+	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.WithinDuration(t, time.Now().Add(5*time.Second), event.Deadline, 3*time.Second)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.NotNil(t, pending)
 
-	delayed(t, host, 300*time.Millisecond)
+	requireNoPowerOff(t, host, 300*time.Millisecond)
 	require.NoError(t, lock.Close())
-	started(t, host)
+	awaitPowerOff(t, host)
 }
 
 func testRealDelayExpired(t *testing.T, host *bustest.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/1s.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	session := connect(t, realSource(t))
-	take(t, session)
+	takeLock(t, session)
 	before := time.Now()
 	host.PowerOff()
-	event := next(t, session)
-	started(t, host)
+	event := nextEvent(t, session)
+	awaitPowerOff(t, host)
 	require.GreaterOrEqual(t, time.Since(before), time.Second)
 	require.WithinDuration(t, before.Add(time.Second), event.Deadline, 3*time.Second)
 	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
@@ -217,94 +217,94 @@ func testRealDelayExpired(t *testing.T, host *bustest.Host) {
 
 func testRealCancelled(t *testing.T, host *bustest.Host) {
 	session := connect(t, realSource(t))
-	lock := take(t, session)
+	lock := takeLock(t, session)
 	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
-	require.False(t, next(t, session).Cancelled)
+	require.False(t, nextEvent(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())
 	var refused dbus.Error
 	ok := errors.As(err, &refused)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "org.freedesktop.login1.OperationInProgress", refused.Name)
 	require.NoError(t, lock.Close())
-	started(t, host)
-	require.True(t, next(t, session).Cancelled)
+	awaitPowerOff(t, host)
+	require.True(t, nextEvent(t, session).Cancelled)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, pending)
 
 	host.Systemd1.BreakStart(nil)
-	again := take(t, session)
+	again := takeLock(t, session)
 	host.PowerOff()
-	require.False(t, next(t, session).Cancelled)
-	delayed(t, host, 200*time.Millisecond)
+	require.False(t, nextEvent(t, session).Cancelled)
+	requireNoPowerOff(t, host, 200*time.Millisecond)
 	require.NoError(t, again.Close())
-	started(t, host)
+	awaitPowerOff(t, host)
 }
 
 func testRealStartedInAShutdown(t *testing.T, host *bustest.Host) {
-	lock := take(t, connect(t, realSource(t)))
+	lock := takeLock(t, connect(t, realSource(t)))
 	host.PowerOff()
 	late := connect(t, realSource(t))
 	pending, err := late.Pending(t.Context())
 	require.NoError(t, err)
 	require.NotNil(t, pending, "a start in the middle of a shutdown is a shutdown")
 	require.NoError(t, lock.Close())
-	started(t, host)
+	awaitPowerOff(t, host)
 	host.Systemd1.EndJob("poweroff.target")
-	require.True(t, next(t, late).Cancelled, "this host goes on after all")
+	require.True(t, nextEvent(t, late).Cancelled, "this host goes on after all")
 }
 
 func testRealRestartedWhileIdle(t *testing.T, host *bustest.Host) {
 	source := realSource(t)
 	session := connect(t, source)
-	take(t, session)
+	takeLock(t, session)
 	host.Kill()
-	ended(t, session)
+	awaitEnd(t, session)
 	host.Start()
 	require.Len(t, host.Inhibitors(), 1, "the lock survives its logind")
 
 	session = connect(t, source)
-	take(t, session)
+	takeLock(t, session)
 	host.PowerOff()
-	require.False(t, next(t, session).Cancelled)
+	require.False(t, nextEvent(t, session).Cancelled)
 }
 
 func testRealRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	source := realSource(t)
 	session := connect(t, source)
-	lock := take(t, session)
+	lock := takeLock(t, session)
 	host.PowerOff()
-	require.False(t, next(t, session).Cancelled)
+	require.False(t, nextEvent(t, session).Cancelled)
 	host.Kill()
-	ended(t, session)
+	awaitEnd(t, session)
 	host.Start()
 	session = connect(t, source)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, pending, "a logind that was killed forgets the shutdown")
 	require.NoError(t, lock.Close())
-	delayed(t, host, 100*time.Millisecond)
+	requireNoPowerOff(t, host, 100*time.Millisecond)
 }
 
 func testRealAgentKilled(t *testing.T, host *bustest.Host) {
 	a := startAgent(t, bustest.StartFDStore(t, 0), nil)
 	host.PowerOff()
-	delayed(t, host, 100*time.Millisecond)
+	requireNoPowerOff(t, host, 100*time.Millisecond)
 	a.kill()
-	started(t, host) // at once: a dead agent holds nothing
+	awaitPowerOff(t, host) // at once: a dead agent holds nothing
 }
 
 func testRealAgentKilledLockKept(t *testing.T, host *bustest.Host) {
 	store := bustest.StartFDStore(t, 4)
 	first := startAgent(t, store, nil)
-	stores(t, store, "inhibitor")
+	requireStored(t, store, "inhibitor")
 	host.PowerOff()
 	first.kill()
-	delayed(t, host, 100*time.Millisecond)
+	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second := startAgent(t, store, nil)
 	require.Equal(t, "pending=true locked=true names=taken", second.found)
-	delayed(t, host, 100*time.Millisecond)
-	second.tell("release")
-	started(t, host)
+	requireNoPowerOff(t, host, 100*time.Millisecond)
+	second.command("release")
+	awaitPowerOff(t, host)
 }

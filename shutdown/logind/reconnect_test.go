@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// reconnects is how often the host is lost and connected again.
+// reconnects is how often a test loses the session and connects again.
 const reconnects = 1000
 
 func TestAThousandReconnects(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAThousandReconnects(t *testing.T) {
 		reconnect()
 	}
 	require.Eventually(t, settled, soon, time.Millisecond)
-	flat(t, descriptors, goroutines)
+	requireNoGrowth(t, descriptors, goroutines)
 }
 
 func TestAvailableLeavesNothing(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAvailableLeavesNothing(t *testing.T) {
 	for range 50 {
 		require.NoError(t, source.Available(t.Context()))
 	}
-	flat(t, descriptors, goroutines)
+	requireNoGrowth(t, descriptors, goroutines)
 }
 
 func TestConnectThatFailsLeavesNothing(t *testing.T) {
@@ -69,7 +69,7 @@ func TestConnectThatFailsLeavesNothing(t *testing.T) {
 				_, err := source.Connect(t.Context())
 				require.Error(t, err)
 			}
-			flat(t, descriptors, goroutines)
+			requireNoGrowth(t, descriptors, goroutines)
 		})
 	}
 }
@@ -91,12 +91,12 @@ func TestABusThatDoesNotAnswer(t *testing.T) {
 		cancel()
 	}
 	h.bus.Stop()
-	ended(t, session)
+	awaitEnd(t, session)
 }
 
-// flat waits until there are no more descriptors and goroutines than before. godbus ends
-// its goroutines a moment after the connection.
-func flat(t *testing.T, descriptors, goroutines int) {
+// requireNoGrowth waits until there are no more descriptors and goroutines than before. It has to
+// wait because godbus ends its goroutines a moment after the connection.
+func requireNoGrowth(t *testing.T, descriptors, goroutines int) {
 	t.Helper()
 	for end := time.Now().Add(soon); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {
 		require.True(t, time.Now().Before(end), "%d descriptors, of %d, and %d goroutines, of %d, are left",
@@ -117,10 +117,10 @@ func TestLostBusEndsTheSession(t *testing.T) {
 	session := h.connect(t)
 	_, lock := h.inhibit(t, session)
 	h.bus.Stop()
-	ended(t, session)
+	awaitEnd(t, session)
 	_, err := session.Pending(t.Context())
 	require.Error(t, err)
-	held(t, lock)
+	requireHeld(t, lock)
 }
 
 func TestNewOwnerEndsTheSession(t *testing.T) {
@@ -128,8 +128,8 @@ func TestNewOwnerEndsTheSession(t *testing.T) {
 	session := h.connect(t)
 	_, lock := h.inhibit(t, session)
 	h.login1.Close()
-	ended(t, session)
-	held(t, lock)
+	awaitEnd(t, session)
+	requireHeld(t, lock)
 
 	h.login1 = bustest.StartLogin1(t, h.bus.Address)
 	h.connect(t)
@@ -137,34 +137,34 @@ func TestNewOwnerEndsTheSession(t *testing.T) {
 
 func TestManagerOverALostBus(t *testing.T) {
 	h := newHost(t)
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	oneLock(t, h, manager)
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	awaitOnlyLock(t, h, manager)
 	first := h.login1.Held()[0]
 
 	h.bus.Stop()
 	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
 	h.bus.Start()
 	h.login1 = bustest.StartLogin1(t, h.bus.Address)
-	oneLock(t, h, manager)
-	released(t, first)
+	awaitOnlyLock(t, h, manager)
+	awaitReleased(t, first)
 }
 
 func TestManagerWithoutABusAtFirst(t *testing.T) {
 	h := newHost(t)
 	h.bus.Stop()
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.False(t, manager.Inhibitor().Held)
 	h.bus.Start()
 	h.login1 = bustest.StartLogin1(t, h.bus.Address)
-	oneLock(t, h, manager)
+	awaitOnlyLock(t, h, manager)
 }
 
 func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Second}}
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
-	oneLock(t, h, manager)
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
+	awaitOnlyLock(t, h, manager)
 	lock := h.login1.Held()[0]
 	h.login1.Prepare(true)
 	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
@@ -174,7 +174,7 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 	h.login1 = bustest.StartLogin1(t, h.bus.Address)
 	h.login1.SetLimit(30 * time.Second)
 	h.login1.SetPreparing(true) // the bus was restarted, logind was not: it knows
-	released(t, lock)
+	awaitReleased(t, lock)
 	require.Len(t, killer.Kills(), 2, "both buckets were drained, each once")
 	require.Error(t, manager.ShutdownStatus())
 }
@@ -182,16 +182,16 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 func TestManagerRetakesALockThatVanished(t *testing.T) {
 	h := newHost(t)
 	h.options.VerifyInterval = 5 * time.Millisecond
-	manager := manageOver(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	oneLock(t, h, manager)
+	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
+	awaitOnlyLock(t, h, manager)
 	first := h.login1.Held()[0]
 	h.login1.Hide()
-	released(t, first)
-	oneLock(t, h, manager)
+	awaitReleased(t, first)
+	awaitOnlyLock(t, h, manager)
 }
 
-// oneLock waits until the manager holds the only lock.
-func oneLock(t *testing.T, h *host, manager *shutdown.Manager) {
+// awaitOnlyLock waits until the manager holds the only lock.
+func awaitOnlyLock(t *testing.T, h *host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		status := manager.Inhibitor()

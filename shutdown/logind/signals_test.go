@@ -26,16 +26,16 @@ func TestShutdownAndCancellation(t *testing.T) {
 
 	before := time.Now()
 	h.login1.Prepare(true)
-	event := next(t, session)
+	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.Equal(t, "logind", event.Origin)
 	require.Equal(t, shutdown.KindUnknown, event.Kind, "v252 does not say")
 	require.WithinRange(t, event.Deadline, before.Add(30*time.Second), time.Now().Add(30*time.Second))
 
 	h.login1.Prepare(false)
-	require.True(t, next(t, session).Cancelled)
+	require.True(t, nextEvent(t, session).Cancelled)
 	h.login1.Prepare(true)
-	require.False(t, next(t, session).Cancelled, "the second shutdown is an event again")
+	require.False(t, nextEvent(t, session).Cancelled, "the second shutdown is an event again")
 }
 
 func TestBothSignalsAreOneShutdown(t *testing.T) {
@@ -54,9 +54,9 @@ func TestBothSignalsAreOneShutdown(t *testing.T) {
 			session := h.connect(t)
 			h.login1.Prepare(true)
 			h.login1.Prepare(true)
-			require.Equal(t, kind, next(t, session).Kind)
+			require.Equal(t, kind, nextEvent(t, session).Kind)
 			h.login1.Prepare(false)
-			cancelled := next(t, session)
+			cancelled := nextEvent(t, session)
 			require.True(t, cancelled.Cancelled, "the signals of one shutdown are one event")
 		})
 	}
@@ -78,7 +78,7 @@ func TestDeadline(t *testing.T) {
 			h.login1.SetLimit(test.limit) // after Connect: it is read with the event
 			before := time.Now()
 			h.login1.Prepare(true)
-			event := next(t, session)
+			event := nextEvent(t, session)
 			require.Equal(t, test.known, !event.Deadline.IsZero())
 			if test.known {
 				require.WithinRange(t, event.Deadline, before.Add(test.limit), time.Now().Add(test.limit))
@@ -100,7 +100,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdown", false) // nothing is under way
 	h.login1.SetPreparing(true)
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
-	event := next(t, session)
+	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.Equal(t, shutdown.KindUnknown, event.Kind)
 }
@@ -125,7 +125,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 
 	h.login1.SetKind("kexec")
 	h.login1.Prepare(true)
-	require.Equal(t, shutdown.KindKexec, next(t, session).Kind, "only logind's own signal counts")
+	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
 func TestEventsComeInOrder(t *testing.T) {
@@ -138,8 +138,8 @@ func TestEventsComeInOrder(t *testing.T) {
 		h.login1.Emit("PrepareForShutdown", false)
 	}
 	for range rounds {
-		require.False(t, next(t, session).Cancelled)
-		require.True(t, next(t, session).Cancelled)
+		require.False(t, nextEvent(t, session).Cancelled)
+		require.True(t, nextEvent(t, session).Cancelled)
 	}
 }
 
@@ -147,11 +147,11 @@ func TestCancelledWithoutASignal(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Prepare(true)
-	require.False(t, next(t, session).Cancelled)
+	require.False(t, nextEvent(t, session).Cancelled)
 	h.login1.SetPreparing(false) // as CancelScheduledShutdown does from v257 on
-	require.True(t, next(t, session).Cancelled)
+	require.True(t, nextEvent(t, session).Cancelled)
 	h.login1.Prepare(true)
-	require.False(t, next(t, session).Cancelled)
+	require.False(t, nextEvent(t, session).Cancelled)
 }
 
 func TestStaleSignalsAreIgnored(t *testing.T) {
@@ -162,8 +162,8 @@ func TestStaleSignalsAreIgnored(t *testing.T) {
 		h.login1.SetKind("reboot")
 		h.login1.Prepare(true) // two signals, of which the second may still wait
 		h.login1.SetPreparing(false)
-		require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
-		require.True(t, next(t, session).Cancelled)
+		require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
+		require.True(t, nextEvent(t, session).Cancelled)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestPending(t *testing.T) {
 	require.WithinRange(t, event.Deadline, before.Add(time.Minute), time.Now().Add(time.Minute))
 
 	h.login1.SetPreparing(false)
-	require.True(t, next(t, session).Cancelled, "a shutdown that Pending told of is watched")
+	require.True(t, nextEvent(t, session).Cancelled, "a shutdown that Pending told of is watched")
 
 	h.login1.SetKind("reboot")
 	h.login1.SetPreparing(true)

@@ -40,7 +40,7 @@ type soakAgent struct {
 	wrong   []string
 }
 
-// startSoakAgent starts one that ends with the test.
+// startSoakAgent starts an agent that ends with the test.
 func startSoakAgent(t *testing.T, source shutdown.Source, dir string) *soakAgent {
 	t.Helper()
 	a := &soakAgent{t: t, source: source, dir: dir}
@@ -58,7 +58,7 @@ func (a *soakAgent) start() {
 		Config: buckets, Source: a.source, StateDir: a.dir,
 		Pods: func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods },
 		Killer: shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-			return a.kill(ctx, killer, pod, req)
+			return a.checkedKill(ctx, killer, pod, req)
 		}),
 	})
 	require.NoError(a.t, err)
@@ -79,8 +79,9 @@ func (a *soakAgent) restart() {
 	a.start()
 }
 
-// populate gives the node other pods, whose containers take some time to end.
-func (a *soakAgent) populate(n int) {
+// replacePods replaces the pods of the node by n new ones, whose containers take some time to
+// end.
+func (a *soakAgent) replacePods(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
@@ -105,7 +106,7 @@ func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
 	return a.rts[id]
 }
 
-// StopContainer and Exited are the runtime's.
+// StopContainer and Exited call the runtime that the container runs in.
 func (a *soakAgent) StopContainer(ctx context.Context, id string, seconds int64) error {
 	return a.runtime(id).StopContainer(ctx, id, seconds)
 }
@@ -119,8 +120,8 @@ func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Conta
 	return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
 }
 
-// kill kills a pod and looks at what has come of that.
-func (a *soakAgent) kill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// checkedKill kills a pod and records a violation if the pod runs after the kill has succeeded.
+func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.running++
 	rt := a.rts[string(pod.UID)]
@@ -136,8 +137,8 @@ func (a *soakAgent) kill(ctx context.Context, killer shutdown.PodKiller, pod *v1
 	return result, err
 }
 
-// restless says what goes on; "": nothing.
-func (a *soakAgent) restless() string {
+// unfinishedWork names something that is not finished; "" if there is nothing.
+func (a *soakAgent) unfinishedWork() string {
 	inhibitor := a.manager.Inhibitor()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,8 +153,8 @@ func (a *soakAgent) restless() string {
 	return ""
 }
 
-// check looks at what has been done wrong, and at the last report.
-func (a *soakAgent) check(t *testing.T) {
+// checkAll checks that there are no violations, and checks the last report.
+func (a *soakAgent) checkAll(t *testing.T) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()

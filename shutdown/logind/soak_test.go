@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// soakTime is the variable that says how long [TestSoak] lasts, as a duration of Go.
+	// soakTime is the environment variable with the duration of [TestSoak], such as "1h".
 	soakTime = "KUBEGRACE_SOAK"
-	// soakSeed is the one that has its faults come in the order of another run.
+	// soakSeed is the environment variable with the seed of the order of its faults.
 	soakSeed = "KUBEGRACE_SOAK_SEED"
 
 	soakAgents = 4
-	// heapBound is by how much the heap may have grown from the first fifth of a soak on.
+	// heapBound is by how many bytes the heap may grow after the first fifth of the test.
 	heapBound = 512 << 10
 )
 
-// Agents on a real bus, through shutdowns, cancellations, restarts of the bus, of logind and
-// of their own: whenever it is calm each holds its host and admits pods, each kill has ended,
-// and nothing is said to have ended that runs. Memory, goroutines and descriptors do not grow.
+// Agents on a real bus go through shutdowns, cancellations, and restarts of the bus, of logind
+// and of themselves. After each round every agent holds its host and admits pods, each kill has
+// ended, and no running pod is reported as ended. Memory, goroutines and descriptors do not grow.
 func TestSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(soakTime), "4s"))
 	require.NoError(t, err)
@@ -45,18 +45,18 @@ func TestSoak(t *testing.T) {
 	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 3)), host: newHost(t), counts: map[string]int{}} //nolint:gosec // it has to be repeatable
 	s.host.login1.Close()
 	for range soakAgents {
-		s.agents = append(s.agents, startSoakAgent(t, s.host.source(t), inMemory(t)))
+		s.agents = append(s.agents, startSoakAgent(t, s.host.source(t), memoryFolder(t)))
 	}
 	var samples []sample
 	began := time.Now()
 	for time.Since(began) < lasts || len(samples) < 3 {
 		t.Run(fmt.Sprintf("after %v", time.Since(began).Round(time.Second)), func(t *testing.T) {
 			s.t = t
-			s.login1()
-			s.calm()
+			s.startLogin1()
+			s.awaitCalm()
 			samples = append(samples, measure(t, time.Since(began)))
 			for end := time.Now().Add(min(10*time.Second, lasts/5)); time.Now().Before(end); {
-				s.round()
+				s.runRound()
 			}
 			t.Run("an agent dies", TestDeadAgentDoesNotEndTheDelay)
 		})
@@ -72,9 +72,9 @@ func TestSoak(t *testing.T) {
 	require.Less(t, last.heap, first.heap+heapBound)
 }
 
-// inMemory is a folder in memory, where there is one: an agent that ends while a disk is busy
-// for ten seconds says so, which is right, but is not what is tested.
-func inMemory(t *testing.T) string {
+// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. On a disk that is
+// busy for ten seconds an agent would return an error, which is not the subject of the test.
+func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "soak")
 	if err != nil {
@@ -84,7 +84,7 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// sample is what is in use at some time of a soak, while it is calm.
+// sample is what the process uses at some time of the test, between two rounds.
 type sample struct {
 	at                      time.Duration
 	heap                    uint64
@@ -113,63 +113,63 @@ func table(samples []sample) string {
 
 // soak is a host, and agents that share it.
 type soak struct {
-	t      *testing.T // of the logind of now
+	t      *testing.T // of the running logind
 	rng    *rand.Rand
 	host   *host
 	agents []*soakAgent
 	counts map[string]int
 }
 
-// login1 starts another logind, which lasts as long as its test.
-func (s *soak) login1() {
+// startLogin1 starts another logind, which runs until the end of its subtest.
+func (s *soak) startLogin1() {
 	s.host.login1 = bustest.StartLogin1(s.t, s.host.bus.Address)
 	s.host.login1.SetLimit(30 * time.Second)
 	s.host.login1.SetKind([]string{"", "reboot"}[s.rng.IntN(2)])
 }
 
-func (s *soak) pass(most time.Duration) { <-time.After(rand.N(most)) }
+func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
-// one is some agent.
-func (s *soak) one() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
+// randomAgent returns one of the agents.
+func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
 
-// round harms the host, or the agents, within a shutdown or outside of one.
-func (s *soak) round() {
+// runRound causes faults of the host or of the agents, during a shutdown or without one.
+func (s *soak) runRound() {
 	for _, a := range s.agents {
-		a.populate(4)
+		a.replacePods(4)
 	}
 	text := "idle"
 	if s.rng.IntN(4) > 0 {
 		text = "shutdown"
 		s.host.login1.Prepare(true)
-		s.pass(600 * time.Millisecond)
+		s.waitUpTo(600 * time.Millisecond)
 	}
 	harms := map[string]func(){
 		"cancelled": func() {},
 		"cancelled and announced again": func() {
 			s.host.login1.Prepare(false)
-			s.pass(300 * time.Millisecond)
+			s.waitUpTo(300 * time.Millisecond)
 			s.host.login1.Prepare(true)
-			s.pass(300 * time.Millisecond)
+			s.waitUpTo(300 * time.Millisecond)
 		},
 		"bus restarted": func() {
 			s.host.login1.Close()
 			s.host.bus.Stop()
-			s.pass(300 * time.Millisecond)
+			s.waitUpTo(300 * time.Millisecond)
 			s.host.bus.Start()
-			s.login1()
+			s.startLogin1()
 		},
 		"logind restarted": func() {
 			s.host.login1.Close()
-			s.pass(300 * time.Millisecond)
-			s.login1()
+			s.waitUpTo(300 * time.Millisecond)
+			s.startLogin1()
 		},
 		"lock refused": func() {
 			s.host.login1.Refuse(bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 		},
-		"agent restarted": func() { s.one().restart() },
+		"agent restarted": func() { s.randomAgent().restart() },
 		"to the end": func() {
 			if text == "shutdown" {
-				eventually(s.t, func() string { return still("held", len(s.host.login1.Held())) })
+				awaitNothing(s.t, func() string { return countText("held", len(s.host.login1.Held())) })
 			}
 		},
 	}
@@ -178,37 +178,37 @@ func (s *soak) round() {
 	harms[name]()
 	s.counts[text+", "+name]++
 	s.host.login1.Prepare(false)
-	s.calm()
+	s.awaitCalm()
 	for _, a := range s.agents {
-		a.check(s.t)
+		a.checkAll(s.t)
 	}
 }
 
-// calm waits until each agent holds the host, admits pods and kills none.
-func (s *soak) calm() {
-	eventually(s.t, func() string {
+// awaitCalm waits until each agent holds the host, admits pods and has no kill under way.
+func (s *soak) awaitCalm() {
+	awaitNothing(s.t, func() string {
 		for i, a := range s.agents {
-			if why := a.restless(); why != "" {
+			if why := a.unfinishedWork(); why != "" {
 				return fmt.Sprintf("agent %d: %s", i, why)
 			}
 		}
 		if held := len(s.host.login1.Held()); held != len(s.agents) {
-			return still("held", held)
+			return countText("held", held)
 		}
 		return ""
 	})
 }
 
-// still says how many locks there are; "": none.
-func still(what string, n int) string {
+// countText returns a number and what it counts; "" for 0.
+func countText(what string, n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d locks are %s", n, what)
 }
 
-// eventually waits until there is nothing more to wait for.
-func eventually(t *testing.T, why func() string) {
+// awaitNothing waits until why returns "". The test fails with its text if that takes too long.
+func awaitNothing(t *testing.T, why func() string) {
 	t.Helper()
 	for end := time.Now().Add(3 * soon); why() != ""; {
 		require.True(t, time.Now().Before(end), why())

@@ -14,8 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// timespans are values that people and distributions write, and some that
-// systemd refuses.
+// timespans are values that people and distributions use, and some that systemd refuses.
 var timespans = []string{
 	"5", "0", "30s", "1.5s", ".5", "1min 30s", "1h30", "2 m", "infinity", "1M", "1y", "2w 3d", "5 6s", "+5", "10us", "1µs", "1μs",
 	"7 hr", "8hours", "250ms", "90 seconds", " 4 ", "1d1h1min1s1ms1us", "0.000001s", "00012", "500000years",

@@ -16,9 +16,9 @@ func TestVanishedLockEndsTheSession(t *testing.T) {
 	lock, _ := h.inhibit(t, session)
 	second, _ := h.inhibit(t, session)
 	require.NoError(t, second.Close(), "a lock that was closed has not vanished")
-	stays(t, h)
+	requireSessionStays(t, h)
 	h.login1.Hide()
-	ended(t, session)
+	awaitEnd(t, session)
 	require.NoError(t, lock.Close())
 }
 
@@ -30,11 +30,11 @@ func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 	h.inhibit(t, session)
 	<-time.After(10 * h.options.VerifyInterval)
 	h.login1.Prepare(true)
-	require.False(t, next(t, session).Cancelled, "the session goes on")
+	require.False(t, nextEvent(t, session).Cancelled, "the session goes on")
 }
 
-// stays waits until the session has read the list several more times.
-func stays(t *testing.T, h *host) {
+// requireSessionStays waits until the session has read the list several more times.
+func requireSessionStays(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Listed()
 	require.Eventually(t, func() bool { return h.login1.Listed() >= before+2 }, soon, time.Millisecond)

@@ -86,7 +86,7 @@ func checkIndex(t *testing.T, s plan.Schedule, priority int32) {
 	}
 }
 
-// extremes are the values at which arithmetic overflows, and a few small ones.
+// extremes returns values at which arithmetic overflows, and a few small ones.
 func extremes() []int64 {
 	return []int64{
 		0, 1, 2, 29, 30, 60, 3600, -1, -30, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64,

@@ -21,10 +21,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// obedient is a runtime whose containers end when they are told.
+// obedient is a runtime whose containers end at once when they are stopped.
 var obedient = lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil })
 
-// signalHost is a source of one session, which tells when its lock is released.
+// signalHost is a source with one session. It closes released when its lock is closed.
 type signalHost struct {
 	events   chan shutdown.Event
 	released chan struct{}
@@ -45,7 +45,7 @@ type closer chan struct{}
 
 func (c closer) Close() error { close(c); return nil }
 
-// runningPods are pods of one container that runs.
+// runningPods returns n pods with one running container each.
 func runningPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -59,10 +59,10 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkSignalToRelease is the time from the signal of the host to the release of its
-// lock for pods that end when they are told, through a manager and a terminator. "plain" is
-// the kubelet's way: a goroutine for each pod, one that kills it and one for each of its
-// containers. Neither writes anything to a disk.
+// BenchmarkSignalToRelease is the time from the event of the host to the release of its lock,
+// through a manager and a terminator, for pods that end at once. "plain" does it as the kubelet
+// does: with a goroutine for each pod, another that kills it, and one for each of its containers.
+// Neither writes to the disk.
 func BenchmarkSignalToRelease(b *testing.B) {
 	for _, n := range []int{10, 110, 1_000, 10_000, 50_000} {
 		pods := runningPods(n)

@@ -118,7 +118,7 @@ func TestWhichContainersAreStopped(t *testing.T) {
 	}
 }
 
-// codesOf are the exit codes of a status, -1 for a container that has none.
+// codesOf returns the exit codes in a status, -1 for a container without one.
 func codesOf(status *v1.PodStatus) (codes []int32) {
 	if status == nil {
 		return nil

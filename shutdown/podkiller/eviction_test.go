@@ -178,7 +178,7 @@ func TestALocalStorageEvictionIsNoDisruption(t *testing.T) {
 	require.True(t, req.Evict)
 }
 
-// recorder keeps events as text.
+// recorder records events as text.
 type recorder struct {
 	mu     sync.Mutex
 	events []string

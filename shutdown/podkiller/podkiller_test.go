@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// scene is a pod with one container on a fake runtime, and its killer.
-type scene struct {
+// podOnRuntime is a pod with one container on a fake runtime, and its killer.
+type podOnRuntime struct {
 	*testing.T
 
 	rt     *lifecycletest.Runtime
@@ -25,10 +25,10 @@ type scene struct {
 	killer shutdown.PodKiller
 }
 
-func inBubble(t *testing.T, script lifecycletest.Script, test func(*scene)) {
+func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scene{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 60)}
+		s := &podOnRuntime{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 60)}
 		s.rt.Start("id", script)
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt, GiveUp: time.Second})
 		require.NoError(t, err)
@@ -38,7 +38,7 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*scene)) {
 	})
 }
 
-func (s *scene) status(context.Context, *v1.Pod) *v1.PodStatus {
+func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	status := v1.ContainerStatus{Name: "web", ContainerID: "cri://id", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if code, exited := s.rt.ExitCode("id"); exited {
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
@@ -47,7 +47,7 @@ func (s *scene) status(context.Context, *v1.Pod) *v1.PodStatus {
 }
 
 func TestTheFinalStatusHasTheExitCode(t *testing.T) {
-	inBubble(t, lifecycletest.Script{IgnoreTerm: true}, func(s *scene) {
+	inBubble(t, lifecycletest.Script{IgnoreTerm: true}, func(s *podOnRuntime) {
 		began := time.Now()
 		result, err := s.killer.KillPod(s.Context(), s.pod, podkiller.SoftEviction(s.pod, 20, "low"))
 		require.NoError(s, err)
@@ -61,7 +61,7 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 
 // A pod that may run has no final status, and may be killed again.
 func TestAPodThatMayRunHasNoFinalStatus(t *testing.T) {
-	inBubble(t, lifecycletest.Script{}, func(s *scene) {
+	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
 		s.rt.Away(0, 10*time.Second)
 		result, err := s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.ErrorIs(s, err, lifecycletest.ErrAway)
@@ -76,7 +76,7 @@ func TestAPodThatMayRunHasNoFinalStatus(t *testing.T) {
 }
 
 func TestAPodWithoutAStatusIsNotSaidToHaveEnded(t *testing.T) {
-	inBubble(t, lifecycletest.Script{}, func(s *scene) {
+	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt})
 		require.NoError(s, err)
 		s.pod.Spec.Containers = []v1.Container{{Name: "web"}}

@@ -25,9 +25,9 @@ func TestHalfLines(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h := dial(t, path)
-	h.say("reboot")
-	require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
-	require.Equal(t, "released\n", h.hear())
+	h.send("reboot")
+	require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
+	require.Equal(t, "released\n", h.readLine())
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, patience, time.Millisecond)
 }
 
@@ -36,30 +36,30 @@ func TestIdleHostIsClosed(t *testing.T) {
 	source.SetIdle(50 * time.Millisecond)
 	session := connect(t, source)
 	h := dial(t, path)
-	require.Equal(t, "error: no line within 50ms\n", h.hear())
+	require.Equal(t, "error: no line within 50ms\n", h.readLine())
 	_, err := h.in.ReadByte()
 	require.ErrorIs(t, err, io.EOF)
 
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h = dial(t, path)
-	h.say("poweroff")
-	next(t, session)
+	h.send("poweroff")
+	nextEvent(t, session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	_, err = h.in.Peek(1)
 	require.ErrorContains(t, err, "timeout", "who waits need not say any more")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
 	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "released\n", h.readLine())
 }
 
 func TestLongLine(t *testing.T) {
 	source, path := newSource(t)
 	session := connect(t, source)
 	h := dial(t, path)
-	h.say(strings.Repeat("x", 1000))
-	require.Equal(t, "error: a line is longer than 256 bytes\n", h.hear())
-	reaches(t, path, session)
+	h.send(strings.Repeat("x", 1000))
+	require.Equal(t, "error: a line is longer than 256 bytes\n", h.readLine())
+	requireReaches(t, path, session)
 }
 
 func TestTooManyWait(t *testing.T) {
@@ -70,17 +70,17 @@ func TestTooManyWait(t *testing.T) {
 	var waiting []*host
 	for range 64 {
 		h := dial(t, path)
-		h.say("halt")
-		next(t, session)
+		h.send("halt")
+		nextEvent(t, session)
 		waiting = append(waiting, h)
 	}
 	h := dial(t, path)
-	h.say("halt")
-	next(t, session)
-	require.Equal(t, "error: too many connections wait for the reply\n", h.hear())
+	h.send("halt")
+	nextEvent(t, session)
+	require.Equal(t, "error: too many connections wait for the reply\n", h.readLine())
 	require.NoError(t, lock.Close())
 	for _, h := range waiting {
-		require.Equal(t, "released\n", h.hear())
+		require.Equal(t, "released\n", h.readLine())
 	}
 }
 
@@ -92,8 +92,8 @@ func TestCancelThenReboot(t *testing.T) {
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	deaf := dial(t, path)
-	deaf.say("poweroff")
-	next(t, session)
+	deaf.send("poweroff")
+	nextEvent(t, session)
 	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	for range 4000 { // it reads no answer, until there is no room for another
 		if _, err := deaf.conn.Write([]byte("dance\n")); err != nil {
@@ -108,14 +108,14 @@ func TestCancelThenReboot(t *testing.T) {
 		return string(event.Kind)
 	}
 	first, second := dial(t, path), dial(t, path)
-	first.say("cancel")
+	first.send("cancel")
 	require.Eventually(t, func() bool { return pending() == "cannot tell" }, patience, time.Millisecond)
-	second.say("reboot")
+	second.send("reboot")
 	<-time.After(100 * time.Millisecond)
-	require.True(t, next(t, session).Cancelled)
-	require.Equal(t, shutdown.KindReboot, next(t, session).Kind)
+	require.True(t, nextEvent(t, session).Cancelled)
+	require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "reboot", pending())
-	require.Equal(t, "cancelled\n", first.hear())
+	require.Equal(t, "cancelled\n", first.readLine())
 }
 
 // A cancellation that the manager has not received has no effect.
@@ -124,16 +124,16 @@ func TestCancelWhileTheSessionEnds(t *testing.T) {
 	session, err := source.Connect(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
-	h.say("reboot")
-	next(t, session)
-	require.Equal(t, "released\n", h.hear())
-	h.say("cancel") // and nobody reads the event
+	h.send("reboot")
+	nextEvent(t, session)
+	require.Equal(t, "released\n", h.readLine())
+	h.send("cancel") // and nobody reads the event
 	require.Eventually(t, func() bool {
 		_, err := session.Pending(t.Context())
 		return err != nil
 	}, patience, time.Millisecond)
 	require.NoError(t, session.Close())
-	require.Equal(t, "error: the agent is about to listen anew, say it again\n", h.hear())
+	require.Equal(t, "error: the agent is about to listen anew, say it again\n", h.readLine())
 	event, err := connect(t, source).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, shutdown.KindReboot, event.Kind)

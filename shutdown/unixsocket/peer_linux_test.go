@@ -53,7 +53,7 @@ func TestForeignUserIsRefused(t *testing.T) {
 		heard <- line
 	}()
 	require.Equal(t, "error: user 65534 may not shut the node down\n", <-heard)
-	reaches(t, path, session)
+	requireReaches(t, path, session)
 }
 
 // Nobody else can open the socket at any moment, whatever the umask is.

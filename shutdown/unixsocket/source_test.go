@@ -55,20 +55,20 @@ func dial(t *testing.T, path string) *host {
 	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
-func (h *host) say(line string) {
+func (h *host) send(line string) {
 	h.t.Helper()
 	_, err := h.conn.Write([]byte(line + "\n"))
 	require.NoError(h.t, err)
 }
 
-func (h *host) hear() string {
+func (h *host) readLine() string {
 	h.t.Helper()
 	line, err := h.in.ReadString('\n')
 	require.NoError(h.t, err)
 	return line
 }
 
-func next(t *testing.T, session shutdown.Session) shutdown.Event {
+func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
 	t.Helper()
 	select {
 	case event, ok := <-session.Events():
@@ -98,8 +98,8 @@ func TestAnnounceAndRelease(t *testing.T) {
 
 	h := dial(t, path)
 	before := time.Now()
-	h.say("reboot 90")
-	event := next(t, session)
+	h.send("reboot 90")
+	event := nextEvent(t, session)
 	require.Equal(t, shutdown.KindReboot, event.Kind)
 	require.Equal(t, unixsocket.Origin, event.Origin)
 	require.WithinRange(t, event.Deadline, before.Add(90*time.Second), time.Now().Add(90*time.Second))
@@ -116,7 +116,7 @@ func TestAnnounceAndRelease(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
 	require.NoError(t, second.Close())
-	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "released\n", h.readLine())
 }
 
 // Without a lock nobody waits.
@@ -124,11 +124,11 @@ func TestNobodyHolds(t *testing.T) {
 	source, path := newSource(t)
 	session := connect(t, source)
 	h := dial(t, path)
-	h.say("shutdown")
-	event := next(t, session)
+	h.send("shutdown")
+	event := nextEvent(t, session)
 	require.Equal(t, shutdown.KindUnknown, event.Kind)
 	require.Zero(t, event.Deadline)
-	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "released\n", h.readLine())
 }
 
 // A cancellation comes on any connection and releases those that wait.
@@ -138,11 +138,11 @@ func TestCancel(t *testing.T) {
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	first, second := dial(t, path), dial(t, path)
-	first.say("poweroff")
-	next(t, session)
-	second.say("cancel")
-	require.True(t, next(t, session).Cancelled)
-	require.Equal(t, "cancelled\n", first.hear())
+	first.send("poweroff")
+	nextEvent(t, session)
+	second.send("cancel")
+	require.True(t, nextEvent(t, session).Cancelled)
+	require.Equal(t, "cancelled\n", first.readLine())
 	_, err = session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
@@ -154,11 +154,11 @@ func TestHalfClosed(t *testing.T) {
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
-	h.say("halt")
+	h.send("halt")
 	require.NoError(t, h.conn.(*net.UnixConn).CloseWrite())
-	next(t, session)
+	nextEvent(t, session)
 	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "released\n", h.readLine())
 }
 
 // A line of another form is answered with an error and changes nothing.
@@ -177,11 +177,11 @@ func TestGarbage(t *testing.T) {
 		"cancel poweroff":  "error: \"cancel poweroff\" is more than KIND [SECONDS] or cancel\n",
 		"poweroff 1e99999": "error: seconds \"1e99999\" is no number from 0 to 31536000\n",
 	} {
-		h.say(line)
-		require.Equal(t, want, h.hear())
+		h.send(line)
+		require.Equal(t, want, h.readLine())
 	}
-	h.say("kexec")
-	require.Equal(t, shutdown.KindKexec, next(t, session).Kind, "still heard")
+	h.send("kexec")
+	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind, "still heard")
 }
 
 // Only the agent's user can open the socket, which replaces that of an earlier agent.
@@ -216,8 +216,8 @@ func TestLockOutlivesTheSession(t *testing.T) {
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
-	h.say("poweroff")
-	next(t, session)
+	h.send("poweroff")
+	nextEvent(t, session)
 	require.NoError(t, session.Close())
 
 	again := connect(t, source)
@@ -225,7 +225,7 @@ func TestLockOutlivesTheSession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, shutdown.KindPoweroff, pending.Kind)
 	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.hear())
+	require.Equal(t, "released\n", h.readLine())
 }
 
 func TestRequestDelay(t *testing.T) {
@@ -260,8 +260,8 @@ func TestManager(t *testing.T) {
 	require.True(t, manager.Inhibitor().Held)
 
 	h := dial(t, path)
-	h.say("poweroff 9")
-	require.Equal(t, "released\n", h.hear())
+	h.send("poweroff 9")
+	require.Equal(t, "released\n", h.readLine())
 	require.Equal(t, "web", <-killed)
 	report, _ := manager.LastReport()
 	require.Equal(t, shutdown.KindPoweroff, report.Kind)

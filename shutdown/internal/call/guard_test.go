@@ -58,23 +58,23 @@ type name string
 
 func (n name) String() string { return string(n) }
 
-func recovering(ctx context.Context, f func() error) (err error) {
+func runRecovered(ctx context.Context, f func() error) (err error) {
 	defer call.Recover(ctx, name("Options.Killer"), &err)
 	return f()
 }
 
 // Recover keeps an error and turns a panic into one. It does not stop a runtime.Goexit.
 func TestRecover(t *testing.T) {
-	require.NoError(t, recovering(t.Context(), func() error { return nil }))
-	require.Equal(t, errTest, recovering(t.Context(), func() error { return errTest }))
-	err := recovering(t.Context(), func() error { panic("a value") })
+	require.NoError(t, runRecovered(t.Context(), func() error { return nil }))
+	require.Equal(t, errTest, runRecovered(t.Context(), func() error { return errTest }))
+	err := runRecovered(t.Context(), func() error { panic("a value") })
 	require.EqualError(t, err, "Options.Killer panicked: a value")
 	require.True(t, errors.As(err, new(*call.PanicError)))
 
 	returned, over := false, make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = recovering(t.Context(), func() error { runtime.Goexit(); return nil })
+		_ = runRecovered(t.Context(), func() error { runtime.Goexit(); return nil })
 		returned = true
 	}()
 	<-over

@@ -25,7 +25,7 @@ var (
 	errLetGo = errors.New("the host goes on")
 )
 
-// rig is a drain around a batch. Each test sets its killer.
+// rig is a drain with a batch of kills. Each test sets its killer.
 type rig struct {
 	*kills.Killing
 
@@ -56,7 +56,7 @@ func newRig(t *testing.T, kill func(ctx context.Context, pod *v1.Pod, seconds in
 		Halted:  func() bool { return false },
 		Seconds: func(*v1.Pod) int64 { return 20 },
 		Kill: func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
-			r.note(func() {
+			r.locked(func() {
 				r.granted[pod.Name] = append(r.granted[pod.Name], seconds)
 				r.at[pod.Name] = append(r.at[pod.Name], time.Since(began))
 			})
@@ -69,37 +69,37 @@ func newRig(t *testing.T, kill func(ctx context.Context, pod *v1.Pod, seconds in
 			}
 			return r.before.Find(key)
 		},
-		Signalled: func(k *kills.Kill) { r.note(func() { r.signalled = append(r.signalled, k.Pod.Name) }) },
-		Ended:     func(k *kills.Kill) { r.note(func() { r.ended = append(r.ended, k.Pod.Name) }) },
-		Failed:    func(*kills.Kill, error) { r.note(func() { r.failed++ }) },
+		Signalled: func(k *kills.Kill) { r.locked(func() { r.signalled = append(r.signalled, k.Pod.Name) }) },
+		Ended:     func(k *kills.Kill) { r.locked(func() { r.ended = append(r.ended, k.Pod.Name) }) },
+		Failed:    func(*kills.Kill, error) { r.locked(func() { r.failed++ }) },
 	}
 	return r
 }
 
-// over returns the pods that have ended or were given up so far.
-func (r *rig) over() (names []string) {
-	r.note(func() { names = slices.Clone(r.ended) })
+// finishedPods returns the pods that have ended or were given up so far.
+func (r *rig) finishedPods() (names []string) {
+	r.locked(func() { names = slices.Clone(r.ended) })
 	slices.Sort(names)
 	return names
 }
 
-func (r *rig) note(what func()) {
+func (r *rig) locked(what func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what()
 }
 
-// start kills pods of these names.
-func (r *rig) start(names ...string) (*kills.Batch, []*kills.Kill) {
+// startBatch kills pods of these names.
+func (r *rig) startBatch(names ...string) (*kills.Batch, []*kills.Kill) {
 	pods := make([]*v1.Pod, len(names))
 	for i, name := range names {
 		pods[i] = pod(name)
 	}
-	picked := r.roster.Pick(pods, 0, all)
+	picked := r.roster.Pick(pods, 0, priorityOfAll)
 	return r.Start(picked), picked
 }
 
-func many(n int) []string {
+func podNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("pod-%03d", i)
@@ -107,16 +107,16 @@ func many(n int) []string {
 	return names
 }
 
-// takes is a killer whose pods take some time.
-func takes(d time.Duration) func(context.Context, *v1.Pod, int64) (kills.Result, error) {
+// killTaking is a killer whose pods take some time.
+func killTaking(d time.Duration) func(context.Context, *v1.Pod, int64) (kills.Result, error) {
 	return func(context.Context, *v1.Pod, int64) (kills.Result, error) {
 		<-time.After(d)
 		return kills.Result{Outcome: "Graceful"}, nil
 	}
 }
 
-// done waits for a batch and says when that was.
-func done(t *testing.T, batch *kills.Batch) time.Time {
+// awaitBatch waits for the end of a batch and returns when that was.
+func awaitBatch(t *testing.T, batch *kills.Batch) time.Time {
 	t.Helper()
 	at, err := batch.Done.Await(t.Context(), time.Now().Add(time.Hour))
 	require.NoError(t, err)
@@ -126,17 +126,17 @@ func done(t *testing.T, batch *kills.Batch) time.Time {
 // All pods are signalled at the same time, however long each takes, and each is reported once.
 func TestBatchSignalsAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, began := newRig(t, takes(5*time.Second)), time.Now()
-		batch, picked := r.start(many(100)...)
+		r, began := newRig(t, killTaking(5*time.Second)), time.Now()
+		batch, picked := r.startBatch(podNames(100)...)
 		signalled, err := batch.Signalled.Await(t.Context(), began.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, began, signalled)
 		require.True(t, picked[99].Signalled())
 		require.False(t, picked[99].HasEnded())
-		require.Equal(t, 5*time.Second, done(t, batch).Sub(began))
+		require.Equal(t, 5*time.Second, awaitBatch(t, batch).Sub(began))
 		slices.Sort(r.signalled)
-		require.Equal(t, many(100), r.signalled)
-		require.Equal(t, many(100), r.over())
+		require.Equal(t, podNames(100), r.signalled)
+		require.Equal(t, podNames(100), r.finishedPods())
 		state := picked[7].State()
 		require.Equal(t, kills.State{
 			Seconds: 20, Signalled: true, Started: state.Started, Ended: state.Ended, Result: kills.Result{Outcome: "Graceful"},
@@ -151,8 +151,8 @@ func TestBatchSignalsAllAtOnce(t *testing.T) {
 // Over is closed for callers before and after the end of a kill.
 func TestOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, began := newRig(t, takes(time.Second)), time.Now()
-		_, picked := r.start("web")
+		r, began := newRig(t, killTaking(time.Second)), time.Now()
+		_, picked := r.startBatch("web")
 		<-picked[0].Over()
 		require.Equal(t, time.Second, time.Since(began))
 		require.True(t, picked[0].HasEnded())
@@ -163,7 +163,7 @@ func TestOver(t *testing.T) {
 // Before delays only its own pod. A drain that is halted meanwhile signals no further pod.
 func TestBatchBeforeAndHalted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, takes(0))
+		r := newRig(t, killTaking(0))
 		var halted bool
 		halt := make(chan struct{})
 		r.Halted = func() bool { r.mu.Lock(); defer r.mu.Unlock(); return halted }
@@ -172,18 +172,18 @@ func TestBatchBeforeAndHalted(t *testing.T) {
 				<-halt
 			}
 		}
-		batch, picked := r.start("slow", "web")
+		batch, picked := r.startBatch("slow", "web")
 		synctest.Wait()
-		require.Equal(t, []string{"web"}, r.over())
-		r.note(func() { halted = true })
+		require.Equal(t, []string{"web"}, r.finishedPods())
+		r.locked(func() { halted = true })
 		close(halt)
-		done(t, batch)
+		awaitBatch(t, batch)
 		require.False(t, picked[0].Signalled())
 		require.Equal(t, []string{"web"}, r.signalled)
 		require.Empty(t, r.granted["slow"])
 
-		batch, _ = r.start("late")
-		done(t, batch)
+		batch, _ = r.startBatch("late")
+		awaitBatch(t, batch)
 		<-batch.Signalled.Done()
 		require.Empty(t, r.granted["late"])
 	})
@@ -201,11 +201,11 @@ func TestKillIsTriedAgain(t *testing.T) {
 			return kills.Result{Outcome: "Graceful"}, nil
 		})
 		r.Seconds = func(*v1.Pod) int64 { return 2 }
-		batch, picked := r.start("web")
+		batch, picked := r.startBatch("web")
 		synctest.Wait()
 		require.ErrorIs(t, picked[0].State().Err, errBusy, "of the last attempt")
-		require.Empty(t, r.over())
-		done(t, batch)
+		require.Empty(t, r.finishedPods())
+		awaitBatch(t, batch)
 		require.Equal(t, []int64{2, 1, 0, 0, 0}, r.granted["web"])
 		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}, r.at["web"])
 		require.Equal(t, 1, r.failed, "it is said once")
@@ -221,14 +221,14 @@ func TestKillThatFailsForGood(t *testing.T) {
 		r := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) {
 			return kills.Result{Outcome: "Stuck"}, fmt.Errorf("gone: %w", errFinal)
 		})
-		batch, picked := r.start("web")
-		done(t, batch)
+		batch, picked := r.startBatch("web")
+		awaitBatch(t, batch)
 		require.Len(t, r.granted["web"], 1)
 		require.Zero(t, r.failed)
 		require.ErrorIs(t, picked[0].State().Err, errFinal)
 		require.Equal(t, "Stuck", picked[0].State().Result.Outcome)
 		require.False(t, picked[0].HasEnded())
-		require.Equal(t, []string{"web"}, r.over())
+		require.Equal(t, []string{"web"}, r.finishedPods())
 	})
 }
 
@@ -242,11 +242,11 @@ func TestKillIsNotTriedAgainOnceTheHostIsLetGo(t *testing.T) {
 			}
 			return kills.Result{}, errBusy
 		})
-		batch, picked := r.start("waits", "fails")
+		batch, picked := r.startBatch("waits", "fails")
 		<-time.After(2500 * time.Millisecond)
 		began := time.Now()
 		r.letGo(errLetGo)
-		require.Equal(t, began, done(t, batch))
+		require.Equal(t, began, awaitBatch(t, batch))
 		require.Len(t, r.granted["waits"], 1)
 		require.Len(t, r.granted["fails"], 3)
 		for _, k := range picked {
@@ -273,12 +273,12 @@ func TestKillerThatPanicsOrExits(t *testing.T) {
 			return kills.Result{}, nil
 		})
 		began := time.Now()
-		batch, picked := r.start(many(10)...)
+		batch, picked := r.startBatch(podNames(10)...)
 		synctest.Wait()
 		require.True(t, picked[9].Signalled(), "nobody waits for another")
 		require.EqualError(t, picked[3].State().Err, "Options.Killer for pod default/pod-003 panicked: once")
-		require.Equal(t, 6*time.Second, done(t, batch).Sub(began), "a second later, and 5 s")
-		require.Equal(t, many(10), r.over())
+		require.Equal(t, 6*time.Second, awaitBatch(t, batch).Sub(began), "a second later, and 5 s")
+		require.Equal(t, podNames(10), r.finishedPods())
 		for i, k := range picked {
 			require.Equal(t, i != 0 && i != 5, k.HasEnded(), i)
 		}
@@ -298,12 +298,12 @@ func TestKillerThatHangsIsNamed(t *testing.T) {
 			}
 			return kills.Result{}, nil
 		})
-		batch, _ := r.start("web", "quick", "etcd")
+		batch, _ := r.startBatch("web", "quick", "etcd")
 		synctest.Wait()
 		enough := make(chan struct{})
 		close(enough)
 		require.Equal(t, []string{"Options.Killer for pod default/etcd", "Options.Killer for pod default/web"}, r.calls.Wait(enough))
 		close(over)
-		done(t, batch)
+		awaitBatch(t, batch)
 	})
 }

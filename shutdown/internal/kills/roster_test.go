@@ -17,9 +17,9 @@ func pod(name string) *v1.Pod {
 	return p
 }
 
-func all(*v1.Pod) (int32, bool) { return 7, true }
+func priorityOfAll(*v1.Pod) (int32, bool) { return 7, true }
 
-func names(picked []*kills.Kill) []string {
+func pickedNames(picked []*kills.Kill) []string {
 	var all []string
 	for _, k := range picked {
 		all = append(all, k.Pod.Name)
@@ -41,16 +41,16 @@ func TestPickTakesEachPodOnce(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	a, b, c := pod("a"), pod("b"), pod("c")
 	low := func(p *v1.Pod) (int32, bool) { return 5, p.Name == "a" }
-	require.Equal(t, []string{"a"}, names(roster.Pick([]*v1.Pod{nil, a, b}, 0, low)))
+	require.Equal(t, []string{"a"}, pickedNames(roster.Pick([]*v1.Pod{nil, a, b}, 0, low)))
 	require.Empty(t, roster.Pick([]*v1.Pod{nil, a, b}, 0, low), "the same list")
 	require.Empty(t, roster.Pick([]*v1.Pod{b, a.DeepCopy()}, 0, low), "another object at another place")
 
-	second := roster.Pick([]*v1.Pod{c, a, b}, 10, all)
-	require.Equal(t, []string{"c", "b"}, names(second))
+	second := roster.Pick([]*v1.Pod{c, a, b}, 10, priorityOfAll)
+	require.Equal(t, []string{"c", "b"}, pickedNames(second))
 	require.EqualValues(t, 7, second[0].Priority)
 	require.EqualValues(t, 10, second[0].Bucket)
-	require.Empty(t, roster.Pick([]*v1.Pod{a.DeepCopy(), b.DeepCopy(), c.DeepCopy()}, 10, all))
-	require.Equal(t, []string{"a", "c", "b"}, names(roster.All()))
+	require.Empty(t, roster.Pick([]*v1.Pod{a.DeepCopy(), b.DeepCopy(), c.DeepCopy()}, 10, priorityOfAll))
+	require.Equal(t, []string{"a", "c", "b"}, pickedNames(roster.All()))
 }
 
 // A list that has a pod twice, as one object or as two, has it killed once.
@@ -58,9 +58,9 @@ func TestPickFromAListThatHasAPodTwice(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	a, b := pod("a"), pod("b")
 	twice := []*v1.Pod{a, a, nil, b, a.DeepCopy(), b.DeepCopy()}
-	require.Equal(t, []string{"a", "b"}, names(roster.Pick(twice, 0, all)))
-	require.Empty(t, roster.Pick(twice, 0, all))
-	require.Empty(t, roster.Pick([]*v1.Pod{b, b, a}, 0, all))
+	require.Equal(t, []string{"a", "b"}, pickedNames(roster.Pick(twice, 0, priorityOfAll)))
+	require.Empty(t, roster.Pick(twice, 0, priorityOfAll))
+	require.Empty(t, roster.Pick([]*v1.Pod{b, b, a}, 0, priorityOfAll))
 	require.Len(t, roster.All(), 2)
 }
 
@@ -69,8 +69,8 @@ func TestPickAPodThatCameBack(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	again := pod("a")
 	again.UID = "another"
-	require.Len(t, roster.Pick([]*v1.Pod{pod("a")}, 0, all), 1)
-	require.Len(t, roster.Pick([]*v1.Pod{again}, 0, all), 1)
+	require.Len(t, roster.Pick([]*v1.Pod{pod("a")}, 0, priorityOfAll), 1)
+	require.Len(t, roster.Pick([]*v1.Pod{again}, 0, priorityOfAll), 1)
 	require.Same(t, again, roster.Find("another").Pod)
 }
 
@@ -78,18 +78,18 @@ func TestPickAPodThatCameBack(t *testing.T) {
 func TestPickKeepsNoList(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	pods := []*v1.Pod{pod("a"), pod("b")}
-	roster.Pick(pods, 0, all)
+	roster.Pick(pods, 0, priorityOfAll)
 	pods[0], pods[1] = pod("c"), pod("d")
-	require.Equal(t, []string{"c", "d"}, names(roster.Pick(pods, 0, all)))
+	require.Equal(t, []string{"c", "d"}, pickedNames(roster.Pick(pods, 0, priorityOfAll)))
 }
 
 // What was picked is found, and what was not is not.
 func TestFind(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
 	require.Nil(t, roster.Find("uid-a"))
-	first := roster.Pick([]*v1.Pod{pod("a")}, 0, all)
+	first := roster.Pick([]*v1.Pod{pod("a")}, 0, priorityOfAll)
 	require.Same(t, first[0], roster.Find("uid-a"))
-	second := roster.Pick([]*v1.Pod{pod("a"), pod("b")}, 0, all)
+	second := roster.Pick([]*v1.Pod{pod("a"), pod("b")}, 0, priorityOfAll)
 	require.Same(t, second[0], roster.Find("uid-b"), "also one that came after the first search")
 	require.Nil(t, roster.Find("uid-c"))
 }
@@ -97,18 +97,18 @@ func TestFind(t *testing.T) {
 // A list of all kills does not change with those that come later.
 func TestAllIsNotWrittenTo(t *testing.T) {
 	roster := kills.NewRoster(time.Now())
-	roster.Pick([]*v1.Pod{pod("a"), pod("b")}, 0, all)
+	roster.Pick([]*v1.Pod{pod("a"), pod("b")}, 0, priorityOfAll)
 	before := roster.All()
 	mine := append(before, nil)
-	roster.Pick([]*v1.Pod{pod("c")}, 0, all)
+	roster.Pick([]*v1.Pod{pod("c")}, 0, priorityOfAll)
 	require.Len(t, before, 2)
 	require.Nil(t, mine[2])
-	require.Equal(t, []string{"a", "b", "c"}, names(roster.All()))
+	require.Equal(t, []string{"a", "b", "c"}, pickedNames(roster.All()))
 }
 
 // A kill that has not begun has no times and no result.
 func TestKillThatIsPlanned(t *testing.T) {
-	k := kills.NewRoster(time.Now()).Pick([]*v1.Pod{pod("a")}, 0, all)[0]
+	k := kills.NewRoster(time.Now()).Pick([]*v1.Pod{pod("a")}, 0, priorityOfAll)[0]
 	require.Equal(t, kills.State{}, k.State())
 	require.False(t, k.Signalled())
 	require.False(t, k.HasEnded())

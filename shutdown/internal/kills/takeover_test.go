@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// again returns a drain that begins while another one still kills.
-func again(t *testing.T, before *rig, kill func(context.Context, *v1.Pod, int64) (kills.Result, error)) *rig {
+// newLaterRig returns a drain that begins while the kills of another one are under way.
+func newLaterRig(t *testing.T, before *rig, kill func(context.Context, *v1.Pod, int64) (kills.Result, error)) *rig {
 	t.Helper()
 	r := newRig(t, kill)
 	r.before = before.roster
@@ -31,11 +31,11 @@ func TestTakeOver(t *testing.T) {
 			return kills.Result{Outcome: "Graceful", Status: status}, nil
 		})
 		began := time.Now()
-		first.start("web")
+		first.startBatch("web")
 		<-time.After(2 * time.Second)
-		second := again(t, first, takes(0))
-		batch, picked := second.start("web")
-		require.Equal(t, 8*time.Second, done(t, batch).Sub(began))
+		second := newLaterRig(t, first, killTaking(0))
+		batch, picked := second.startBatch("web")
+		require.Equal(t, 8*time.Second, awaitBatch(t, batch).Sub(began))
 		require.Empty(t, second.granted)
 		require.Equal(t, []string{"web"}, second.signalled)
 		require.Equal(t, kills.Result{Outcome: "Graceful", Status: status}, picked[0].State().Result)
@@ -46,16 +46,16 @@ func TestTakeOver(t *testing.T) {
 // A pod that would take longer than the later drain grants is killed again, with less time.
 func TestTakeOverShortens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := newRig(t, takes(15*time.Second))
-		before, earlier := first.start("web")
+		first := newRig(t, killTaking(15*time.Second))
+		before, earlier := first.startBatch("web")
 		<-time.After(2 * time.Second)
-		second := again(t, first, takes(5*time.Second))
+		second := newLaterRig(t, first, killTaking(5*time.Second))
 		second.Seconds = func(*v1.Pod) int64 { return 17 }
-		batch, _ := second.start("web")
-		done(t, batch)
+		batch, _ := second.startBatch("web")
+		awaitBatch(t, batch)
 		require.Equal(t, []int64{17}, second.granted["web"])
 		require.False(t, earlier[0].HasEnded(), "each call has its own end")
-		done(t, before)
+		awaitBatch(t, before)
 	})
 }
 
@@ -64,16 +64,16 @@ func TestTakeOverShortensWhatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errBusy }
 		first := newRig(t, fails)
-		before, _ := first.start("web")
+		before, _ := first.startBatch("web")
 		<-time.After(2500 * time.Millisecond)
-		second := again(t, first, fails)
+		second := newLaterRig(t, first, fails)
 		second.Seconds = func(*v1.Pod) int64 { return 5 }
-		batch, _ := second.start("web")
+		batch, _ := second.startBatch("web")
 		<-time.After(1200 * time.Millisecond)
 		first.letGo(errLetGo)
 		second.letGo(errLetGo)
-		done(t, before)
-		done(t, batch)
+		awaitBatch(t, before)
+		awaitBatch(t, batch)
 		require.Equal(t, []int64{20, 19, 18, 4}, first.granted["web"])
 		require.Equal(t, []int64{5}, second.granted["web"], "the earlier one goes on")
 	})
@@ -87,11 +87,11 @@ func TestTakeOverOfAFailure(t *testing.T) {
 			<-time.After(15 * time.Second)
 			return kills.Result{Outcome: "Stuck"}, errFinal
 		})
-		first.start("web")
+		first.startBatch("web")
 		<-time.After(2 * time.Second)
-		second := again(t, first, takes(time.Second))
-		batch, picked := second.start("web")
-		done(t, batch)
+		second := newLaterRig(t, first, killTaking(time.Second))
+		batch, picked := second.startBatch("web")
+		awaitBatch(t, batch)
 		require.Equal(t, []int64{5}, second.granted["web"])
 		require.Equal(t, []time.Duration{13 * time.Second}, second.at["web"])
 		require.True(t, picked[0].HasEnded())
@@ -104,11 +104,11 @@ func TestTakeOverOfAFailure(t *testing.T) {
 func TestNoTakeOverOfWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) { return kills.Result{}, errFinal })
-		batch, _ := first.start("web")
-		done(t, batch)
-		second := again(t, first, takes(0))
-		batch, picked := second.start("web", "etcd")
-		done(t, batch)
+		batch, _ := first.startBatch("web")
+		awaitBatch(t, batch)
+		second := newLaterRig(t, first, killTaking(0))
+		batch, picked := second.startBatch("web", "etcd")
+		awaitBatch(t, batch)
 		require.Equal(t, map[string][]int64{"web": {20}, "etcd": {20}}, second.granted)
 		require.True(t, picked[0].HasEnded())
 	})
@@ -119,13 +119,13 @@ func TestTakeOverEndsWithTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
 		first := newRig(t, func(context.Context, *v1.Pod, int64) (kills.Result, error) { <-over; return kills.Result{}, nil })
-		first.start("web")
+		first.startBatch("web")
 		<-time.After(time.Second)
-		second := again(t, first, takes(0))
-		batch, picked := second.start("web")
+		second := newLaterRig(t, first, killTaking(0))
+		batch, picked := second.startBatch("web")
 		synctest.Wait()
 		second.letGo(errLetGo)
-		done(t, batch)
+		awaitBatch(t, batch)
 		require.ErrorIs(t, picked[0].State().Err, errLetGo)
 		require.False(t, picked[0].HasEnded())
 		require.Empty(t, second.granted)
@@ -146,14 +146,14 @@ func TestTakeOverOfATakeOver(t *testing.T) {
 			return kills.Result{Outcome: "Graceful"}, nil
 		}
 		first, began := newRig(t, kill), time.Now()
-		first.start("web")
+		first.startBatch("web")
 		<-time.After(time.Second)
-		second := again(t, first, kill)
-		second.start("web")
+		second := newLaterRig(t, first, kill)
+		second.startBatch("web")
 		<-time.After(time.Second)
-		third := again(t, second, kill)
-		batch, picked := third.start("web")
-		require.Equal(t, 9*time.Second, done(t, batch).Sub(began))
+		third := newLaterRig(t, second, kill)
+		batch, picked := third.startBatch("web")
+		require.Equal(t, 9*time.Second, awaitBatch(t, batch).Sub(began))
 		require.Equal(t, "Graceful", picked[0].State().Result.Outcome)
 		require.Equal(t, 1, asked)
 	})

@@ -11,12 +11,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statuses"
 )
 
-func (r *rig) mark(name string, lasts time.Duration) *statuses.Mark {
-	return r.Mark(r.tell("mark"), pod(name), time.Now().Add(lasts))
+func (r *rig) queueMark(name string, lasts time.Duration) *statuses.Mark {
+	return r.Mark(r.callNamed("mark"), pod(name), time.Now().Add(lasts))
 }
 
-// settled reports whether a mark has completed, and with which error.
-func settled(t *testing.T, m *statuses.Mark) (ok bool, err error) {
+// result reports whether a mark has completed, and with which error.
+func result(t *testing.T, m *statuses.Mark) (ok bool, err error) {
 	t.Helper()
 	select {
 	case <-m.Done():
@@ -29,14 +29,14 @@ func settled(t *testing.T, m *statuses.Mark) (ok bool, err error) {
 
 // A mark completes when the API server has it.
 func TestMark(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
-		m := r.mark("a", time.Hour)
+		m := r.queueMark("a", time.Hour)
 		require.True(t, m.Sent())
-		ok, _ := settled(t, m)
+		ok, _ := result(t, m)
 		require.False(t, ok)
-		pass(time.Second)
-		ok, err := settled(t, m)
+		advance(time.Second)
+		ok, err := result(t, m)
 		require.True(t, ok)
 		require.NoError(t, err)
 	})
@@ -44,19 +44,19 @@ func TestMark(t *testing.T) {
 
 // A failed mark is tried again until it expires, and no call goes on after that.
 func TestMarkExpires(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(context.Context, string, string, int) error { return errRefused }
-		m := r.mark("a", time.Second)
-		pass(time.Hour)
-		ok, err := settled(t, m)
+		m := r.queueMark("a", time.Second)
+		advance(time.Hour)
+		ok, err := result(t, m)
 		require.True(t, ok)
 		require.Error(t, err)
-		require.Len(t, r.times("mark a"), 4, "at 0, 100, 300 and 700 ms")
+		require.Len(t, r.callStarts("mark a"), 4, "at 0, 100, 300 and 700 ms")
 		require.True(t, m.Sent())
 
 		r.answer, r.takes = nil, time.Hour
 		began := time.Now()
-		m = r.mark("b", time.Second)
+		m = r.queueMark("b", time.Second)
 		_, err = m.Await(t.Context(), began.Add(time.Minute))
 		require.Error(t, err)
 		require.Equal(t, time.Second, time.Since(began))
@@ -65,61 +65,61 @@ func TestMarkExpires(t *testing.T) {
 
 // A mark that expires before its turn is dropped and was never sent.
 func TestMarkThatWasNotSent(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 2 * time.Second
-		r.status(many(10)...)
-		m := r.mark("a", time.Second)
-		pass(time.Minute)
-		ok, err := settled(t, m)
+		r.queueStatuses(podNames(10)...)
+		m := r.queueMark("a", time.Second)
+		advance(time.Minute)
+		ok, err := result(t, m)
 		require.True(t, ok)
 		require.Error(t, err)
 		require.False(t, m.Sent())
-		require.Empty(t, r.times("mark a"))
+		require.Empty(t, r.callStarts("mark a"))
 	})
 }
 
 // Dropped marks complete at once, or when their call returns if one is under way.
 func TestDropMarks(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
 		var marks []*statuses.Mark
-		for _, name := range many(20) {
-			marks = append(marks, r.mark(name, time.Hour))
+		for _, name := range podNames(20) {
+			marks = append(marks, r.queueMark(name, time.Hour))
 		}
-		r.status("a")
+		r.queueStatuses("a")
 		synctest.Wait()
 		r.DropMarks()
 		synctest.Wait()
 		for i, m := range marks {
-			ok, err := settled(t, m)
+			ok, err := result(t, m)
 			require.True(t, ok)
 			require.Error(t, err)
 			require.Equal(t, i < 10, m.Sent(), i)
 		}
-		pass(time.Minute)
-		require.Equal(t, 10, count(r.seen(), "mark"))
+		advance(time.Minute)
+		require.Equal(t, 10, countPrefix(r.callNames(), "mark"))
 		require.Equal(t, []string{"a"}, r.acknowledged(), "statuses are not dropped")
 	})
 }
 
 // A mark that is waiting for its next attempt is dropped too.
 func TestDropMarksThatHaveFailed(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(context.Context, string, string, int) error { return errRefused }
-		m := r.mark("a", time.Hour)
+		m := r.queueMark("a", time.Hour)
 		synctest.Wait()
 		r.DropMarks()
-		ok, _ := settled(t, m)
+		ok, _ := result(t, m)
 		require.True(t, ok)
-		pass(time.Minute)
-		require.Len(t, r.times("mark a"), 1)
+		advance(time.Minute)
+		require.Len(t, r.callStarts("mark a"), 1)
 	})
 }
 
 // The later one of a mark and a restore counts: neither is sent while the other is in flight,
 // even if its call ignores its context.
 func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		deaf := make(chan struct{})
 		r.answer = func(_ context.Context, what, _ string, _ int) error {
 			if what == "mark" {
@@ -127,19 +127,19 @@ func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
 			}
 			return nil
 		}
-		r.mark("a", time.Hour)
+		r.queueMark("a", time.Hour)
 		synctest.Wait()
 		r.DropMarks()
-		r.restore("a", time.Hour)
-		r.status("other")
-		pass(time.Minute)
-		require.Equal(t, []string{"mark a", "status other"}, r.seen())
+		r.queueRestore("a", time.Hour)
+		r.queueStatuses("other")
+		advance(time.Minute)
+		require.Equal(t, []string{"mark a", "status other"}, r.callNames())
 		close(deaf)
-		pass(time.Second)
-		require.Equal(t, []string{"mark a", "status other", "restore a"}, r.seen())
+		advance(time.Second)
+		require.Equal(t, []string{"mark a", "status other", "restore a"}, r.callNames())
 		require.Empty(t, r.notRestored())
 	})
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		deaf := make(chan struct{})
 		r.answer = func(_ context.Context, what, _ string, _ int) error {
 			if what == "restore" {
@@ -147,21 +147,21 @@ func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
 			}
 			return nil
 		}
-		r.restore("a", time.Hour)
+		r.queueRestore("a", time.Hour)
 		synctest.Wait()
 		r.DropRestores()
-		m := r.mark("a", time.Hour)
-		pass(time.Minute)
+		m := r.queueMark("a", time.Hour)
+		advance(time.Minute)
 		require.False(t, m.Sent())
 		close(deaf)
-		pass(time.Second)
-		require.Equal(t, []string{"restore a", "mark a"}, r.seen())
+		advance(time.Second)
+		require.Equal(t, []string{"restore a", "mark a"}, r.callNames())
 	})
 }
 
 // This holds too if the one in flight fails and is tried again.
 func TestMarkThatFailsBesideARestore(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 150 * time.Millisecond
 		r.answer = func(_ context.Context, what, _ string, n int) error {
 			if what == "mark" && n == 0 {
@@ -170,30 +170,30 @@ func TestMarkThatFailsBesideARestore(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		r.mark("a", time.Hour)
-		r.restore("b", time.Hour)
-		pass(time.Second)
-		require.Equal(t, []string{"mark a", "restore b", "mark a"}, r.seen())
-		require.Equal(t, []time.Duration{0, 300 * time.Millisecond}, r.times("mark a"), "at 250 ms the other one is under way")
+		r.queueMark("a", time.Hour)
+		r.queueRestore("b", time.Hour)
+		advance(time.Second)
+		require.Equal(t, []string{"mark a", "restore b", "mark a"}, r.callNames())
+		require.Equal(t, []time.Duration{0, 300 * time.Millisecond}, r.callStarts("mark a"), "at 250 ms the other one is under way")
 		require.Equal(t, time.Second, time.Since(began))
 	})
 }
 
 // A restore is tried until it expires. Then its failure is reported, once.
 func TestRestore(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, pod string, n int) error {
 			if pod == "bad" || n < 2 {
 				return errRefused
 			}
 			return nil
 		}
-		r.restore("good", time.Minute)
-		r.restore("bad", time.Minute)
-		pass(30 * time.Second)
-		require.Len(t, r.times("restore good"), 3)
+		r.queueRestore("good", time.Minute)
+		r.queueRestore("bad", time.Minute)
+		advance(30 * time.Second)
+		require.Len(t, r.callStarts("restore good"), 3)
 		require.Empty(t, r.notRestored())
-		pass(time.Hour)
+		advance(time.Hour)
 		require.Len(t, r.notRestored(), 1)
 		require.Contains(t, r.notRestored()[0], "bad: ")
 		require.Zero(t, r.Pending(), "they are no final statuses")
@@ -203,16 +203,16 @@ func TestRestore(t *testing.T) {
 
 // Dropped restores are reported and not sent any more.
 func TestDropRestores(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Minute
-		for _, name := range many(11) {
-			r.restore(name, time.Hour)
+		for _, name := range podNames(11) {
+			r.queueRestore(name, time.Hour)
 		}
 		synctest.Wait()
 		r.DropRestores()
 		synctest.Wait()
 		require.Len(t, r.notRestored(), 11)
-		pass(time.Hour)
-		require.Len(t, r.seen(), 10)
+		advance(time.Hour)
+		require.Len(t, r.callNames(), 10)
 	})
 }

@@ -30,19 +30,19 @@ func (s *server) perSecond(seconds int) []int {
 // few pods and for many.
 func TestServerThatLimits(t *testing.T) {
 	for _, pods := range []int{1, 5, 500} {
-		bubble(t, func(t *testing.T, r *rig) {
+		inBubble(t, func(t *testing.T, r *rig) {
 			r.takes = time.Millisecond
 			r.answer = func(context.Context, string, string, int) error {
 				return apierrors.NewTooManyRequestsError("slow down")
 			}
-			r.status(many(pods)...)
-			pass(time.Minute)
+			r.queueStatuses(podNames(pods)...)
+			advance(time.Minute)
 			rate := r.perSecond(60)
 			require.LessOrEqual(t, rate[0], 14)
 			for _, n := range rate[5:] {
 				require.LessOrEqual(t, n, 1)
 			}
-			require.Greater(t, len(r.seen()), 50, "and it goes on being asked")
+			require.Greater(t, len(r.callNames()), 50, "and it goes on being asked")
 			require.True(t, apierrors.IsTooManyRequests(r.Failure()))
 		})
 	}
@@ -55,11 +55,11 @@ func TestServerThatNamesThePause(t *testing.T) {
 			"429": apierrors.NewTooManyRequests("slow down", seconds),
 			"500": apierrors.NewServerTimeout(groupResource, "patch", seconds),
 		} {
-			bubble(t, func(t *testing.T, r *rig) {
+			inBubble(t, func(t *testing.T, r *rig) {
 				r.answer = func(context.Context, string, string, int) error { return err }
-				r.status("a")
-				pass(time.Minute)
-				times := r.times("status a")
+				r.queueStatuses("a")
+				advance(time.Minute)
+				times := r.callStarts("status a")
 				require.Equal(t, want, times[1]-times[0], name)
 				require.Equal(t, want, times[5]-times[4], name)
 			})
@@ -69,7 +69,7 @@ func TestServerThatNamesThePause(t *testing.T) {
 
 // The first acknowledgement restores the full pace for all that waits.
 func TestServerThatRecovers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 10 * time.Millisecond
 		bad := true
 		r.answer = func(context.Context, string, string, int) error {
@@ -80,13 +80,13 @@ func TestServerThatRecovers(t *testing.T) {
 			}
 			return nil
 		}
-		r.status(many(500)...)
-		pass(20 * time.Second)
+		r.queueStatuses(podNames(500)...)
+		advance(20 * time.Second)
 		require.Empty(t, r.acknowledged())
 		r.server.mu.Lock()
 		bad = false
 		r.server.mu.Unlock()
-		pass(3 * time.Second)
+		advance(3 * time.Second)
 		require.Len(t, r.acknowledged(), 500)
 	})
 }
@@ -94,7 +94,7 @@ func TestServerThatRecovers(t *testing.T) {
 // A server that only fails gets fewer calls after ten failures in a row, of any pods. The first
 // acknowledgement, even of another call, restores the full pace.
 func TestServerThatFails(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Millisecond
 		bad := true
 		r.answer = func(context.Context, string, string, int) error {
@@ -105,8 +105,8 @@ func TestServerThatFails(t *testing.T) {
 			}
 			return nil
 		}
-		r.status(many(500)...)
-		pass(30 * time.Second)
+		r.queueStatuses(podNames(500)...)
+		advance(30 * time.Second)
 		rate := r.perSecond(30)
 		require.LessOrEqual(t, rate[0], 25)
 		for _, n := range rate[5:] {
@@ -116,14 +116,14 @@ func TestServerThatFails(t *testing.T) {
 		bad = false
 		r.server.mu.Unlock()
 		r.Acknowledged()
-		pass(100 * time.Millisecond)
+		advance(100 * time.Millisecond)
 		require.Len(t, r.acknowledged(), 500)
 	})
 }
 
 // Pods that are refused one by one do not delay the others.
 func TestRefusalsBetweenAcknowledgements(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 10 * time.Millisecond
 		r.answer = func(_ context.Context, _, pod string, _ int) error {
 			if pod[len(pod)-1]%2 == 0 {
@@ -131,19 +131,19 @@ func TestRefusalsBetweenAcknowledgements(t *testing.T) {
 			}
 			return nil
 		}
-		r.status(many(200)...)
-		pass(250 * time.Millisecond)
+		r.queueStatuses(podNames(200)...)
+		advance(250 * time.Millisecond)
 		require.Len(t, r.acknowledged(), 100)
 	})
 }
 
 // Await returns as soon as nothing is pending, at once if nothing is.
 func TestAwait(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		began, pending := time.Now(), func() bool { return r.Pending() > 0 }
 		require.True(t, r.Await(t.Context(), pending, began.Add(-time.Hour), time.Second))
 		r.takes = time.Second
-		r.status(many(40)...)
+		r.queueStatuses(podNames(40)...)
 		require.True(t, r.Await(t.Context(), pending, began.Add(time.Minute), time.Second))
 		require.Equal(t, 4*time.Second, time.Since(began), "as long as it is answered")
 	})
@@ -151,10 +151,10 @@ func TestAwait(t *testing.T) {
 
 // Await ends at its time and with its context, though the server answers.
 func TestAwaitEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		began, pending := time.Now(), func() bool { return r.Pending() > 0 }
 		r.takes = time.Second
-		r.status(many(100)...)
+		r.queueStatuses(podNames(100)...)
 		require.False(t, r.Await(t.Context(), pending, began.Add(3500*time.Millisecond), time.Second))
 		require.Equal(t, 3500*time.Millisecond, time.Since(began))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func TestAwaitEnds(t *testing.T) {
 // A server that does not answer is waited for 2.5 s once, and then for the reserve only,
 // until it answers again.
 func TestAwaitInVain(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		pending, far := func() bool { return true }, time.Now().Add(time.Hour)
 		waits := func() time.Duration {
 			began := time.Now()
@@ -177,7 +177,7 @@ func TestAwaitInVain(t *testing.T) {
 			return time.Since(began)
 		}
 		r.answer = func(context.Context, string, string, int) error { return errRefused }
-		r.status("bad") // an error is no answer
+		r.queueStatuses("bad") // an error is no answer
 		require.Equal(t, 2500*time.Millisecond, waits())
 		require.Equal(t, 700*time.Millisecond, waits())
 		require.Equal(t, 700*time.Millisecond, waits())
@@ -192,10 +192,10 @@ func TestAwaitInVain(t *testing.T) {
 // The beginning of the wait counts where the last answer is older. What was waited before
 // without an answer counts too, also where its own time has ended it.
 func TestAwaitCountsFromTheLater(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		pending := func() bool { return true }
 		r.Acknowledged()
-		pass(time.Minute)
+		advance(time.Minute)
 		began := time.Now()
 		require.False(t, r.Await(t.Context(), pending, began.Add(time.Second), 100*time.Millisecond))
 		require.Equal(t, time.Second, time.Since(began))
@@ -207,7 +207,7 @@ func TestAwaitCountsFromTheLater(t *testing.T) {
 
 // What has become of no interest ends the wait with the next answer.
 func TestAwaitAsksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		began, wanted := time.Now(), 3
 		pending := func() bool { wanted--; return wanted >= 0 }
 		for i := range 3 {

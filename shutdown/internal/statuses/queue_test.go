@@ -17,47 +17,47 @@ import (
 
 // Ten calls are made at a time, one for each pod in order.
 func TestTenAtATime(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond
-		r.status(many(25)...)
+		r.queueStatuses(podNames(25)...)
 		require.Equal(t, 25, r.Pending())
-		pass(99 * time.Millisecond)
-		require.Len(t, r.seen(), 10)
-		pass(time.Millisecond)
-		require.Len(t, r.seen(), 20)
+		advance(99 * time.Millisecond)
+		require.Len(t, r.callNames(), 10)
+		advance(time.Millisecond)
+		require.Len(t, r.callNames(), 20)
 		require.Equal(t, 15, r.Pending())
-		pass(200 * time.Millisecond)
+		advance(200 * time.Millisecond)
 		require.Equal(t, 10, r.most)
 		require.Zero(t, r.Pending())
 		acknowledged := r.acknowledged()
 		slices.Sort(acknowledged)
-		require.Equal(t, many(25), acknowledged)
-		require.Len(t, r.seen(), 25, "one request each")
+		require.Equal(t, podNames(25), acknowledged)
+		require.Len(t, r.callNames(), 25, "one request each")
 		require.NoError(t, r.Failure())
 	})
 }
 
 // Final statuses come before marks, and those before restores.
 func TestOrderOfKinds(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, pod string, _ int) error {
-			if i := slices.Index(many(10), pod); i >= 0 { // one after the other, so that one call is free at a time
+			if i := slices.Index(podNames(10), pod); i >= 0 { // one after the other, so that one call is free at a time
 				<-time.After(time.Duration(i+1) * 100 * time.Millisecond)
 			}
 			return nil
 		}
-		r.status(many(10)...) // all calls are taken
-		r.restore("c", time.Hour)
-		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
-		r.status("a")
-		pass(time.Second)
-		require.Equal(t, []string{"status a", "mark b", "restore c"}, r.seen()[10:])
+		r.queueStatuses(podNames(10)...) // all calls are taken
+		r.queueRestore("c", time.Hour)
+		r.Mark(r.callNamed("mark"), pod("b"), time.Now().Add(time.Hour))
+		r.queueStatuses("a")
+		advance(time.Second)
+		require.Equal(t, []string{"status a", "mark b", "restore c"}, r.callNames()[10:])
 	})
 }
 
 // New items come before failed ones, so that a pod that is refused for ever delays no other.
 func TestFreshBeforeFailed(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond
 		r.answer = func(_ context.Context, _, pod string, _ int) error {
 			if pod == "pod-000" {
@@ -65,12 +65,12 @@ func TestFreshBeforeFailed(t *testing.T) {
 			}
 			return nil
 		}
-		r.status(many(50)...)
-		pass(450 * time.Millisecond)
-		require.Len(t, r.times("status pod-000"), 1, "nothing but fresh ones")
-		pass(time.Hour)
+		r.queueStatuses(podNames(50)...)
+		advance(450 * time.Millisecond)
+		require.Len(t, r.callStarts("status pod-000"), 1, "nothing but fresh ones")
+		advance(time.Hour)
 		require.Equal(t, 1, r.Pending())
-		require.Greater(t, len(r.times("status pod-000")), 1000)
+		require.Greater(t, len(r.callStarts("status pod-000")), 1000)
 		require.ErrorIs(t, r.Failure(), errRefused)
 		require.ErrorContains(t, r.Failure(), "pod default/pod-000: ")
 	})
@@ -78,17 +78,17 @@ func TestFreshBeforeFailed(t *testing.T) {
 
 // The pauses of a pod double from 100 ms to 1 s, and each pod has its own.
 func TestPausesOfAPod(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, _ string, n int) error {
 			if n < 6 {
 				return errRefused
 			}
 			return nil
 		}
-		r.status("a")
-		pass(time.Minute)
+		r.queueStatuses("a")
+		advance(time.Minute)
 		ms := time.Millisecond
-		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 2500 * ms, 3500 * ms}, r.times("status a"))
+		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 2500 * ms, 3500 * ms}, r.callStarts("status a"))
 		require.Equal(t, []string{"a"}, r.acknowledged())
 		require.Zero(t, r.Pending())
 	})
@@ -97,10 +97,10 @@ func TestPausesOfAPod(t *testing.T) {
 // The first call for a pod may take 5 s, the second 10 s, and so on: a slow server gets time
 // later, and a call that hangs is ended.
 func TestAttemptsTakeLongerEachTime(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 18 * time.Second
-		r.status("a")
-		pass(time.Minute)
+		r.queueStatuses("a")
+		advance(time.Minute)
 		require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}, r.limit)
 		require.Equal(t, []string{"a"}, r.acknowledged())
 		require.ErrorIs(t, r.Failure(), call.ErrTimeSpent)
@@ -109,7 +109,7 @@ func TestAttemptsTakeLongerEachTime(t *testing.T) {
 
 // A function that panics or ends its goroutine has failed. Neither reduces the ten calls.
 func TestFunctionThatPanicsOrExits(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, _ string, n int) error {
 			switch n {
 			case 0:
@@ -120,10 +120,10 @@ func TestFunctionThatPanicsOrExits(t *testing.T) {
 			return nil
 		}
 		r.takes = time.Millisecond
-		r.status(many(30)...)
-		pass(time.Minute)
+		r.queueStatuses(podNames(30)...)
+		advance(time.Minute)
 		require.Len(t, r.acknowledged(), 30)
-		r.status(many(10)...)
+		r.queueStatuses(podNames(10)...)
 		synctest.Wait()
 		r.server.mu.Lock()
 		defer r.server.mu.Unlock()
@@ -133,25 +133,25 @@ func TestFunctionThatPanicsOrExits(t *testing.T) {
 
 // After the end of the queue's context nothing is sent, and running calls end.
 func TestEndOfTheQueue(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
-		r.status(many(20)...)
+		r.queueStatuses(podNames(20)...)
 		synctest.Wait()
 		r.stop(errLetGo)
-		pass(time.Minute)
-		require.Len(t, r.seen(), 10)
+		advance(time.Minute)
+		require.Len(t, r.callNames(), 10)
 		require.Equal(t, 20, r.Pending())
 		require.ErrorIs(t, r.Failure(), errLetGo)
-		r.status("late")
-		pass(time.Minute)
-		require.Len(t, r.seen(), 10)
+		r.queueStatuses("late")
+		advance(time.Minute)
+		require.Len(t, r.callNames(), 10)
 	})
 }
 
 // Calls that ignore the end of their context do not keep others from being sent, and their
 // results count.
 func TestDeafCalls(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		over := make(chan struct{})
 		r.takes = time.Millisecond
 		r.answer = func(_ context.Context, _, pod string, _ int) error {
@@ -161,21 +161,21 @@ func TestDeafCalls(t *testing.T) {
 			return nil
 		}
 		for n := range 10 {
-			r.status(fmt.Sprint("deaf-", n))
+			r.queueStatuses(fmt.Sprint("deaf-", n))
 		}
-		r.status(many(20)...)
-		pass(5 * time.Second)
-		require.Len(t, r.seen(), 10)
-		pass(2 * time.Second)
-		require.Len(t, r.seen(), 30)
+		r.queueStatuses(podNames(20)...)
+		advance(5 * time.Second)
+		require.Len(t, r.callNames(), 10)
+		advance(2 * time.Second)
+		require.Len(t, r.callNames(), 30)
 		require.Equal(t, 10, r.Pending())
 		close(over)
-		pass(time.Second)
+		advance(time.Second)
 		require.Zero(t, r.Pending())
 		require.Equal(t, 20, r.most, "the ten that are deaf and ten others")
 		r.most = 0
-		r.status(many(40)[20:]...)
-		pass(time.Second)
+		r.queueStatuses(podNames(40)[20:]...)
+		advance(time.Second)
 		require.Equal(t, 10, r.most)
 		require.Zero(t, r.Pending())
 	})
@@ -183,11 +183,11 @@ func TestDeafCalls(t *testing.T) {
 
 // Wait returns which calls hang, and for which pods.
 func TestHangingCallsAreNamed(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		over := make(chan struct{})
 		r.answer = func(context.Context, string, string, int) error { <-over; return nil }
-		r.status("a")
-		r.Mark(r.tell("mark"), pod("b"), time.Now().Add(time.Hour))
+		r.queueStatuses("a")
+		r.Mark(r.callNamed("mark"), pod("b"), time.Now().Add(time.Hour))
 		synctest.Wait()
 		enough := make(chan struct{})
 		close(enough)
@@ -195,14 +195,14 @@ func TestHangingCallsAreNamed(t *testing.T) {
 			"Options.Reporter.FlushPod for pod default/a", "Options.Reporter.MarkNotReady for pod default/b",
 		}, r.group.Wait(enough))
 		close(over)
-		pass(time.Second)
+		advance(time.Second)
 		r.answer = nil
 	})
 }
 
 // Every acknowledgement counts as an answer, even of another call. An error never does.
 func TestAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		require.Zero(t, r.Answers())
 		r.answer = func(_ context.Context, _, pod string, _ int) error {
 			if pod == "bad" {
@@ -210,10 +210,10 @@ func TestAnswers(t *testing.T) {
 			}
 			return nil
 		}
-		r.status("bad")
-		pass(time.Second)
+		r.queueStatuses("bad")
+		advance(time.Second)
 		require.Zero(t, r.Answers())
-		r.status("good")
+		r.queueStatuses("good")
 		synctest.Wait()
 		require.EqualValues(t, 1, r.Answers())
 		r.Acknowledged()
@@ -224,7 +224,7 @@ func TestAnswers(t *testing.T) {
 // A final status that is queued again before its acknowledgement is sent once, with the newer
 // function, and both callers are told.
 func TestStatusThatIsHandedInAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 100 * time.Millisecond
 		r.answer = func(_ context.Context, what, _ string, _ int) error {
 			if what == "status" {
@@ -233,16 +233,16 @@ func TestStatusThatIsHandedInAgain(t *testing.T) {
 			return nil
 		}
 		acknowledged := func() { r.acked = append(r.acked, "later") } // guarded by the queue until it is read
-		r.status("a")
+		r.queueStatuses("a")
 		synctest.Wait()
-		r.Status(r.tell("later"), pod("a"), acknowledged)
+		r.Status(r.callNamed("later"), pod("a"), acknowledged)
 		require.Equal(t, 1, r.Pending())
-		pass(time.Minute)
-		require.Equal(t, []string{"status a", "later a"}, r.seen())
+		advance(time.Minute)
+		require.Equal(t, []string{"status a", "later a"}, r.callNames())
 		require.Equal(t, []string{"a", "later"}, r.acknowledged())
 		require.Zero(t, r.Pending())
-		r.Status(r.tell("later"), pod("a"), acknowledged)
-		pass(time.Minute)
-		require.Len(t, r.seen(), 3, "what was acknowledged is another status")
+		r.Status(r.callNamed("later"), pod("a"), acknowledged)
+		advance(time.Minute)
+		require.Len(t, r.callNames(), 3, "what was acknowledged is another status")
 	})
 }

@@ -25,8 +25,8 @@ var (
 
 // server answers the calls of a queue.
 type server struct {
-	takes  time.Duration                                            // each call; it ends with its context before that
-	answer func(ctx context.Context, what, pod string, n int) error // the n-th call for it, from 0; nil: all is well
+	takes  time.Duration                                            // of each call, unless its context ends before
+	answer func(ctx context.Context, what, pod string, n int) error // of the n-th call for a pod, from 0; nil: no call fails
 
 	mu    sync.Mutex
 	began time.Time
@@ -43,11 +43,11 @@ func pod(name string) *v1.Pod {
 	return p
 }
 
-// tell is a function of the queue that asks the server for something.
-func (s *server) tell(what string) statuses.Func {
+// callNamed returns a function for the queue that calls the server. what names the call.
+func (s *server) callNamed(what string) statuses.Func {
 	return func(ctx context.Context, pod *v1.Pod) error {
-		n := s.enter(ctx, what+" "+pod.Name)
-		defer s.leave()
+		n := s.startCall(ctx, what+" "+pod.Name)
+		defer s.endCall()
 		if s.takes > 0 {
 			timer := time.NewTimer(s.takes)
 			defer timer.Stop()
@@ -64,7 +64,7 @@ func (s *server) tell(what string) statuses.Func {
 	}
 }
 
-func (s *server) enter(ctx context.Context, call string) (n int) {
+func (s *server) startCall(ctx context.Context, call string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, before := range s.calls {
@@ -80,21 +80,21 @@ func (s *server) enter(ctx context.Context, call string) (n int) {
 	return n
 }
 
-func (s *server) leave() {
+func (s *server) endCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now--
 }
 
-// seen are the calls so far.
-func (s *server) seen() []string {
+// callNames returns the names of the calls so far, in order.
+func (s *server) callNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// times are when the calls for something began.
-func (s *server) times(call string) (times []time.Duration) {
+// callStarts returns when the calls with a name began.
+func (s *server) callStarts(call string) (times []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, c := range s.calls {
@@ -118,7 +118,7 @@ type rig struct {
 	lost  []string // of restores
 }
 
-func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
+func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
@@ -130,9 +130,9 @@ func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	})
 }
 
-func (r *rig) status(names ...string) {
+func (r *rig) queueStatuses(names ...string) {
 	for _, name := range names {
-		r.Status(r.tell("status"), pod(name), func() {
+		r.Status(r.callNamed("status"), pod(name), func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.acked = append(r.acked, name)
@@ -146,8 +146,8 @@ func (r *rig) acknowledged() []string {
 	return slices.Clone(r.acked)
 }
 
-func (r *rig) restore(name string, lasts time.Duration) {
-	r.Restore(r.tell("restore"), pod(name), time.Now().Add(lasts), func(err error) {
+func (r *rig) queueRestore(name string, lasts time.Duration) {
+	r.Restore(r.callNamed("restore"), pod(name), time.Now().Add(lasts), func(err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.lost = append(r.lost, name+": "+err.Error())
@@ -160,12 +160,12 @@ func (r *rig) notRestored() []string {
 	return slices.Clone(r.lost)
 }
 
-func pass(d time.Duration) {
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func many(n int) []string {
+func podNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("pod-%03d", i)
@@ -173,8 +173,8 @@ func many(n int) []string {
 	return names
 }
 
-// count is how many calls begin with a word.
-func count(calls []string, word string) (n int) {
+// countPrefix returns how many calls have names with a prefix.
+func countPrefix(calls []string, word string) (n int) {
 	for _, c := range calls {
 		if strings.HasPrefix(c, word) {
 			n++

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,12 +16,10 @@ func TestServerThatIsAwayFromTheStart(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
 	c.Die()
-	began := time.Now()
 	p := c.run(map[string]string{"web.yaml": scripted("web", "")})
 	p.waitFor("1 of 1 pods run.")
 	require.Contains(t, p.out.String(), "the pods run without it until it can: ")
 	require.Equal(t, 1, p.terminate())
-	require.Less(t, time.Since(began), 8*time.Second, "2 s for the node, 1 s each for readiness and the status, and a start on a busy machine")
 	require.Contains(t, p.out.String(), "Warning: the API server does not know that this node shut down: ")
 	require.Contains(t, p.out.String(), "Warning: the API server has not accepted the final status of 1 pod: default/web-"+nodeName)
 	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
@@ -45,9 +42,7 @@ func TestServerThatDiesInTheShutdown(t *testing.T) {
 	c.onHook("web", c.Die)
 	p := c.run(map[string]string{"web.yaml": c.scriptedWithHook("web", "exits 10ms after TERM"), "db.yaml": scripted("db", "")})
 	c.waitReady("web", "db")
-	began := time.Now()
 	require.Equal(t, 1, p.terminate())
-	require.Less(t, time.Since(began), 5*time.Second, "the pods' 4 s, and 1 s for their statuses")
 	require.NotContains(t, p.out.String(), "does not know that this node shut down")
 	require.Contains(t, p.out.String(), "default/web-"+nodeName)
 	require.Regexp(t, `has not accepted the final status of .*default/web-`+nodeName, p.out.String())

@@ -17,7 +17,7 @@ func TestDemo(t *testing.T) {
 	began := time.Now()
 	p := start(t, "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods", "--shutdown-after=10ms")
 	require.Zero(t, p.waitExit())
-	require.Less(t, time.Since(began), 18*time.Second, "the README waits another 2 s before the shutdown")
+	require.Less(t, time.Since(began), 90*time.Second, "ten times what it takes on an idle machine")
 	require.Empty(t, p.stderr.String())
 
 	out := p.out.String()

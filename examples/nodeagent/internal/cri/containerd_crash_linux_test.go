@@ -43,13 +43,13 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	c := &containerd{server: server, runtime: connect(t, server, cri.Options{})}
 	for name, test := range map[string]struct {
-		grace          int64
-		outcome        lifecycle.Outcome
-		code           int32
-		atLeast, below time.Duration
+		grace   int64
+		outcome lifecycle.Outcome
+		code    int32
+		atLeast time.Duration
 	}{
-		"slow":     {grace: 30, outcome: lifecycle.Graceful, code: 7, atLeast: 6 * time.Second, below: 20 * time.Second},
-		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second, below: 14 * time.Second},
+		"slow":     {grace: 30, outcome: lifecycle.Graceful, code: 7, atLeast: 6 * time.Second},
+		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := realPod(name, v1.Container{Name: "main", Image: name + ":1"})
@@ -71,10 +71,8 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 
 			result, err := termination.Wait(t.Context())
 			require.NoError(t, err)
-			took := time.Since(began)
 			require.Equal(t, test.outcome, result.Outcome(), "%v", result.Containers[0].Err)
-			require.GreaterOrEqual(t, took, test.atLeast)
-			require.Less(t, took, test.below)
+			require.GreaterOrEqual(t, time.Since(began), test.atLeast)
 			require.EqualValues(t, 1, hooks.runs.Load())
 			var reasons []string
 			for _, event := range events.All() {

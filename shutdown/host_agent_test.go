@@ -25,13 +25,14 @@ func (c *errorCount) Error(error, string, ...any)    { c.errors.Add(1) }
 func (c *errorCount) WithValues(...any) klog.LogSink { return c }
 func (c *errorCount) WithName(string) klog.LogSink   { return c }
 func (c *errorCount) logger() klog.Logger            { return klog.New(c) }
-func (c *errorCount) is(t *testing.T, want int64, of any) {
+func (c *errorCount) requireErrors(t *testing.T, want int64, of any) {
 	t.Helper()
 	require.Equal(t, want, c.errors.Load(), "%v", of)
 }
 
-// tenant is an agent of this host with a state folder.
-type tenant struct {
+// hostAgent is an agent with a state folder that runs in real time and on the boot of this
+// host, outside of a bubble.
+type hostAgent struct {
 	t      *testing.T
 	m      *shutdown.Manager
 	host   shutdowntest.Host
@@ -42,9 +43,9 @@ type tenant struct {
 	reports chan shutdown.Report
 }
 
-func newTenant(t *testing.T, dir string) *tenant {
+func newHostAgent(t *testing.T, dir string) *hostAgent {
 	t.Helper()
-	a := &tenant{t: t, reports: make(chan shutdown.Report, 10)}
+	a := &hostAgent{t: t, reports: make(chan shutdown.Report, 10)}
 	var err error
 	a.m, err = shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
@@ -60,8 +61,9 @@ func newTenant(t *testing.T, dir string) *tenant {
 	return a
 }
 
-// run starts the agent until the end of the test, or of end.
-func (a *tenant) run() {
+// run starts the agent, which ends with the test or when end is called, and waits until it is
+// ready.
+func (a *hostAgent) run() {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(klog.NewContext(a.t.Context(), a.log.logger()))
 	ended := make(chan error, 1)
@@ -72,16 +74,17 @@ func (a *tenant) run() {
 		ended <- err
 		return err
 	}
-	a.t.Cleanup(func() { _ = a.end() }) // the test has looked at it
+	a.t.Cleanup(func() { _ = a.end() }) // tests check the error where it matters
 	<-a.m.Ready()
 }
 
-// drains shuts the host down and takes that back, and gives the report.
-func (a *tenant) drains() shutdown.Report {
+// shutDownAndCancel makes the host announce a shutdown and cancel it after the drain. It
+// returns the report of the drain.
+func (a *hostAgent) shutDownAndCancel() shutdown.Report {
 	a.t.Helper()
 	kills := len(a.killer.Kills())
 	a.host.Announce(shutdown.Event{Origin: fmt.Sprint("after ", kills)})
-	report := a.report()
+	report := a.nextReport()
 	require.Equal(a.t, fmt.Sprint("after ", kills), report.Origin)
 	require.Zero(a.t, a.host.Held())
 	require.Len(a.t, a.killer.Kills(), kills+2)
@@ -91,8 +94,8 @@ func (a *tenant) drains() shutdown.Report {
 	return report
 }
 
-// report is that of the next shutdown that is over.
-func (a *tenant) report() shutdown.Report {
+// nextReport waits for the next shutdown that is over and returns its report.
+func (a *hostAgent) nextReport() shutdown.Report {
 	a.t.Helper()
 	select {
 	case report := <-a.reports:

@@ -43,13 +43,13 @@ func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-func (c *cluster) set(away bool) {
+func (c *cluster) setAway(away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.away = away
 }
 
-func (c *cluster) names() []string {
+func (c *cluster) flushedPods() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var names []string
@@ -67,42 +67,40 @@ func (c *cluster) names() []string {
 func TestFinalStatusesAreCarriedOver(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
-	static := shutdowntest.Pod("static", 0, 5)
-	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	static := staticPod()
 	for id, want := range map[string][]string{"one": {"ended", "static"}, "next": {"ended", "hangs"}} {
 		t.Run(id, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{away: true}
-				n.opts.StateDir, n.opts.Reporter = dir, c
+				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
-				n.runOn(&boot{id: "one", began: time.Now()})
+				n.runOnBoot(one)
 				n.announce()
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				n.crash()
 				n.host.SetPending(nil)
 				for range 2 { // the first agent cannot send either
-					n.runOn(&boot{id: id, began: time.Now()})
-					n.pass(time.Second)
-					require.Empty(t, c.names())
+					n.runOnBoot(&boot{id: id, began: time.Now()})
+					n.advance(time.Second)
+					require.Empty(t, c.flushedPods())
 					require.False(t, n.m.Admit(ended).Admit, "it has ended for good")
 					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
 					n.end()
 				}
-				n.runOn(&boot{id: id, began: time.Now()})
-				c.set(false)
-				n.pass(2 * time.Second)
-				require.Equal(t, want, c.names())
+				n.runOnBoot(&boot{id: id, began: time.Now()})
+				c.setAway(false)
+				n.advance(2 * time.Second)
+				require.Equal(t, want, c.flushedPods())
 				require.True(t, n.m.Admit(ended).Admit)
 				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
 				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
-				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "no more is stored than who it is")
+				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
 				n.end()
 
 				clear(c.final)
-				n.runOn(&boot{id: id, began: time.Now()})
-				n.pass(2 * time.Second)
-				require.Empty(t, c.names(), "it was acknowledged")
+				n.runOnBoot(&boot{id: id, began: time.Now()})
+				n.advance(2 * time.Second)
+				require.Empty(t, c.flushedPods(), "it was acknowledged")
 			})
 		})
 	}
@@ -110,21 +108,20 @@ func TestFinalStatusesAreCarriedOver(t *testing.T) {
 
 // The agent of the next boot also deletes a pod that had not ended when the host went down.
 func TestRemovalIsCarriedOver(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
-		n.opts.StateDir, n.opts.Reporter = dir, c
+		n.opts.Reporter = c
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
-		require.Empty(t, c.names())
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
 		n.crash()
 		n.host.SetPending(nil)
-		n.runOn(&boot{id: "next", began: time.Now()})
-		n.pass(time.Second)
-		require.Equal(t, []string{"hangs"}, c.names())
+		n.runOnBoot(&boot{id: "next", began: time.Now()})
+		n.advance(time.Second)
+		require.Equal(t, []string{"hangs"}, c.flushedPods())
 		require.NotNil(t, c.final["hangs"].DeletionTimestamp)
 	})
 }
@@ -133,7 +130,7 @@ func TestRemovalIsCarriedOver(t *testing.T) {
 // acknowledged.
 func TestEndedPodsAreNotAdmitted(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
-	bubble(t, list(web), func(t *testing.T, n *node) {
+	inBubble(t, list(web), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
 		n.run()
@@ -142,8 +139,8 @@ func TestEndedPodsAreNotAdmitted(t *testing.T) {
 		synctest.Wait()
 		require.False(t, n.m.Admit(web).Admit)
 		require.True(t, n.m.Admit(nil).Admit)
-		c.set(false)
-		n.pass(5 * time.Second)
+		c.setAway(false)
+		n.advance(5 * time.Second)
 		require.True(t, n.m.Admit(web).Admit)
 	})
 }
@@ -151,11 +148,11 @@ func TestEndedPodsAreNotAdmitted(t *testing.T) {
 // An agent that is restarted during an unfinished shutdown admits no pod before the host's time
 // is over.
 func TestAdmissionOfARestartedAgent(t *testing.T) {
-	stale(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		var asking sync.WaitGroup
 		for range 10 {
-			m, err := shutdown.NewManagerOn(n.opts, boot.now)
+			m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 			require.NoError(t, err)
 			for range 100 {
 				asking.Go(func() {
@@ -167,13 +164,13 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 				})
 			}
 			n.start(m)
-			n.pass(time.Second)
+			n.advance(time.Second)
 			asking.Wait()
 			n.end()
 		}
-		m, err := shutdown.NewManagerOn(n.opts, boot.now)
+		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
-		n.pass(5 * time.Second)
+		n.advance(5 * time.Second)
 		for range 10_000 {
 			require.True(t, m.Admit(nil).Admit)
 		}
@@ -185,23 +182,23 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)
-	bubble(t, list(web), func(t *testing.T, n *node) {
+	inBubble(t, list(web), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.StateDir, n.opts.Reporter = dir, c
 		one := &boot{id: "one", began: time.Now()}
-		n.runOn(one)
+		n.runOnBoot(one)
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		next := &boot{id: "next", began: time.Now()}
-		m, err := shutdown.NewManagerOn(n.opts, next.now)
+		m, err := shutdown.NewManagerOn(n.opts, next.sinceBoot)
 		require.NoError(t, err)
 		require.False(t, m.Admit(web).Admit)
 		require.True(t, m.Admit(nil).Admit)
-		c.set(false)
-		n.pass(2 * time.Second)
+		c.setAway(false)
+		n.advance(2 * time.Second)
 		n.end()
 		n.host.SetPending(nil)
-		require.False(t, m.Admit(web).Admit, "it has not seen that")
+		require.False(t, m.Admit(web).Admit, "the new manager has not read the state file again")
 		n.start(m)
 		synctest.Wait()
 		require.True(t, m.Admit(web).Admit)
@@ -235,7 +232,7 @@ func TestPlantedState(t *testing.T) {
 			} else {
 				require.NoError(t, err)
 			}
-			bubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				n.opts.StateDir, n.opts.Source = dir, nil
 				m, err := shutdown.NewManagerOn(n.opts, now)
 				require.NoError(t, err)
@@ -243,10 +240,10 @@ func TestPlantedState(t *testing.T) {
 				n.start(m)
 				synctest.Wait()
 				require.Empty(t, n.killer.Kills())
-				require.Len(t, n.report().Errors, 1)
-				require.Contains(t, n.report().Errors[0], progressFile)
+				require.Len(t, n.lastReport().Errors, 1)
+				require.Contains(t, n.lastReport().Errors[0], progressFile)
 				require.NoError(t, m.Trigger(shutdown.Event{}))
-				n.pass(time.Minute)
+				n.advance(time.Minute)
 				require.Len(t, n.killer.Kills(), 2)
 				data, err := os.ReadFile(filepath.Join(dir, progressFile))
 				require.NoError(t, err)
@@ -264,14 +261,14 @@ func TestLeftoversAndAReportFromTheFuture(t *testing.T) {
 	require.NoError(t, os.WriteFile(leftover, nil, 0o600))
 	require.NoError(t, os.WriteFile(other, nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(`{"version":2,"bootID":"zero","report":{"origin":"former","started":"2126-01-01T00:00:00Z","ended":"2126-01-01T00:00:01Z"}}`), 0o600))
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
-		n.runOn(&boot{id: "one", began: time.Now()})
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
 		require.NoFileExists(t, leftover)
 		require.FileExists(t, other)
-		require.Equal(t, "former", n.report().Origin)
+		require.Equal(t, "former", n.lastReport().Origin)
 		n.host.Announce(shutdown.Event{Origin: "logind"})
-		n.pass(time.Minute)
-		require.Equal(t, "logind", n.report().Origin)
+		n.advance(time.Minute)
+		require.Equal(t, "logind", n.lastReport().Origin)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// A state file that was cut off anywhere, and one whose end never came to the disk and is
-// zeros, is not used, and is named.
+// A state file that is cut off at any length, or whose end consists of zeros because it was not
+// written to the disk, is not used. The error names the file.
 func TestStateThatIsTornAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, writeTimes(atomicfile.WriteFrom, dir, times{StartTime: at(1), EndTime: at(31)}))

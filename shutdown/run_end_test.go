@@ -8,11 +8,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A host that is lost while the agent ends, as the bus is when the machine stops, is no failure
-// of Run.
+// Run returns no error if the session is lost while Run ends, as happens when the machine stops
+// the bus.
 func TestHostIsLostAsRunEnds(t *testing.T) {
-	for range 200 { // which of the two comes first is chance
-		bubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	for range 200 { // which of the two comes first depends on chance
+		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 			n.run()
 			n.host.Lose()
 			n.stop()

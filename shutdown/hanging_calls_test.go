@@ -15,11 +15,11 @@ import (
 func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", 10, 5), shutdowntest.Pod("etcd", 20, 5)))
-		n.opts.Config = config(0, 0, queuedWrite(0, 5), queuedWrite(10, 5), queuedWrite(20, 5))
+		n.opts.Config = config(0, 0, priorityPeriod(0, 5), priorityPeriod(10, 5), priorityPeriod(20, 5))
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.stop()
 		stopped := time.Now()
 		require.ErrorContains(t, <-n.ended, "Options.Killer for pod default/etcd")
@@ -28,7 +28,7 @@ func TestRunWaitsOnceForAllBuckets(t *testing.T) {
 	})
 }
 
-// A call that hangs is named for what it is, not for an earlier call in its goroutine.
+// The error names the call that hangs and not an earlier call of the same goroutine.
 func TestHangingFlushIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []*v1.Pod
@@ -37,7 +37,7 @@ func TestHangingFlushIsNamed(t *testing.T) {
 		}
 		n := newNode(t, pods)
 		over := make(chan struct{})
-		n.opts.Reporter = flushes(func(pod *v1.Pod) error {
+		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "late" {
 				<-over
 				return nil
@@ -48,7 +48,7 @@ func TestHangingFlushIsNamed(t *testing.T) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: 50 * time.Millisecond}}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
+		n.advance(time.Minute)
 		n.stop()
 		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/late")
 		close(over)

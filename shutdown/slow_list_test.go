@@ -8,21 +8,21 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The second for the marks of a bucket begins when its pods are listed, so that a slow list
-// takes nothing from them where the bucket has time to spare.
+// The second for the marks of a bucket begins once its pods are listed. If the bucket has time
+// to spare, a slow list takes no time from the marks.
 func TestMarksHaveTheirTimeAfterASlowList(t *testing.T) {
-	bubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = markingServer{newSlowServer(500 * time.Millisecond)}
 		n.opts.Pods = func() []*v1.Pod {
 			if len(n.killer.Kills()) > 0 {
 				<-time.After(800 * time.Millisecond)
 			}
-			return n.running()
+			return n.currentPods()
 		}
 		n.run()
 		n.announce()
-		n.pass(time.Minute)
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 30}, n.granted())
-		require.Empty(t, n.report().Errors)
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 30}, n.grantedSeconds())
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
