@@ -201,6 +201,18 @@ func TestFolderOfManifests(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "as 0 for a kubelet, which kills it first")
 }
 
+// The page of this program shows the beginning of what a command of it prints.
+func TestOutputOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, shown, found := strings.Cut(string(page), "prints, first,\n\n")
+	require.True(t, found)
+	shown, _, found = strings.Cut(shown, "\nand then")
+	require.True(t, found)
+	r := run(t, "", "--config", "../../../nodeagent/demo/kubelet.yaml", "--limit", "20s", "../../../nodeagent/demo/pods")
+	require.True(t, strings.HasPrefix(r.out, strings.ReplaceAll("\n"+shown, "\n    ", "\n")[1:]), r.out)
+}
+
 func TestPageCanBeReadInABrowser(t *testing.T) {
 	browser := timelinetest.Start(t)
 	browser.Open([]byte(run(t, "", cutShortArgs("-o", "html")...).out))
