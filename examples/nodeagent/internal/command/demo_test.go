@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +38,18 @@ func TestDemo(t *testing.T) {
 		"8 of 9 pods stopped in time.",
 	} {
 		require.Contains(t, out, want)
+	}
+}
+
+// The page of this program shows the plan of the demonstration.
+func TestPlanOfThePage(t *testing.T) {
+	t.Parallel()
+	out, stderr, status := tell(t, "plan", "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods")
+	require.Zero(t, status, stderr)
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	for line := range strings.Lines(out) {
+		require.Contains(t, string(page), strings.TrimRight("    "+line, " \n")+"\n")
 	}
 }
 
