@@ -45,7 +45,7 @@ func checkChangelog(content, version string) []string {
 		case strings.TrimPrefix(version, "v"):
 			found = true
 			if _, err := time.Parse(time.DateOnly, s.date); err != nil {
-				problems = append(problems, fmt.Sprintf("%s: the section of %s must have a date: ## [%s] - 2006-01-02", changelogFile, version, s.name))
+				problems = append(problems, fmt.Sprintf("%s: the section of %s must have a date: ## [%s] - YYYY-MM-DD", changelogFile, version, s.name))
 			}
 			if !s.entries() {
 				problems = append(problems, fmt.Sprintf("%s: the section of %s lists nothing", changelogFile, version))
@@ -53,7 +53,7 @@ func checkChangelog(content, version string) []string {
 		}
 	}
 	if !found {
-		problems = append(problems, fmt.Sprintf("%s: has no section of %s: ## [%s] - 2006-01-02", changelogFile, version, strings.TrimPrefix(version, "v")))
+		problems = append(problems, fmt.Sprintf("%s: has no section of %s: ## [%s] - YYYY-MM-DD", changelogFile, version, strings.TrimPrefix(version, "v")))
 	}
 	return problems
 }

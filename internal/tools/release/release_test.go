@@ -92,9 +92,9 @@ func TestMissing(t *testing.T) {
 	}{
 		"a licence":                    {"LICENSE", "", "LICENSE: is not there, or empty\n"},
 		"the version in the README":    {"README.md", "Now v0.1.0.\n", "README.md: does not name v0.2.0\n"},
-		"a section of the changelog":   {changelogFile, "## [Unreleased]\n\n- All.\n", changelogFile + ": what is unreleased must be moved into the section of v0.2.0\n" + changelogFile + ": has no section of v0.2.0: ## [0.2.0] - 2006-01-02\n"},
-		"a date":                       {changelogFile, "## [0.2.0]\n\n- All.\n", changelogFile + ": the section of v0.2.0 must have a date: ## [0.2.0] - 2006-01-02\n"},
-		"a true date":                  {changelogFile, "## [0.2.0] - 2026-02-30\n\n- All.\n", changelogFile + ": the section of v0.2.0 must have a date: ## [0.2.0] - 2006-01-02\n"},
+		"a section of the changelog":   {changelogFile, "## [Unreleased]\n\n- All.\n", changelogFile + ": what is unreleased must be moved into the section of v0.2.0\n" + changelogFile + ": has no section of v0.2.0: ## [0.2.0] - YYYY-MM-DD\n"},
+		"a date":                       {changelogFile, "## [0.2.0]\n\n- All.\n", changelogFile + ": the section of v0.2.0 must have a date: ## [0.2.0] - YYYY-MM-DD\n"},
+		"a true date":                  {changelogFile, "## [0.2.0] - 2026-02-30\n\n- All.\n", changelogFile + ": the section of v0.2.0 must have a date: ## [0.2.0] - YYYY-MM-DD\n"},
 		"entries":                      {changelogFile, "## [0.2.0] - 2026-11-22\n", changelogFile + ": the section of v0.2.0 lists nothing\n"},
 		"an Example":                   {"metrics/show_test.go", "package metrics\n\nimport \"testing\"\n\nfunc TestExample(*testing.T) {}\n", "metrics: has no Example\n"},
 		"documentation":                {"sub/doc.go", "package sub\n", "sub: has no doc.go with the package's documentation\n"},

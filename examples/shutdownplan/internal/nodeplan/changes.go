@@ -83,7 +83,7 @@ func limitChange(need time.Duration) Change {
 		Where: "the host, as root",
 		Why:   fmt.Sprintf("logind then waits for all of the %d s; an agent that runs as root does it by itself.", ceilSeconds(need)),
 		Lines: []string{fmt.Sprintf(
-			`mkdir -p /etc/systemd/logind.conf.d && printf '[Login]\nInhibitDelayMaxSec=%d\n' > /etc/systemd/logind.conf.d/zz-kubegrace.conf && systemctl reload systemd-logind`,
+			`mkdir -p /etc/systemd/logind.conf.d && printf '[Login]\nInhibitDelayMaxSec=%d\n' > /etc/systemd/logind.conf.d/zz-kubegrace.conf && systemctl kill --signal=HUP systemd-logind`,
 			ceilSeconds(need))},
 	}
 }
