@@ -36,7 +36,7 @@ func TestLogOfTheREADME(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
-		pass(time.Minute)
+		advance(time.Minute)
 	})
 	var logged []string
 	for line := range strings.Lines(log.String()) {
