@@ -18,8 +18,17 @@ import (
 )
 
 const (
-	agentUnit  = "nodeagent.service"
-	configFile = "/etc/nodeagent/kubelet.yaml"
+	agentUnit = "nodeagent.service"
+
+	// The unit names these files.
+	configFile      = "/var/lib/kubelet/config.yaml"
+	manifestsFolder = "/etc/kubegrace/pods"
+	flagsFile       = "/etc/default/nodeagent"
+
+	// consoleFile is a drop-in of the unit. A test that fails shows the console.
+	consoleFile = "/etc/systemd/system/nodeagent.service.d/console.conf"
+	consoleText = "[Service]\nStandardOutput=journal+console\n"
+
 	// reportFile is the file in which the agent keeps the report of its last shutdown.
 	reportFile = "/var/lib/nodeagent/graceful_node_shutdown_progress"
 )
@@ -80,17 +89,19 @@ func bootAgent(t *testing.T, on platform, files map[string]string, configure ...
 	return m, server, runningContainers(t, server)
 }
 
-// installAgent writes the agent, its unit, its configuration and the manifests, which are
-// by file name, to a machine that is not yet booted, and mounts the socket of the host's
-// containerd.
+// installAgent writes the agent, the unit that README.md installs, its configuration and the
+// manifests, which are by file name, to a machine that is not yet booted, and mounts the
+// socket of the host's containerd.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, manifests map[string][]byte) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/nodeagent", 0o755, buildAgent(t))
 	m.WriteFile(t, configFile, 0o644, readFile(t, "testdata/kubelet.yaml"))
 	for name, manifest := range manifests {
-		m.WriteFile(t, filepath.Join("/etc/nodeagent/pods", name), 0o644, manifest)
+		m.WriteFile(t, filepath.Join(manifestsFolder, name), 0o644, manifest)
 	}
-	m.Enable(t, agentUnit, readFile(t, "testdata/nodeagent.service"))
+	m.WriteFile(t, flagsFile, 0o644, []byte("NODEAGENT_FLAGS=-v=2\n"))
+	m.WriteFile(t, consoleFile, 0o644, []byte(consoleText))
+	m.Enable(t, agentUnit, readFile(t, "../nodeagent.service"))
 	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
 }
 

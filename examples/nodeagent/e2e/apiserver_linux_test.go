@@ -18,11 +18,8 @@ import (
 )
 
 const (
-	nodeName = "machine"
-
-	// flagsFile is a drop-in of the agent's unit.
-	flagsFile = "/etc/systemd/system/nodeagent.service.d/flags.conf"
-	flagsText = "[Service]\nEnvironment=\"FLAGS=--kubeconfig=/etc/nodeagent/kubeconfig --node-name=" + nodeName + " --listen=\"\n"
+	nodeName       = "machine"
+	kubeconfigFile = "/etc/kubegrace/kubeconfig"
 )
 
 // The API server has the state of the node before the first pod ends, and the final
@@ -33,7 +30,10 @@ func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
 
 func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	api := clustertest.Start(t, nodeName)
-	files := map[string]string{flagsFile: flagsText, "/etc/nodeagent/kubeconfig": api.Kubeconfig()}
+	files := map[string]string{
+		flagsFile:      "NODEAGENT_FLAGS=\"-v=2 --kubeconfig=" + kubeconfigFile + " --node-name=" + nodeName + " --listen=\"\n",
+		kubeconfigFile: api.Kubeconfig(),
+	}
 	m, server, containers := bootAgent(t, on, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
 
