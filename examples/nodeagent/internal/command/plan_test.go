@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
@@ -44,7 +45,7 @@ func TestPlanShowsPodsThatAreCutShort(t *testing.T) {
 	t.Parallel()
 	out, stderr, status := runTool(t, "plan", "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods", "--limit=10s")
 	require.Zero(t, status, stderr)
-	requireGolden(t, "plan.txt", out)
+	golden.Require(t, "plan.txt", out)
 }
 
 func TestPlanRejectsInvalidInput(t *testing.T) {

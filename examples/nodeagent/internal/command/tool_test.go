@@ -2,9 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,20 +28,6 @@ func decode[T any](t *testing.T, text string) T {
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(&value), text)
 	return value
-}
-
-// requireGolden compares a text with a file of testdata. If KUBEGRACE_GOLDEN is set, it
-// writes the file.
-func requireGolden(t *testing.T, name, text string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), text)
 }
 
 func TestVersion(t *testing.T) {

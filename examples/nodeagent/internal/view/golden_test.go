@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,12 +12,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// requireGolden compares a text with a file of testdata. If KUBEGRACE_GOLDEN is set, it
-// writes the file. Lines must be narrower than width, unless it is 0.
+// requireGolden compares a text with a file of testdata. Lines must be narrower than width,
+// unless it is 0.
 func requireGolden(t *testing.T, name, content string, width int) {
 	t.Helper()
 	for line := range strings.Lines(content) {
@@ -27,14 +26,7 @@ func requireGolden(t *testing.T, name, content string, width int) {
 			require.Less(t, text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")), width, line)
 		}
 	}
-	file := filepath.Join("testdata", name)
-	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), content)
+	golden.Require(t, name, content)
 }
 
 // daemonSetPod is the long name of a DaemonSet's pod.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/internal/timeline/timelinetest"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
@@ -37,7 +38,7 @@ func TestGolden(t *testing.T) {
 			if r.err != nil {
 				require.ErrorIs(t, r.err, command.ErrCutShort)
 			}
-			requireGolden(t, name, r.out)
+			golden.Require(t, name, r.out)
 		})
 	}
 }

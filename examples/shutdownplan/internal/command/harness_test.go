@@ -53,19 +53,6 @@ func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, 
 	return result{<-shown, log.String(), runErr}
 }
 
-// requireGolden compares a text with a file in testdata. If KUBEGRACE_GOLDEN is set, it writes
-// the file first.
-func requireGolden(t *testing.T, name, got string) {
-	t.Helper()
-	golden := filepath.Join("testdata", name)
-	if os.Getenv("KUBEGRACE_GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
 // writeFile writes a file and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
