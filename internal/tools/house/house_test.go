@@ -31,7 +31,7 @@ jobs:
 // sound gives the files of a repository with which nothing is wrong.
 func sound() map[string]string {
 	return map[string]string{
-		"Makefile":                        "test: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
+		"Makefile":                        "SOAK ?= 5m\ntest: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
 		"README.md":                       "# A title\n\nSee [below](#two-words), [the code](metrics), [a page](examples/README.md#a-title).\n\n## Two `words`!\n",
 		"examples/README.md":              "# A title\n\n[up](../README.md) [out](https://example.com/nowhere)\n\n```\n[no](link)\n```\n",
 		"metrics/README.md":               "![a](../examples/pictures/a.png)\n",
@@ -144,6 +144,8 @@ func TestProblems(t *testing.T) {
 		"a target that is missing":   {".github/workflows/test.yml", strings.Replace(workflow, "make test", "make tset", 1), ".github/workflows/test.yml:12: the Makefile has no target tset\n"},
 		"a variable that is missing": {".github/workflows/test.yml", strings.Replace(workflow, "ONLY=", "LIMIT=", 1), ".github/workflows/test.yml:12: the Makefile has no variable LIMIT\n"},
 		"a target of the gate":       {".github/workflows/test.yml", strings.Replace(workflow, ".ci/run test", ".ci/run test && .ci/run e2e", 1), ".github/workflows/test.yml:13: the Makefile has no target e2e\n"},
+		"a target within the gate":   {".ci/run", "packages=(\n\tmake gcc # the Makefile\n)\nif true; then\n\texec make \"$@\"\nfi\nmake lint\nmake test ONLY=x # in parts\nmake test > out 2>&1 &\n", ".ci/run: the Makefile has no target lint\n"},
+		"a variable with a default":  {".github/workflows/test.yml", strings.Replace(workflow, "ONLY=", "SOAK=", 1), ""},
 		"targets one by one":         {".github/workflows/test.yml", strings.Replace(workflow, "make test", "(make test && make a); make b; make test", 1), ".github/workflows/test.yml:12: the Makefile has no target a\n.github/workflows/test.yml:12: the Makefile has no target b\n"},
 		"lines that go on":           {".github/workflows/test.yml", strings.Replace(workflow, "run: make test", "run: |\n          make test \\\n            c\n          echo", 1), ".github/workflows/test.yml:12: the Makefile has no target c\n"},
 		"an input of an action":      {".github/workflows/test.yml", strings.Replace(workflow, "83dd", "83dd # v6.0.2\n        with: {clean-up: true}", 1), ".github/workflows/test.yml:12:16: input \"clean-up\" is not defined in action \"actions/checkout@v6\""},
