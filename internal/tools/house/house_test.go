@@ -116,6 +116,8 @@ func TestProblems(t *testing.T) {
 		"a function off Linux":        {"metrics/a.go", "//go:build windows\n\npackage metrics\n\nfunc A() {}\n\nfunc b() {}\n\nfunc (c) D() {}\n\nfunc (*E) F() {}\n", "metrics/a.go:5: A has no comment\nmetrics/a.go:11: F has no comment\n"},
 		"comments beside":             {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct{ B, C int }\n\n// These are.\nvar (\n\tD int // D is.\n)\n", ""},
 
+		"a comment of another name": {"internal/a/a.go", "package a\n\n// reopenConcluded does.\nfunc reopen() {}\n\n// reads does.\nfunc (b) read() {}\n\n// HTTP is what c does.\nfunc c() {}\n\n// A function.\nfunc d() {}\n\n// e, with a comma, does.\nfunc e() {}\n", "internal/a/a.go:4: the comment of reopen begins with reopenConcluded\ninternal/a/a.go:7: the comment of read begins with reads\n"},
+
 		"a link of a comment":         {"metrics/a.go", "// Package metrics has [Options], [Options.Set], [*Options], [context.Context] and [lost].\npackage metrics\n\nimport _ \"context\"\n\n// Set is.\nfunc (o *Options) Set(lost int) {}\n", "metrics/a.go:1: the comment's [lost] leads nowhere\n"},
 		"a link of a field":           {"metrics/a.go", "package metrics\n\ntype a struct {\n\t// b is [Options.Sett].\n\tb int\n}\n", "metrics/a.go:4: the comment's [Options.Sett] leads nowhere\n"},
 		"a link in a list":            {"metrics/a.go", "package metrics\n\n// a is\n//\n//   - [Lost], and not\n//\n//\tlist[Any]\nconst a = 1\n", "metrics/a.go:3: the comment's [Lost] leads nowhere\n"},
