@@ -27,17 +27,25 @@ func library(t *testing.T) []source {
 	t.Helper()
 	var all []source
 	for _, room := range []string{"graceperiod", "lifecycle", "metrics", "shutdown", "validation"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("../..", room), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.IsDir() {
-				return err
-			}
-			if entry.Name() == "testdata" {
-				return filepath.SkipDir
-			}
-			all = append(all, parsePackage(t, path))
-			return nil
-		}))
+		all = append(all, packagesBelow(t, room)...)
 	}
+	return all
+}
+
+// packagesBelow parses the package in a folder of the repository and those below it.
+func packagesBelow(t *testing.T, folder string) []source {
+	t.Helper()
+	var all []source
+	require.NoError(t, filepath.WalkDir(filepath.Join("../..", folder), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if entry.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		all = append(all, parsePackage(t, path))
+		return nil
+	}))
 	return all
 }
 
