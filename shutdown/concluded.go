@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// reopenConcluded resumes a shutdown that a previous agent has concluded if the host still has it
+// reopen resumes a shutdown that a previous agent has concluded if the host still has it
 // pending: that agent may have died before it released the lock. The report of that agent is
 // kept. The last bucket is drained again, for pods that no agent has seen yet.
 func (l *loop) reopen(pending *Event) {

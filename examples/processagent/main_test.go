@@ -200,6 +200,26 @@ func TestAWrongManifestIsNamed(t *testing.T) {
 	}
 }
 
+// The page says what the agent prints "in full". The lines of two pods may come in another order.
+func TestThePageShowsWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "In full it prints\n\n")
+	require.True(t, found)
+	block, _, found := strings.Cut(rest, "\n\n")
+	require.True(t, found)
+	var want []string
+	for line := range strings.Lines(block) {
+		want = append(want, strings.TrimSpace(line))
+	}
+	p := start(t, "pods")
+	p.waitForLines("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
+	p.stop()
+	p.seen = slices.DeleteFunc(p.seen, func(line string) bool { return strings.Contains(line, "Not connected to the host") })
+	require.ElementsMatch(t, want, p.seen)
+}
+
 func TestTheProgramIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")

@@ -27,17 +27,25 @@ func library(t *testing.T) []source {
 	t.Helper()
 	var all []source
 	for _, room := range []string{"graceperiod", "lifecycle", "metrics", "shutdown", "validation"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("../..", room), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.IsDir() {
-				return err
-			}
-			if entry.Name() == "testdata" {
-				return filepath.SkipDir
-			}
-			all = append(all, parsePackage(t, path))
-			return nil
-		}))
+		all = append(all, packagesBelow(t, room)...)
 	}
+	return all
+}
+
+// packagesBelow parses the package in a folder of the repository and those below it.
+func packagesBelow(t *testing.T, folder string) []source {
+	t.Helper()
+	var all []source
+	require.NoError(t, filepath.WalkDir(filepath.Join("../..", folder), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if entry.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		all = append(all, parsePackage(t, path))
+		return nil
+	}))
 	return all
 }
 
@@ -111,14 +119,32 @@ func calledName(call *ast.CallExpr) string {
 	}
 }
 
-// verbosity returns the level of a call of Info: that of V(1) or V(2), or 1 for the wrapper logV1.
+// verbosity returns the level of a call of Info: that of V(1) or V(2), also if the variable of the
+// logger is defined so in the same function; or 1 for the wrapper logV1.
 func (s source) verbosity(call *ast.CallExpr) string {
 	level := "0"
-	ast.Inspect(call.Fun, func(node ast.Node) bool {
+	findV := func(node ast.Node) bool {
 		if inner, ok := node.(*ast.CallExpr); ok && calledName(inner) == "V" {
 			level = inner.Args[0].(*ast.BasicLit).Value
 		}
 		return true
+	}
+	ast.Inspect(call.Fun, findV)
+	inspect(s, func(function *ast.FuncDecl) {
+		logger, isName := call.Fun.(*ast.SelectorExpr).X.(*ast.Ident)
+		if !isName || call.Pos() < function.Pos() || function.End() < call.End() {
+			return
+		}
+		ast.Inspect(function, func(node ast.Node) bool {
+			assignment, ok := node.(*ast.AssignStmt)
+			if !ok || assignment.Tok != token.DEFINE {
+				return true
+			}
+			if name, ok := assignment.Lhs[0].(*ast.Ident); ok && name.Name == logger.Name {
+				ast.Inspect(assignment.Rhs[0], findV)
+			}
+			return true
+		})
 	})
 	inspect(s, func(outer *ast.CallExpr) {
 		if wrapper := regexp.MustCompile(`^logV(\d)$`).FindStringSubmatch(calledName(outer)); wrapper != nil &&

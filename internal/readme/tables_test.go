@@ -3,6 +3,7 @@ package readme_test
 import (
 	"flag"
 	"go/ast"
+	"go/types"
 	"maps"
 	"os"
 	"regexp"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "write the rows that the code has into t
 func TestTables(t *testing.T) {
 	packages := library(t)
 	for name, rows := range map[string]map[string]bool{
-		"log lines":  logLines(packages),
+		"log lines":  logLines(t, packages),
 		"events":     events(packages),
 		"conditions": conditions(packages),
 		"reasons":    withoutEventReasons(reasons(t, packages), events(packages)),
@@ -77,9 +78,10 @@ func row(columns ...string) string { return "| " + strings.Join(columns, " | ") 
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
-// logLines finds what the library logs: each call of Info or Error with a message that is
-// written out. What is logged with Error is at verbosity 0.
-func logLines(packages []source) map[string]bool {
+// logLines finds what the library logs: each call of Info or Error. What is logged with Error is
+// at verbosity 0. A message that cannot be found in the source fails the test.
+func logLines(t *testing.T, packages []source) map[string]bool {
+	t.Helper()
 	rows := map[string]bool{}
 	for _, s := range packages {
 		inspect(s, func(call *ast.CallExpr) {
@@ -95,9 +97,9 @@ func logLines(packages []source) map[string]bool {
 			if len(call.Args) <= at {
 				return
 			}
-			if message, ok := literal(call.Args[at]); ok {
-				rows[row(code(s.path), level, message)] = true
-			}
+			message, ok := s.value(call.Args[at])
+			require.True(t, ok, "%s: the message of a log line must be a literal or a constant of the package, here: %s", s.path, types.ExprString(call))
+			rows[row(code(s.path), level, message)] = true
 		})
 	}
 	return rows
@@ -155,7 +157,7 @@ func conditions(packages []source) map[string]bool {
 }
 
 // reasons finds the reasons of conditions and statuses: the strings that are constants and
-// called so, and those of k8s.io/api.
+// called so, those that a field Reason is set to, and those of k8s.io/api.
 func reasons(t *testing.T, packages []source) map[string]bool {
 	t.Helper()
 	known := map[string]string{"PodReasonTerminationByKubelet": v1.PodReasonTerminationByKubelet}
@@ -166,6 +168,13 @@ func reasons(t *testing.T, packages []source) map[string]bool {
 				value := s.constants[name.Name]
 				if spec.Type == nil && strings.Contains(strings.ToLower(name.Name), "reason") && identifier.MatchString(value) {
 					rows[row(code(s.path), code(value))] = true
+				}
+			}
+		})
+		inspect(s, func(field *ast.KeyValueExpr) {
+			if name, ok := field.Key.(*ast.Ident); ok && name.Name == "Reason" {
+				if reason, ok := s.value(field.Value); ok {
+					rows[row(code(s.path), code(reason))] = true
 				}
 			}
 		})

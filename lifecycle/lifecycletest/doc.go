@@ -1,5 +1,20 @@
 // Package lifecycletest has a fake container runtime for the tests and demonstrations of
-// agents that use package lifecycle:
+// agents that use package lifecycle. In a bubble of testing/synctest a grace period takes no time:
+//
+//	package agent_test
+//
+//	import (
+//		"testing"
+//		"testing/synctest"
+//		"time"
+//
+//		"github.com/stretchr/testify/require"
+//		v1 "k8s.io/api/core/v1"
+//		"k8s.io/utils/ptr"
+//
+//		"github.com/kubegrace/kubegrace/lifecycle"
+//		"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+//	)
 //
 //	func TestAgentStopsItsPod(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // machine is a Runtime that runs containers as processes.
@@ -122,4 +124,94 @@ func await(statuses <-chan v1.PodStatus, phase v1.PodPhase) v1.PodStatus {
 		}
 	}
 	return v1.PodStatus{}
+}
+
+// sleeper returns a pod with a container that sleeps until it gets SIGTERM.
+func sleeper(name string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Command: []string{"sleep", "600"}}}},
+	}
+}
+
+// The provider is the killer of a shutdown.Manager, and knows its pods. The agent drains them when
+// it is told to stop.
+func ExampleProvider_KillPod() {
+	ctx := context.Background()
+	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	statuses := make(chan v1.PodStatus, 10)
+	provider.NotifyPods(ctx, func(pod *v1.Pod) { statuses <- pod.Status })
+	if err := provider.CreatePod(ctx, sleeper("web")); err != nil {
+		fmt.Println(err)
+	}
+	await(statuses, v1.PodRunning)
+
+	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report, err := manager.TerminateAll(ctx)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, pod := range report.Pods {
+		fmt.Println(pod.Name, pod.Outcome)
+	}
+	final := await(statuses, v1.PodFailed)
+	fmt.Println(final.Reason, len(provider.Pods()))
+	if err := provider.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// web Graceful
+	// Terminated 0
+}
+
+// The provider of an agent that was started again adopts the pods that the former one has left
+// running. The runtime has to know their containers still.
+func ExampleProvider_Adopt() {
+	ctx := context.Background()
+	runtime := &machine{}
+	statuses := make(chan v1.PodStatus, 10)
+	start := func() *virtualkubelet.Provider {
+		provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: runtime})
+		if err != nil {
+			panic(err)
+		}
+		provider.NotifyPods(ctx, func(pod *v1.Pod) { statuses <- pod.Status })
+		return provider
+	}
+	former := start()
+	if err := former.CreatePod(ctx, sleeper("web")); err != nil {
+		fmt.Println(err)
+	}
+	await(statuses, v1.PodRunning)
+	pod, err := former.GetPod(ctx, "shop", "web") // with the IDs of its containers
+	if err != nil {
+		fmt.Println(err)
+	}
+	if err := former.Close(ctx); err != nil { // the pod runs on
+		fmt.Println(err)
+	}
+
+	provider := start()
+	if err := provider.Adopt(ctx, virtualkubelet.Adopted{Pod: pod, Alive: true}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(len(provider.Pods()), "pod")
+	if err := provider.DeletePod(ctx, pod); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(await(statuses, v1.PodFailed).Phase)
+	if err := provider.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 1 pod
+	// Failed
 }

@@ -11,7 +11,8 @@
 //   - figures: those of the pages that follow from the repository are right; ratios of
 //     measurements are those of their figures, and their benchmarks exist; pictures are drawn
 //     by the Makefile, and shown;
-//   - comments: each exported field, method of an interface and constant has one, and what the
+//   - comments: each exported field, method of an interface and constant has one, that of a
+//     function does not begin with another name, and what the
 //     comments of declarations have in square brackets is declared;
 //   - workflows: they are valid, pin their actions, ask for no more rights than reading, end
 //     their jobs in time, and call only targets and variables that the Makefile has;

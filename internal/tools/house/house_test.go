@@ -31,7 +31,7 @@ jobs:
 // sound gives the files of a repository with which nothing is wrong.
 func sound() map[string]string {
 	return map[string]string{
-		"Makefile":                        "test: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
+		"Makefile":                        "SOAK ?= 5m\ntest: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
 		"README.md":                       "# A title\n\nSee [below](#two-words), [the code](metrics), [a page](examples/README.md#a-title).\n\n## Two `words`!\n",
 		"examples/README.md":              "# A title\n\n[up](../README.md) [out](https://example.com/nowhere)\n\n```\n[no](link)\n```\n",
 		"metrics/README.md":               "![a](../examples/pictures/a.png)\n",
@@ -116,6 +116,8 @@ func TestProblems(t *testing.T) {
 		"a function off Linux":        {"metrics/a.go", "//go:build windows\n\npackage metrics\n\nfunc A() {}\n\nfunc b() {}\n\nfunc (c) D() {}\n\nfunc (*E) F() {}\n", "metrics/a.go:5: A has no comment\nmetrics/a.go:11: F has no comment\n"},
 		"comments beside":             {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct{ B, C int }\n\n// These are.\nvar (\n\tD int // D is.\n)\n", ""},
 
+		"a comment of another name": {"internal/a/a.go", "package a\n\n// reopenConcluded does.\nfunc reopen() {}\n\n// reads does.\nfunc (b) read() {}\n\n// HTTP is what c does.\nfunc c() {}\n\n// A function.\nfunc d() {}\n\n// e, with a comma, does.\nfunc e() {}\n", "internal/a/a.go:4: the comment of reopen begins with reopenConcluded\ninternal/a/a.go:7: the comment of read begins with reads\n"},
+
 		"a link of a comment":         {"metrics/a.go", "// Package metrics has [Options], [Options.Set], [*Options], [context.Context] and [lost].\npackage metrics\n\nimport _ \"context\"\n\n// Set is.\nfunc (o *Options) Set(lost int) {}\n", "metrics/a.go:1: the comment's [lost] leads nowhere\n"},
 		"a link of a field":           {"metrics/a.go", "package metrics\n\ntype a struct {\n\t// b is [Options.Sett].\n\tb int\n}\n", "metrics/a.go:4: the comment's [Options.Sett] leads nowhere\n"},
 		"a link in a list":            {"metrics/a.go", "package metrics\n\n// a is\n//\n//   - [Lost], and not\n//\n//\tlist[Any]\nconst a = 1\n", "metrics/a.go:3: the comment's [Lost] leads nowhere\n"},
@@ -144,6 +146,8 @@ func TestProblems(t *testing.T) {
 		"a target that is missing":   {".github/workflows/test.yml", strings.Replace(workflow, "make test", "make tset", 1), ".github/workflows/test.yml:12: the Makefile has no target tset\n"},
 		"a variable that is missing": {".github/workflows/test.yml", strings.Replace(workflow, "ONLY=", "LIMIT=", 1), ".github/workflows/test.yml:12: the Makefile has no variable LIMIT\n"},
 		"a target of the gate":       {".github/workflows/test.yml", strings.Replace(workflow, ".ci/run test", ".ci/run test && .ci/run e2e", 1), ".github/workflows/test.yml:13: the Makefile has no target e2e\n"},
+		"a target within the gate":   {".ci/run", "packages=(\n\tmake gcc # the Makefile\n)\nif true; then\n\texec make \"$@\"\nfi\nmake lint\nmake test ONLY=x # in parts\nmake test > out 2>&1 &\n", ".ci/run: the Makefile has no target lint\n"},
+		"a variable with a default":  {".github/workflows/test.yml", strings.Replace(workflow, "ONLY=", "SOAK=", 1), ""},
 		"targets one by one":         {".github/workflows/test.yml", strings.Replace(workflow, "make test", "(make test && make a); make b; make test", 1), ".github/workflows/test.yml:12: the Makefile has no target a\n.github/workflows/test.yml:12: the Makefile has no target b\n"},
 		"lines that go on":           {".github/workflows/test.yml", strings.Replace(workflow, "run: make test", "run: |\n          make test \\\n            c\n          echo", 1), ".github/workflows/test.yml:12: the Makefile has no target c\n"},
 		"an input of an action":      {".github/workflows/test.yml", strings.Replace(workflow, "83dd", "83dd # v6.0.2\n        with: {clean-up: true}", 1), ".github/workflows/test.yml:12:16: input \"clean-up\" is not defined in action \"actions/checkout@v6\""},

@@ -31,7 +31,7 @@ func house(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	found := 0
-	for _, check := range []check{checkNames, checkIdentifiers, checkPages, checkFigures, checkMeasurements, checkPictures, checkComments, checkDocLinks, checkWorkflows, checkDependabot, checkIssueForms} {
+	for _, check := range []check{checkNames, checkIdentifiers, checkPages, checkFigures, checkMeasurements, checkPictures, checkComments, checkCommentNames, checkDocLinks, checkWorkflows, checkDependabot, checkIssueForms} {
 		problems, err := check(repo)
 		if err != nil {
 			return err

@@ -16,8 +16,8 @@ func parseMakefile(content []byte) makefile {
 	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)`).FindAllSubmatch(content, -1) {
 		found.targets[string(match[1])] = true
 	}
-	for _, match := range regexp.MustCompile(`\$[({]([A-Z_]+)[)}]`).FindAllSubmatch(content, -1) {
-		found.variables[string(match[1])] = true
+	for _, match := range regexp.MustCompile(`\$[({]([A-Z_]+)[)}]|\b([A-Z_]+) \?=`).FindAllSubmatch(content, -1) {
+		found.variables[string(match[1])+string(match[2])] = true
 	}
 	return found
 }

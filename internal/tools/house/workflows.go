@@ -10,8 +10,10 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// workflows is the folder in which GitHub looks for workflows.
-const workflows = ".github/workflows"
+const (
+	workflows = ".github/workflows" // the folder in which GitHub looks for them
+	gate      = ".ci/run"           // a shell script
+)
 
 func checkWorkflows(repo repository) ([]string, error) {
 	content, err := repo.read("Makefile")
@@ -27,7 +29,10 @@ func checkWorkflows(repo repository) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var problems []string
+	problems, err := checkGate(repo, targets)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range append(repo.match(workflows, "*.yml"), repo.match(workflows, "*.yaml")...) {
 		content, err := repo.read(name)
 		if err != nil {
@@ -45,6 +50,24 @@ func checkWorkflows(repo repository) ([]string, error) {
 		}
 		workflow, _ := actionlint.Parse(content)
 		problems = append(problems, checkWorkflow(name, workflow, targets)...)
+	}
+	return problems, nil
+}
+
+// checkGate looks up what the gate makes, in lines of its own that are not indented.
+func checkGate(repo repository, targets makefile) ([]string, error) {
+	if !repo.exists(gate) {
+		return nil, nil
+	}
+	content, err := repo.read(gate)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, command := range regexp.MustCompile(`(?m)^make [^>#\n]*`).FindAllString(string(content), -1) {
+		for _, missing := range targets.unknown(command) {
+			problems = append(problems, fmt.Sprintf("%s: the Makefile has no %s", gate, missing))
+		}
 	}
 	return problems, nil
 }

@@ -44,7 +44,7 @@ type coverage struct {
 	tests  []reach
 }
 
-// tests gives the tests that reach a mutation: by package, in the order of the judges. What no
+// reaching gives the tests that reach a mutation: by package, in the order of the judges. What no
 // block contains, a constant for one, is reached by all.
 func (c coverage) reaching(m mutation) []reach {
 	var in *block
