@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,6 +234,37 @@ func ExampleTermination_Wait() {
 	// Output:
 	// stopped waiting: containers that have not ended: default/shop/proxy, default/shop/web: context canceled
 	// GraceExceeded <nil>
+}
+
+// An agent that keeps no Termination of its own asks for the one of a pod.
+func ExampleTerminator_Termination() {
+	ctx := context.Background()
+	rt := lifecycletest.NewRuntime()
+	pod := examplePod(rt)
+	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	terminator := exampleTerminator(rt)
+	_, terminating := terminator.Termination(pod.UID)
+	fmt.Println(terminating)
+
+	terminator.Terminate(ctx, pod, lifecycle.Request{})
+	termination, terminating := terminator.Termination(pod.UID)
+	fmt.Println(terminating, time.Until(termination.Deadline()).Round(time.Second))
+	fmt.Println(terminator.Close(ctx))
+	// Output:
+	// false
+	// true 30s
+	// <nil>
+}
+
+// A container that was killed has ended; one that may still run is an error.
+func ExampleResult_Err() {
+	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
+		{Name: "web", Outcome: lifecycle.Forced, Err: errors.New("killed 5 s after its timeout")},
+		{Name: "proxy", Outcome: lifecycle.RuntimeStuck, Err: errors.New("containerd does not answer")},
+	}}
+	fmt.Println(result.Outcome(), result.Err())
+	// Output:
+	// RuntimeStuck containerd does not answer
 }
 
 // The pod is gone, and a pod with the same UID, such as a static pod, may be started again.

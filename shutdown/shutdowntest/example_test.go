@@ -104,6 +104,30 @@ func ExampleKiller_Release() {
 	// GraceExceeded
 }
 
+// A host that was told to shut down before the agent was started, and that goes on after all.
+func ExampleHost_SetPending() {
+	ctx := context.Background()
+	host := &shutdowntest.Host{}
+	host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
+	session, err := host.Connect(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pending, err := session.Pending(ctx)
+	fmt.Println(pending.Kind, err)
+
+	host.Cancel()
+	event := <-session.Events()
+	fmt.Println(event.Cancelled)
+	pending, err = session.Pending(ctx)
+	fmt.Println(pending, err)
+	// Output:
+	// reboot <nil>
+	// true
+	// <nil> <nil>
+}
+
 // A reporter that refuses its first status.
 func ExampleReporter() {
 	reporter := &shutdowntest.Reporter{
