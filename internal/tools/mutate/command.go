@@ -35,15 +35,15 @@ func (r *run) commandIn(ctx context.Context, in place, program string, args ...s
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	if strings.HasSuffix(program, ".test") {
-		limited(cmd)
+		limitMemory(cmd)
 	}
 	cmd.Dir = in.dir
 	cmd.Env = append(append(os.Environ(), "GOWORK=off", "PWD="+in.dir, "TMPDIR="+in.temp), in.env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // children may hold the pipes
-	group(cmd)
+	setProcessGroup(cmd)
 	err := cmd.Run()
-	killGroup(cmd)
+	killProcessGroup(cmd)
 	if err != nil {
 		return out.String(), fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, tail(out.String()))
 	}
