@@ -40,7 +40,7 @@ func testedModules() []string { return slices.Sorted(maps.Keys(floorOf())) }
 // forkModule is the folder of the module that is tested below the floor too. It imports the
 // packages that a fork of the kubelet vendors, which must work down to the oldest minor. The other
 // packages use what later minors have: lifecycle/stopsignal and validation use the types of
-// KEP-4960, and shutdown/apistatus uses the observedGeneration of pod conditions.
+// KEP-4960, and shutdown/apistatus uses observedGeneration in the status of pods.
 const forkModule = "internal/fork"
 
 // whatIsTested returns the cell of the table that says what is tested with a minor.
