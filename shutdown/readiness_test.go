@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Pods are not ready before they are stopped, bucket by bucket. Those that were
-// deleted are not ready as it is.
+// The pods of each bucket are marked not ready before they are killed. Pods that were deleted are not
+// marked, because they count as not ready already.
 func TestMarkNotReadyThenKill(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), deletedPod("gone"), shutdowntest.Pod("etcd", topPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {

@@ -98,7 +98,8 @@ func TestShutDownAgainAndCancelled(t *testing.T) {
 	}
 }
 
-// This holds too if the next shutdown is announced at the same moment.
+// If the next shutdown is announced at the moment of the cancellation, the last call for a killed pod
+// still marks it as not ready.
 func TestShutDownAgainAtOnce(t *testing.T) {
 	for range 50 {
 		inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
@@ -111,7 +112,7 @@ func TestShutDownAgainAtOnce(t *testing.T) {
 			n.advance(time.Minute)
 			require.Len(t, n.killer.Kills(), 1)
 			marked := reporter.Marked()
-			require.False(t, marked[len(marked)-1].Ready, "what is said last of a pod that is killed")
+			require.False(t, marked[len(marked)-1].Ready, "the last call for a pod that is killed")
 			require.NoError(t, marked[len(marked)-1].Err)
 		})
 	}
