@@ -1,24 +1,25 @@
-# Everything that a user or a developer runs. Nothing but Go is needed, except
-# for the tests against real parts, which say what they miss.
+# The commands for users and developers. They need only Go, except for the tests with real
+# programs such as containerd: those say what is missing.
 
 MODULES   := . lifecycle/virtualkubelet examples internal/apiservertest internal/fork internal/tools
-# The oldest Go that everything but internal/tools builds and passes with: the newest
-# patch of the version in go.mod. The go command downloads it when it is first needed.
+# The oldest Go with which all modules but internal/tools build and pass: the newest patch of
+# the version in go.mod. The go command downloads it when it is first needed.
 OLDEST_GO := go1.25.14
 TOOLS     := $(CURDIR)/internal/tools/go.mod
 GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg
 LINTER    := go tool -modfile=$(TOOLS) golangci-lint
-# The race detector needs a C compiler; without one the tests run all the same.
+# The race detector needs a C compiler. Without one the tests run without the race detector.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-# Of make bench: how long each run of a benchmark is, and how many there are of each.
+# For make bench: the time of one run of a benchmark, and the number of runs of each.
 BENCHTIME ?= 200ms
 COUNT     ?= 6
 SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
-# Further containerds for the tests of the container runtime, by minor; empty where none was built.
+# The folder in which make containerd puts its containerds, by minor; empty if there are none.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 
-# The database of known vulnerabilities: an URL of https, http or file.
+# For make vulncheck: the database of known vulnerabilities, a URL of https, http or file.
 GOVULNDB  ?= https://vuln.go.dev
+# For make fuzz: the time for each target.
 FUZZTIME  ?= 10s
 
 .PHONY: help demo pictures test apiserver containerd compat e2e soak bench mutate lint apidiff release-check fuzz vulncheck patches
@@ -30,7 +31,7 @@ demo: ## drain a small node in this terminal: the main job, on the embedded runt
 	@echo "Building the example agent; the first time this takes a few minutes."
 	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
 
-# One line for each program that draws; what it draws is kept beside it.
+# Each picture is in the folder "pictures" beside the page that shows it.
 pictures: ## draw the pictures of the examples anew, from real runs (about a minute; needs chromium)
 	@command -v chromium > /dev/null || { echo "make pictures needs chromium: apt-get install chromium" >&2; exit 1; }
 	@rm -rf .cache/pictures && mkdir -p .cache/pictures
@@ -48,12 +49,12 @@ test: apiserver ## run all tests; those that miss a Debian package are skipped a
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
 	@$(if $(RACE),go test -count=1 -run 'ServersPace|BesideMarks' ./shutdown > .cache/tables.txt 2>&1 || { cat .cache/tables.txt; exit 1; })
 
-# Tests that need an API server build it too, but say so only when they are over.
+# Tests that need an API server build it too, but go test shows their notice only at the end.
 apiserver:
 	@echo "Building the API server of the tests; the first time this takes a few minutes." >&2
 	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
 
-containerd: ## build containerd 2.2 and 2.4, which the tests then take beside Debian's 1.6
+containerd: ## build containerd 2.2 and 2.4, which the tests then use in addition to Debian's 1.6
 	@set -e; for minor in 2.2 2.4; do \
 	  echo "Building containerd $$minor; the first time this takes some minutes." >&2; \
 	  CGO_ENABLED=0 go build -C internal/containerd/$$minor -mod=readonly -tags 'no_btrfs no_devmapper no_zfs' -o $(CURDIR)/.cache/containerd/$$minor/ $$(go -C internal/containerd/$$minor tool | grep /); \
@@ -66,7 +67,7 @@ compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest
 E2E_PROGRAMS := containerd ctr runc busybox debootstrap systemd-nspawn nsenter journalctl
 E2E_PACKAGES := containerd runc busybox-static debootstrap systemd-container util-linux systemd
 
-# Nothing is skipped: a run that has tested nothing would look like a success.
+# A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
 e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root, Debian 12)
@@ -81,12 +82,12 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 
 soak: export KUBEGRACE_SOAK ?= 5m
 soak: export KUBEGRACE_NEED_ALL := 1
-soak: ## harm agents on a real bus for five minutes, and look that nothing grows; KUBEGRACE_SOAK=1h
+soak: ## restart and break agents on a real bus for five minutes, and check that nothing leaks; KUBEGRACE_SOAK=1h
 	@go test $(RACE) -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
 
-# ONLY='podkiller|logind.Start' runs these; BASE=main compares with that commit instead.
+# ONLY='podkiller|logind.Start' runs only the matching benchmarks.
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
-bench: apiserver ## measure speed and memory beside the plain way of doing the same; BASE=main: beside a commit
+bench: apiserver ## compare time and memory with the plain way of doing the same; BASE=main compares with that commit
 	@cd internal/tools && go run ./bench --root $(CURDIR) --benchtime $(BENCHTIME) --count $(COUNT) --only '$(ONLY)' --base '$(BASE)' --raw $(CURDIR)/.cache/bench $(MODULES)
 
 mutate: ## break the logic in many places, and list what no test notices; ONLY=graceperiod,shutdown/... SAMPLE=100 SEED=1

@@ -2,6 +2,7 @@ package shutdown_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,4 +174,29 @@ func TestCancelledByWhom(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, n.host.Held())
 	})
+}
+
+// A host does not wait for a triggered shutdown, so its report does not complain that the host did
+// not wait. This holds too after a shutdown that the host had announced and that was cancelled.
+func TestTriggeredAfterTheHostsShutdown(t *testing.T) {
+	for name, cancel := range map[string]func(n *node){
+		"the host cancelled":     func(n *node) { n.host.Cancel() },
+		"the embedder cancelled": func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: true})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.host.InhibitErr = errors.New("refused")
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+				n.run()
+				n.announce()
+				n.advance(500 * time.Millisecond)
+				cancel(n)
+				n.advance(time.Minute)
+				require.NoError(t, n.m.Trigger(shutdown.Event{}))
+				n.advance(time.Minute)
+				require.NotZero(t, n.lastReport().Ended)
+				require.Empty(t, n.lastReport().Errors)
+			})
+		})
+	}
 }

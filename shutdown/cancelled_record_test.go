@@ -3,7 +3,9 @@
 package shutdown_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -34,5 +36,25 @@ func TestCancelledShutdownIsNotResumed(t *testing.T) {
 		require.Equal(t, "test", report.Origin)
 		require.True(t, report.Cancelled)
 		require.NotZero(t, report.Ended)
+	})
+}
+
+// A stored shutdown is over when the embedder cancels it with Trigger, even if the host cannot be
+// asked.
+func TestStoredShutdownIsCancelledByTheEmbedder(t *testing.T) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
+		require.NoError(t, err)
+		n.start(m)
+		synctest.Wait()
+		require.False(t, m.Admit(nil).Admit)
+		require.NoError(t, m.Trigger(shutdown.Event{Cancelled: true}))
+		synctest.Wait()
+		require.True(t, m.Admit(nil).Admit)
+		require.True(t, n.lastReport().Cancelled)
+		require.NotZero(t, n.lastReport().Ended)
+		events := n.events.all()
+		require.Contains(t, events[len(events)-1], "Shutdown manager detected shutdown cancellation")
 	})
 }

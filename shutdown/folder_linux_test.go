@@ -129,7 +129,7 @@ func TestFolderThatTakesNothing(t *testing.T) {
 		require.Len(t, report.Errors, 1)
 		require.Contains(t, report.Errors[0], "nothing is stored")
 		require.Contains(t, report.Errors[0], "read-only file system")
-		require.Empty(t, a.shutDownAndCancel().Errors, "it is said once")
+		require.Empty(t, a.shutDownAndCancel().Errors, "reported once")
 		a.log.requireErrors(t, 1, report.Errors)
 		require.NoError(t, a.end())
 	})

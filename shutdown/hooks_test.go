@@ -219,3 +219,70 @@ func TestOnRelease(t *testing.T) {
 		require.Zero(t, n.host.Held())
 	})
 }
+
+// A shutdown that overtakes another one does not call Hold again.
+func TestOvertakingDoesNotHoldAgain(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
+		holds := 0
+		n.opts.Hold = func(context.Context) error { holds++; return nil }
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		n.advance(time.Second)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
+		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
+		n.advance(time.Minute)
+		require.Equal(t, 1, holds)
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
+	})
+}
+
+// The report names the hooks that fail. It names none if they succeed, or if the shutdown was
+// cancelled while they ran.
+func TestReportOfTheHooks(t *testing.T) {
+	errBoom := errors.New("boom")
+	for _, test := range []struct {
+		name   string
+		change func(*node, *shutdowntest.Reporter)
+		cancel bool
+		want   []string
+	}{
+		{name: "all is well", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(context.Context) error { return nil }
+		}},
+		{name: "the hold fails", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(context.Context) error { return errBoom }
+		}, want: []string{"failed to hold the shutdown: boom"}},
+		{name: "the hold is cancelled", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return errBoom }
+		}, cancel: true},
+		{name: "late start hangs", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.LateStart = func(shutdown.Event) bool { <-time.After(5 * time.Second); return true }
+		}, want: []string{"failed to ask whether the drain begins late, it begins at once: "}},
+		{name: "publishing fails", change: func(_ *node, r *shutdowntest.Reporter) {
+			r.PublishErr = func(int) error { return errBoom }
+		}, want: []string{"failed to publish the node state: boom"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = reporter
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+				test.change(n, reporter)
+				n.run()
+				n.announce()
+				if test.cancel {
+					n.advance(time.Second)
+					n.host.Cancel()
+				}
+				n.advance(time.Minute)
+				got := n.lastReport().Errors
+				require.Len(t, got, len(test.want), "%q", got)
+				for i, want := range test.want {
+					require.Contains(t, got[i], want)
+				}
+			})
+		})
+	}
+}

@@ -230,37 +230,6 @@ func TestInhibitAfterTheDrain(t *testing.T) {
 	})
 }
 
-// A host that grants less is asked again, and is held with one lock meanwhile.
-func TestCappedDelayIsAskedForAgain(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.host.Limit = 10 * time.Second
-		n.run()
-		n.advance(time.Minute)
-		require.Equal(t, 10*time.Second, n.m.Inhibitor().Granted)
-		require.Len(t, n.events.all(), 1, "said once")
-		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
-		n.advance(time.Minute)
-		require.Equal(t, 32500*time.Millisecond, n.m.Inhibitor().Granted)
-		require.NoError(t, n.m.Inhibitor().Err)
-		require.Equal(t, 1, n.host.Held())
-		asked := len(n.host.Wishes())
-		n.advance(10 * time.Minute)
-		require.Len(t, n.host.Wishes(), asked, "asked no more")
-	})
-}
-
-// The status has the reasons that the host gives for a capped delay.
-func TestCappedDelayKeepsItsReasons(t *testing.T) {
-	readOnly := errors.New("/etc is read-only")
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.host.Limit, n.host.CapReason = 10*time.Second, readOnly
-		n.run()
-		require.True(t, n.m.Inhibitor().Held)
-		require.ErrorIs(t, n.m.Inhibitor().Err, readOnly)
-		require.ErrorContains(t, n.m.Inhibitor().Err, "10s at most, 32.5s was asked for")
-	})
-}
-
 // A host that does not answer does not delay the agent's start, and is held once it answers.
 func TestSilentHost(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
@@ -274,39 +243,6 @@ func TestSilentHost(t *testing.T) {
 		require.True(t, n.m.Inhibitor().Held)
 		require.NoError(t, n.m.Inhibitor().Err)
 	})
-}
-
-// A host that caps the delay is asked again, less and less often; once it has granted it, a
-// new cap is asked about as often as the first one.
-func TestCappedAgain(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.host.Limit = 5 * time.Second
-		n.run()
-		n.advance(5 * time.Minute)
-		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
-		n.advance(time.Minute)
-		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 5 * time.Second })
-		n.announce()
-		n.host.Cancel()
-		synctest.Wait()
-		before := len(n.host.Wishes())
-		n.advance(1100 * time.Millisecond)
-		require.Greater(t, len(n.host.Wishes()), before)
-	})
-}
-
-// Ready waits for a host that takes its time for the delay, as a logind that is reloaded does,
-// but not for ever.
-func TestSlowDelay(t *testing.T) {
-	for takes, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: 5 * time.Second} {
-		inBubble(t, nil, func(t *testing.T, n *node) {
-			n.host.DelayTakes = takes
-			began := time.Now()
-			n.run()
-			require.Equal(t, want, time.Since(began))
-			require.Equal(t, takes == want, n.m.Inhibitor().Held)
-		})
-	}
 }
 
 // Nothing is watched and nothing held without a schedule, without a source or with the

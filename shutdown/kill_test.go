@@ -171,7 +171,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 	}
 }
 
-// Both are called even if the pods cannot be listed.
+// OnPlan and OnReport are called even if the pods cannot be listed.
 func TestOnPlanWithoutPods(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		plans := make(chan plan.Plan, 9)

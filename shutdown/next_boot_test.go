@@ -88,3 +88,51 @@ func TestStatusesOfAFormerBootSurviveAShutdown(t *testing.T) {
 		require.Equal(t, []string{"hangs"}, c.flushedPods())
 	})
 }
+
+// An agent sends the final status of an earlier boot only after a shutdown of its own. The next
+// agent does not send it again.
+func TestCarriedStatusAfterAShutdownIsSentOnce(t *testing.T) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		n.end()
+
+		n.setPods()
+		n.host.SetPending(nil)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.announce()
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
+		c.setAway(false)
+		n.advance(time.Minute)
+		require.Equal(t, []string{"web"}, c.flushedPods())
+		n.end()
+
+		clear(c.final)
+		n.host.SetPending(nil)
+		n.runOnBoot(&boot{id: "three", began: time.Now()})
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
+	})
+}
+
+// An agent without a reporter drops the final statuses that an earlier agent has stored.
+func TestCarriedStatusesWithoutAReporter(t *testing.T) {
+	dir := t.TempDir()
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubble(t, list(web), func(t *testing.T, n *node) {
+		n.opts.StateDir, n.opts.Reporter = dir, &cluster{away: true}
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
+		n.announce()
+		n.advance(time.Minute)
+		n.crash()
+		n.host.SetPending(nil)
+		n.opts.Reporter = nil
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(web).Admit)
+	})
+}

@@ -153,7 +153,7 @@ func (n *node) grantedSeconds() map[string]int64 {
 	return granted
 }
 
-// killedAfter returns how long after since the kill of a pod began.
+// killedAfter returns the time from since to the start of the kill of a pod.
 func (n *node) killedAfter(name string, since time.Time) time.Duration {
 	n.t.Helper()
 	kill, ok := n.killer.Kill(name)
@@ -161,7 +161,7 @@ func (n *node) killedAfter(name string, since time.Time) time.Duration {
 	return kill.Started.Sub(since)
 }
 
-// releasedAfter returns how long after since the host was released.
+// releasedAfter returns the time from since to the release of the host.
 func (n *node) releasedAfter(since time.Time) time.Duration {
 	n.t.Helper()
 	released, ok := n.host.Released()
@@ -207,8 +207,8 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// announcements returns the published node states except for the first. The first one is the
-// zero state, with which an agent reverts the state that the agent before it may have left.
+// announcements returns the published node states without the first one, which must be the zero
+// state: with it an agent reverts the state that the agent before it may have left.
 func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest.Published {
 	t.Helper()
 	published := reporter.Published()

@@ -2,9 +2,12 @@ package shutdown_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -20,4 +23,47 @@ func TestHostIsLostAsRunEnds(t *testing.T) {
 			n.stop = nil
 		})
 	}
+}
+
+// Run ends while the pods of a cancelled shutdown are still ending. The report says that this
+// shutdown is over.
+func TestRunEndsWithinACancelledShutdown(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.host.Cancel()
+		n.advance(time.Second)
+		n.end()
+		require.True(t, n.lastReport().Cancelled)
+		require.NotZero(t, n.lastReport().Ended)
+	})
+}
+
+// The end of Run interrupts a shutdown. Its report can be read before its pods have ended.
+func TestReportOfAnInterruptedShutdown(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.stop()
+		n.advance(time.Second)
+		require.Len(t, n.lastReport().Pods, 1)
+		require.Zero(t, n.lastReport().Ended)
+	})
+}
+
+// A lock that the host grants only after Run was told to end is closed.
+func TestInhibitAfterRun(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.host.InhibitTakes = 3 * time.Second
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.start(m)
+		synctest.Wait()
+		n.end()
+		require.Contains(t, n.host.Calls(), "release")
+	})
 }

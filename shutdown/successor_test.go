@@ -124,9 +124,9 @@ func TestPodThatHasOutlivedItsShutdown(t *testing.T) {
 	})
 }
 
-// A shutdown of this boot that would end later than one that begins now has not begun: it is
-// of a machine that was put back to an earlier state. It kills nobody and refuses nobody, be
-// there a host to ask or not.
+// A stored shutdown of this boot that ends later than one that begins now is from the future: the
+// machine was restored from a snapshot. No pod is killed or refused because of it, whether there is a
+// host to ask or not.
 func TestShutdownFromTheFuture(t *testing.T) {
 	hour := func() (string, time.Duration, error) { return "one", time.Hour, nil }
 	for end, unusable := range map[time.Duration]bool{
@@ -179,9 +179,8 @@ func TestErrorsOfTheAgentBefore(t *testing.T) {
 	})
 }
 
-// Where boots cannot be told apart, what is on record is told of the pods that are known to
-// have ended, and of no others: they may run. Those that have ended are refused from the
-// making of the manager on.
+// If boots have no ID, an agent sends only the stored final statuses of pods that are known to have
+// ended, because the others may run. It refuses the ended pods from NewManager on.
 func TestStatusesWhereBootsCannotBeToldApart(t *testing.T) {
 	dir := t.TempDir()
 	ended, hangs := shutdowntest.Pod("ended", 0, 5), shutdowntest.Pod("hangs", 0, 5)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -202,5 +203,44 @@ func TestTerminateAllIsBounded(t *testing.T) {
 		defer cancel()
 		_, err = n.m.TerminateAll(ctx)
 		require.ErrorIs(t, err, errEnough)
+	})
+}
+
+// The manager does not keep the drain of TerminateAll after its end.
+func TestTerminateAllIsForgotten(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		_, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n.m.EarlierDrains())
+	})
+}
+
+// TerminateAll returns the errors of the drain in addition to the report.
+func TestTerminateAllGivesItsFailures(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
+		n.run()
+		report, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "unmount: boom")
+		require.Len(t, report.Errors, 2, "of both buckets")
+	})
+}
+
+// A second TerminateAll returns the errors of the drain that the first one has begun.
+func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+		n.run()
+		first := make(chan error, 1)
+		go func() {
+			_, err := n.m.TerminateAll(t.Context())
+			first <- err
+		}()
+		synctest.Wait()
+		_, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "unmount: boom")
+		require.EqualError(t, <-first, err.Error())
 	})
 }

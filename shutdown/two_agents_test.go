@@ -229,3 +229,20 @@ func TestTerminateAllWhileWaitingForTheFolder(t *testing.T) {
 		})
 	}
 }
+
+// A cancelled Trigger admits pods again, even if another agent has a shutdown on record.
+func TestTriggerIsCancelledBesideAnotherAgent(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(2 * time.Second)
+		other := n.startOther(twoPods(), one, func(other *node) { other.opts.Source = nil })
+		n.advance(12 * time.Second)
+		require.False(t, other.m.Admit(nil).Admit)
+		require.NoError(t, other.m.Trigger(shutdown.Event{Cancelled: true}))
+		synctest.Wait()
+		require.True(t, other.m.Admit(nil).Admit)
+		other.end()
+	})
+}

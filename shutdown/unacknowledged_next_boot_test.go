@@ -3,26 +3,14 @@
 package shutdown_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// hangingMarker is a cluster that takes an hour to mark the pod "spared" as not ready.
-type hangingMarker struct{ *cluster }
-
-func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	if pod.Name != "spared" {
-		return nil
-	}
-	return waitOrCancelled(ctx, time.Hour)
-}
 
 // If the machine goes down during a shutdown, the agent of the next boot sends the final statuses
 // of the signalled pods that were not acknowledged, unless the policy leaves pods as they are.

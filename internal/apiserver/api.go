@@ -75,20 +75,20 @@ func (i *installer) install(all []resource, in storage) error {
 		}
 	}
 	for group, stores := range groups {
-		if err := i.group(group, stores); err != nil {
+		if err := i.installGroup(group, stores); err != nil {
 			return fmt.Errorf("failed to install %s: %w", group, err)
 		}
 	}
 	return nil
 }
 
-// group serves the resources of a group version and adds them to discovery.
-func (i *installer) group(group schema.GroupVersion, stores map[string]rest.Storage) error {
+// installGroup serves the resources of a group version and adds them to discovery.
+func (i *installer) installGroup(group schema.GroupVersion, stores map[string]rest.Storage) error {
 	root, manager := "/apis", i.server.AggregatedDiscoveryGroupManager
 	if group.Group == "" {
 		root, manager = "/api", i.server.AggregatedLegacyDiscoveryGroupManager
 	}
-	found, _, err := i.version(root, group, stores).InstallREST(i.server.Handler.GoRestfulContainer)
+	found, _, err := i.groupVersion(root, group, stores).InstallREST(i.server.Handler.GoRestfulContainer)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,8 @@ func (i *installer) group(group schema.GroupVersion, stores map[string]rest.Stor
 	return nil
 }
 
-func (i *installer) version(root string, group schema.GroupVersion, stores map[string]rest.Storage) *endpoints.APIGroupVersion {
+// groupVersion returns the description of a group version that serves its resources.
+func (i *installer) groupVersion(root string, group schema.GroupVersion, stores map[string]rest.Storage) *endpoints.APIGroupVersion {
 	served := map[string][]string{}
 	for path := range stores {
 		served[path] = []string{group.String()}

@@ -73,8 +73,8 @@ func start(path, data string) (*process, error) {
 		return nil, fmt.Errorf("failed to start the API server: %w", err)
 	}
 	p.stdin = stdin
-	late := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() }) // p.stop returns the error
-	defer late.Stop()
+	timeout := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() }) // p.stop returns the error
+	defer timeout.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		return nil, fmt.Errorf("the API server did not become ready: %w\n%s", errors.Join(err, p.stop()), p.log.String())
@@ -87,7 +87,7 @@ func start(path, data string) (*process, error) {
 // before or had to be killed.
 func (p *process) stop() error {
 	_ = p.stdin.Close() // fails if the server has ended, which Wait reports
-	late := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
-	defer late.Stop()
+	timeout := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
+	defer timeout.Stop()
 	return p.cmd.Wait()
 }

@@ -55,9 +55,8 @@ func TestServersOfParallelTests(t *testing.T) {
 	require.Len(t, seen, cap(urls))
 }
 
-// TestTheServiceManagerIsNotTold checks that the READY=1 of k8s.io/apiserver does not reach the
-// NOTIFY_SOCKET of the test.
-func TestTheServiceManagerIsNotTold(t *testing.T) {
+// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET. That must not reach the service manager of the test.
+func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
@@ -71,7 +70,7 @@ func TestTheServiceManagerIsNotTold(t *testing.T) {
 }
 
 func TestAServerThatDies(t *testing.T) {
-	t.Setenv(prebuiltVariable, "") // make test has one
+	t.Setenv(prebuiltVariable, "") // make test sets it
 	path, err := build(t.Context())
 	require.NoError(t, err)
 	p, err := start(path, t.TempDir())
@@ -88,7 +87,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 	_, err = start(path, file)
 	require.ErrorContains(t, err, "the API server did not become ready")
 	require.ErrorContains(t, err, "exit status 1")
-	require.ErrorContains(t, err, "failed to start etcd", "its log")
+	require.ErrorContains(t, err, "failed to start etcd", "the log of the server")
 	_, err = start(file, t.TempDir())
 	require.ErrorContains(t, err, "failed to start the API server")
 }

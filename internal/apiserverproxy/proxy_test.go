@@ -84,8 +84,8 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 	t.Run("the server behind is gone", func(t *testing.T) {
-		// The server goes after the proxy has its port: the freed port could else become the proxy's own, which
-		// then asks itself for ever.
+		// The server is closed after the proxy has its port. Otherwise the proxy could get the freed port,
+		// and forward requests to itself for ever.
 		server := httptest.NewServer(http.NotFoundHandler())
 		proxy := apiserverproxy.Start(t, server.URL)
 		server.Close()
@@ -166,7 +166,7 @@ func TestAWatchPassesAtOnce(t *testing.T) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		close(sent)
-		<-seen // or the client waits for ever
+		<-seen // the answer ends when the handler returns
 	})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+"/api/v1/pods?watch=1", http.NoBody)
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestManyAtOnce(t *testing.T) {
 	for range 50 {
 		wg.Go(func() {
 			for range 10 {
-				_, _ = patch(t.Context(), t, client, proxy.URL()) // may meet a death
+				_, _ = patch(t.Context(), t, client, proxy.URL()) // fails while the proxy is dead
 			}
 		})
 	}

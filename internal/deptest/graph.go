@@ -26,7 +26,7 @@ type Package struct {
 type Graph map[string]Package
 
 // Load returns the packages that match patterns and all their dependencies, as built for
-// the operating system goos ("" is that of this machine). It runs go list.
+// the operating system goos ("" stands for that of this machine). It runs go list.
 func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Imports,Deps,Standard"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -89,7 +89,7 @@ func (g Graph) Inherited(module string, paths ...string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// within tells whether path is equal to, or below, one of roots.
+// within reports whether path is equal to, or below, one of roots.
 func within(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || strings.HasPrefix(path, root+"/")

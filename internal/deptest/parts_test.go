@@ -64,8 +64,8 @@ func TestPartsOfADrainDoNotUseEachOtherInTurn(t *testing.T) {
 	}
 }
 
-// TestNoRuleIsIdle finds rules that allow an import which the package does not have.
-func TestNoRuleIsIdle(t *testing.T) {
+// TestEveryRuleIsUsed finds rules that allow an import which the package does not have.
+func TestEveryRuleIsUsed(t *testing.T) {
 	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
 	for path, may := range allowedImports() {
 		for _, root := range may {

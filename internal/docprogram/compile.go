@@ -97,7 +97,7 @@ func findPrograms(root string) (map[string][]byte, error) {
 	return programs, err
 }
 
-// isOutside tells whether a folder is not a part of the module.
+// isOutside reports whether a folder is not a part of the module.
 func isOutside(path, name string) bool {
 	_, err := os.Stat(filepath.Join(path, "go.mod"))
 	return err == nil || strings.HasPrefix(name, ".") || name == "testdata"

@@ -38,8 +38,8 @@ func TestFilesOfForks(t *testing.T) {
 	require.ElementsMatch(t, want, firstCells(t, string(page), "| file | replaces", "^`(.*)`$"))
 }
 
-// firstCells gives what a pattern finds in the first cell of each row of the table whose
-// heading begins as said.
+// firstCells returns the first group of a pattern in the first cell of each row of a table. heading is
+// the beginning of the heading of the table.
 func firstCells(t *testing.T, page, heading, pattern string) []string {
 	t.Helper()
 	lines := strings.Split(page, "\n")

@@ -14,20 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// source is the source of a package: its files without tests, and its string constants,
-// including those in functions.
+// source has the files of a package without its tests, and its string constants, including those in
+// functions.
 type source struct {
 	path      string // within the repository
 	files     []*ast.File
 	constants map[string]string
 }
 
-// library parses every package that an importer can have, and those internal to it.
+// library parses the packages of the library, including internal ones.
 func library(t *testing.T) []source {
 	t.Helper()
 	var all []source
-	for _, room := range []string{"graceperiod", "lifecycle", "metrics", "shutdown", "validation"} {
-		all = append(all, packagesBelow(t, room)...)
+	for _, top := range []string{"graceperiod", "lifecycle", "metrics", "shutdown", "validation"} {
+		all = append(all, packagesBelow(t, top)...)
 	}
 	return all
 }

@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write the rows that the code has into the tables of the README")
 
-// TestTables compares the tables of the README with what the code has: a table after a
-// comment <!-- table: NAME --> has a row for each thing in the code, and no other. The last
-// column is written by hand; with -update it is kept, and new rows say TODO there.
+// TestTables compares the tables of the README with the code. A table follows a comment
+// <!-- table: NAME --> and has one row for each metric, event and so on of the code, and no other. The
+// last column is written by hand: -update keeps it, and writes TODO there in new rows.
 func TestTables(t *testing.T) {
 	packages := library(t)
 	for name, rows := range map[string]map[string]bool{
@@ -60,6 +60,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
+// replace writes the rows of a table into the README.
 func replace(t *testing.T, text string, from, to int, rows map[string]bool, written map[string]string) {
 	t.Helper()
 	var lines []string
@@ -78,8 +79,8 @@ func row(columns ...string) string { return "| " + strings.Join(columns, " | ") 
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
-// logLines finds what the library logs: each call of Info or Error. What is logged with Error is
-// at verbosity 0. A message that cannot be found in the source fails the test.
+// logLines finds the log lines of the library: the calls of Info and Error. Instead of a verbosity, the
+// rows of Error have the word error. A message that cannot be found in the source fails the test.
 func logLines(t *testing.T, packages []source) map[string]bool {
 	t.Helper()
 	rows := map[string]bool{}
@@ -133,8 +134,8 @@ func events(packages []source) map[string]bool {
 	return rows
 }
 
-// conditions finds the conditions of nodes and pods that are read or written: those of
-// k8s.io/api by their constants, others where they are declared.
+// conditions finds the conditions of nodes and pods that the library reads or writes: those of
+// k8s.io/api by the uses of their constants, others by their declarations.
 func conditions(packages []source) map[string]bool {
 	known := map[string]string{
 		"NodeReady": string(v1.NodeReady), "PodReady": string(v1.PodReady), "ContainersReady": string(v1.ContainersReady),
@@ -156,8 +157,8 @@ func conditions(packages []source) map[string]bool {
 	return rows
 }
 
-// reasons finds the reasons of conditions and statuses: the strings that are constants and
-// called so, those that a field Reason is set to, and those of k8s.io/api.
+// reasons finds the reasons of conditions and statuses: the string constants whose names contain
+// "reason", the strings that a field Reason is set to, and the constants of k8s.io/api.
 func reasons(t *testing.T, packages []source) map[string]bool {
 	t.Helper()
 	known := map[string]string{"PodReasonTerminationByKubelet": v1.PodReasonTerminationByKubelet}
@@ -180,7 +181,7 @@ func reasons(t *testing.T, packages []source) map[string]bool {
 		})
 		inspect(s, func(selector *ast.SelectorExpr) {
 			if from, ok := selector.X.(*ast.Ident); ok && from.Name == "v1" && strings.HasPrefix(selector.Sel.Name, "PodReason") {
-				require.Contains(t, known, selector.Sel.Name, "say here which string that is")
+				require.Contains(t, known, selector.Sel.Name, "add the value of this constant to known")
 				rows[row(code(s.path), code(known[selector.Sel.Name]))] = true
 			}
 		})
@@ -188,7 +189,7 @@ func reasons(t *testing.T, packages []source) map[string]bool {
 	return rows
 }
 
-// withoutEventReasons leaves out the reasons that are those of events.
+// withoutEventReasons removes the reasons of events from reasons.
 func withoutEventReasons(reasons, events map[string]bool) map[string]bool {
 	maps.DeleteFunc(reasons, func(reason string, _ bool) bool {
 		columns := strings.Split(reason, " | ")

@@ -24,7 +24,7 @@ func (r *Runtime) Away(from, to time.Duration) {
 	r.windows = append(r.windows, window{from: now.Add(from), to: now.Add(to)})
 }
 
-// awayLocked tells whether the runtime is away now. The mutex is held.
+// awayLocked reports whether the runtime is away now. The mutex is held.
 func (r *Runtime) awayLocked() bool {
 	now := time.Now()
 	for _, w := range r.windows {

@@ -52,7 +52,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return err
 }
 
-// nextFault counts a call, and tells whether the script makes it hang or fail.
+// nextFault counts a call, and reports whether the script makes it hang or fail.
 func (c *container) nextFault() (hang, fail bool) {
 	if c == nil {
 		return false, false

@@ -61,7 +61,7 @@ type Flushed struct {
 
 // PublishNode implements [shutdown.Reporter].
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	err := pass(ctx, r.PublishTakes)
+	err := waitOrCancelled(ctx, r.PublishTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.PublishErr != nil {
@@ -82,7 +82,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
-	err := pass(ctx, r.MarkTakes)
+	err := waitOrCancelled(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.MarkErr != nil {
@@ -94,7 +94,7 @@ func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 
 // FlushPod implements [shutdown.StatusFlusher].
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	err := pass(ctx, r.FlushTakes)
+	err := waitOrCancelled(ctx, r.FlushTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.FlushErr != nil {
@@ -126,8 +126,8 @@ func (r *Reporter) Flushed() []Flushed {
 	return slices.Clone(r.flushed)
 }
 
-// pass waits for d. It returns early with an error if ctx ends.
-func pass(ctx context.Context, d time.Duration) error {
+// waitOrCancelled waits for d. It returns early with an error if ctx ends.
+func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}

@@ -25,7 +25,7 @@ func (s *session) Events() <-chan shutdown.Event { return s.events }
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	pending, takes, err := s.host.readPending(ctx)
 	if err == nil {
-		err = pass(ctx, takes)
+		err = waitOrCancelled(ctx, takes)
 	}
 	if err != nil || pending == nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	}
 	if takes := h.DelayTakes; takes > 0 {
 		h.mu.Unlock()
-		err := pass(ctx, takes)
+		err := waitOrCancelled(ctx, takes)
 		h.mu.Lock()
 		if err != nil {
 			return 0, err

@@ -8,14 +8,14 @@ import (
 	"text/tabwriter"
 )
 
-// Two ways that are compared.
+// The two ways that are compared.
 const (
 	plainWay = "plain"
 	ourWay   = "kubegrace"
 )
 
-// aloneReasons says, by row and way, why a benchmark is not compared with a plain way.
-// A row that ends in "/" stands for all that begin so.
+// aloneReasons returns why a benchmark is not compared with a plain way. The keys are a row, a
+// space and a way. A row that ends in "/" stands for all rows that begin with it.
 func aloneReasons() map[string]string {
 	const floor = "goroutines that only wait: the least that any way can take"
 	return map[string]string{
@@ -25,18 +25,18 @@ func aloneReasons() map[string]string {
 	}
 }
 
-// reasonFor is why a way of a row stands alone; "": nobody knows.
+// reasonFor returns the reason of [aloneReasons] for a way of a row; "" if there is none.
 func reasonFor(row, way string) string {
-	base, _, below := strings.Cut(row[strings.LastIndex(row, "."):], "/")
-	if below {
+	base, _, hasParameters := strings.Cut(row[strings.LastIndex(row, "."):], "/")
+	if hasParameters {
 		row = row[:strings.LastIndex(row, ".")] + base + "/"
 	}
 	return aloneReasons()[row+" "+way]
 }
 
-// printAlone prints the measurements that have no plain way beside them, with the reasons,
-// and gives those for which there is none.
-func printAlone(w io.Writer, r *results) (without []string, err error) {
+// printAlone prints the measurements that have no plain way beside them, each with its reason.
+// It returns those that have no reason.
+func printAlone(w io.Writer, r *results) (unexplained []string, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	rows := 0
 	for _, row := range r.names {
@@ -46,7 +46,7 @@ func printAlone(w io.Writer, r *results) (without []string, err error) {
 			}
 			reason := reasonFor(row, way)
 			if reason == "" {
-				without = append(without, strings.TrimSpace(row+" "+way))
+				unexplained = append(unexplained, strings.TrimSpace(row+" "+way))
 			}
 			if rows++; rows == 1 {
 				fmt.Fprintln(w, "\nNot compared:")
@@ -60,9 +60,10 @@ func printAlone(w io.Writer, r *results) (without []string, err error) {
 	if err := table.Flush(); err != nil {
 		return nil, fmt.Errorf("failed to print the table: %w", err)
 	}
-	return without, nil
+	return unexplained, nil
 }
 
+// single returns the cell of one way of a row; "" if that was not measured.
 func single(r *results, row, way, prefix string) string {
 	values, unit := r.sample(row, way, prefix)
 	if len(values) == 0 {

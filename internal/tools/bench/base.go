@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// compareCommits runs the benchmarks of this tree and of another commit by turns, and
-// prints the table of the two.
+// compareCommits runs the benchmarks of this tree and of the commit of --base in turn, and
+// prints one table with both.
 func compareCommits(ctx context.Context, o options, folder string, stdout, stderr io.Writer) (err error) {
 	began := time.Now()
 	old := filepath.Join(folder, "base")
@@ -24,8 +24,8 @@ func compareCommits(ctx context.Context, o options, folder string, stdout, stder
 		return err
 	}
 	defer func() {
-		_, removing := output(context.WithoutCancel(ctx), o.root, "git", "worktree", "remove", "--force", old)
-		err = errors.Join(err, removing)
+		_, removeErr := output(context.WithoutCancel(ctx), o.root, "git", "worktree", "remove", "--force", old)
+		err = errors.Join(err, removeErr)
 	}()
 	here, err := buildInto(ctx, o, o.root, filepath.Join(folder, "here-programs"), stderr)
 	if err != nil {
@@ -55,7 +55,7 @@ func compareCommits(ctx context.Context, o options, folder string, stdout, stder
 	return nil
 }
 
-// buildInto is build in a folder that is made for it.
+// buildInto makes a folder and builds the test programs of a tree into it.
 func buildInto(ctx context.Context, o options, root, folder string, progress io.Writer) (tree, error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return tree{}, err

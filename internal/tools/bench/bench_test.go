@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// toy is a module with benchmarks that report fixed values.
+// toy is the source of a package whose benchmarks report fixed values. FACTOR*n is replaced by
+// the value that way=kubegrace reports.
 const toy = `package toy
 
 import (
@@ -40,13 +41,15 @@ func BenchmarkPart(b *testing.B) {
 }
 `
 
-// write puts the module into a folder, with what kubegrace takes.
-func write(t *testing.T, dir, ours string) {
+// writeToy writes the module into a folder. ours is the Go expression of the time that
+// way=kubegrace reports.
+func writeToy(t *testing.T, dir, ours string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/toy\n\ngo 1.25.0\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "toy_test.go"), []byte(strings.Replace(toy, "float64(FACTOR*n)", ours, 1)), 0o600))
 }
 
+// benchToy runs the program on the module in a folder and returns what it prints.
 func benchToy(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	t.Setenv("GOFLAGS", "-mod=mod")
@@ -58,7 +61,7 @@ func benchToy(t *testing.T, dir string, args ...string) (string, error) {
 
 func TestOneTableOfRatios(t *testing.T) {
 	dir, raw := t.TempDir(), t.TempDir()
-	write(t, dir, "float64(n)/2")
+	writeToy(t, dir, "float64(n)/2")
 	out, err := benchToy(t, dir, "--count", "4", "--raw", raw)
 	require.NoError(t, err)
 	_, table, _ := strings.Cut(out, "\n\n")
@@ -73,12 +76,12 @@ Skipped: toy.Part needs a part that is missing
 `, table)
 	kept, err := os.ReadFile(filepath.Join(raw, "here.txt"))
 	require.NoError(t, err)
-	require.Equal(t, 4, strings.Count(string(kept), "BenchmarkDrain/pods=50000/way=kubegrace-"), "of every round")
+	require.Equal(t, 4, strings.Count(string(kept), "BenchmarkDrain/pods=50000/way=kubegrace-"), "the results of all rounds")
 }
 
 func TestCostThatGrowsFasterThanThePodsIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "float64(n)*float64(n)")
+	writeToy(t, dir, "float64(n)*float64(n)")
 	out, err := benchToy(t, dir, "--count", "1")
 	require.ErrorContains(t, err, "cost grows faster than the pods: toy.Drain")
 	require.Contains(t, out, "take 25.0 times as long")
@@ -86,7 +89,7 @@ func TestCostThatGrowsFasterThanThePodsIsAnError(t *testing.T) {
 
 func TestOnlySomeBenchmarks(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "1")
+	writeToy(t, dir, "1")
 	out, err := benchToy(t, dir, "--count", "1", "--only", "toy.Part")
 	require.NoError(t, err)
 	require.NotContains(t, out, "toy.Drain")
@@ -103,23 +106,23 @@ func TestBesideAnotherCommit(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
-	write(t, dir, "float64(n)/2")
+	writeToy(t, dir, "float64(n)/2")
 	git("init", "-q", "-b", "main")
 	git("add", ".")
 	git("commit", "-q", "-m", "before")
-	write(t, dir, "float64(n)/4")
+	writeToy(t, dir, "float64(n)/4")
 	out, err := benchToy(t, dir, "--count", "4", "--base", "main", "--only", "Drain")
 	require.NoError(t, err)
 	require.Contains(t, out, "| main    | here    | ratio |")
 	require.Contains(t, out, "| toy.Drain/pods=10000 | 5.000µs | 2.500µs | 0.50  |")
 	worktrees, err := output(t.Context(), dir, "git", "worktree", "list")
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(worktrees, "\n"), "the other one is removed")
+	require.Equal(t, 1, strings.Count(worktrees, "\n"), "the worktree of main is removed")
 }
 
 func TestABenchmarkThatFailsIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "func() float64 { b.Fatal(42); return 0 }()")
+	writeToy(t, dir, "func() float64 { b.Fatal(42); return 0 }()")
 	_, err := benchToy(t, dir, "--count", "1")
 	require.ErrorContains(t, err, "toy_test.go")
 	require.ErrorContains(t, err, "42")

@@ -16,7 +16,7 @@ import (
 
 // tree is a checkout whose benchmarks can be run.
 type tree struct {
-	name     string // of the file of its results
+	name     string // of the file for its results, without .txt
 	programs []program
 }
 
@@ -24,18 +24,18 @@ type tree struct {
 type program struct {
 	dir        string   // of the package, where it runs
 	path       string   // of the program
-	pkg        string   // as the table has it: the import path without the module's
-	benchmarks []string // that were chosen, as Go names them
+	pkg        string   // the import path without that of the module, as in the table
+	benchmarks []string // the chosen ones, as in BenchmarkDrain
 }
 
-// build builds the test programs of all packages that have benchmarks which are wanted.
+// build builds the test programs of all packages that have a benchmark which --only chooses.
 func build(ctx context.Context, o options, root, folder string, progress io.Writer) (tree, error) {
 	t := tree{name: "here"}
 	fmt.Fprintln(progress, "Building the benchmarks; the first time this takes a few minutes.")
 	for _, module := range o.modules {
 		packages, err := listPackages(ctx, filepath.Join(root, module), o.only)
 		if errors.Is(err, fs.ErrNotExist) && o.base != "" {
-			continue // one of the commits does not have it
+			continue // the module is in only one of the two commits
 		}
 		if err != nil {
 			return t, err
@@ -54,8 +54,8 @@ func build(ctx context.Context, o options, root, folder string, progress io.Writ
 	return t, nil
 }
 
-// listPackages gives the packages of a module that have benchmarks which are wanted. Their
-// programs are not built.
+// listPackages returns the packages of a module that have a chosen benchmark. Their programs
+// are not built.
 func listPackages(ctx context.Context, dir string, only *regexp.Regexp) ([]program, error) {
 	const format = "{{.Dir}}\t{{.ImportPath}}\t{{.Module.Path}}{{range .TestGoFiles}}\t{{.}}{{end}}{{range .XTestGoFiles}}\t{{.}}{{end}}"
 	out, err := output(ctx, dir, "go", "list", "-f", format, "./...")
@@ -66,7 +66,7 @@ func listPackages(ctx context.Context, dir string, only *regexp.Regexp) ([]progr
 	for line := range strings.Lines(out) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
 		p := program{dir: fields[0], pkg: shortName(fields[1], fields[2])}
-		if err := p.choose(fields[3:], only); err != nil {
+		if err := p.chooseBenchmarks(fields[3:], only); err != nil {
 			return nil, err
 		}
 		if len(p.benchmarks) > 0 {
@@ -76,8 +76,8 @@ func listPackages(ctx context.Context, dir string, only *regexp.Regexp) ([]progr
 	return all, nil
 }
 
-// choose finds the benchmarks in test files.
-func (p *program) choose(files []string, only *regexp.Regexp) error {
+// chooseBenchmarks sets the benchmarks of a program from those in its test files.
+func (p *program) chooseBenchmarks(files []string, only *regexp.Regexp) error {
 	declared := regexp.MustCompile(`(?m)^func Benchmark(\w*)\(`)
 	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join(p.dir, file))
@@ -93,15 +93,16 @@ func (p *program) choose(files []string, only *regexp.Regexp) error {
 	return nil
 }
 
-// shortName is an import path below the root of the repository.
+// shortName returns an import path without that of its module. For the package of the module's
+// own folder it returns the last element.
 func shortName(path, module string) string {
-	if short, below := strings.CutPrefix(path, module+"/"); below {
+	if short, isBelow := strings.CutPrefix(path, module+"/"); isBelow {
 		return short
 	}
 	return filepath.Base(path)
 }
 
-// output runs a program and gives what it writes to its standard output.
+// output runs a program and returns its standard output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -112,11 +113,11 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		said := out
+		printed := out
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			said = append(said, exit.Stderr...)
+			printed = append(printed, exit.Stderr...)
 		}
-		return "", fmt.Errorf("%s %s in %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), dir, err, said)
+		return "", fmt.Errorf("%s %s in %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), dir, err, printed)
 	}
 	return string(out), nil
 }

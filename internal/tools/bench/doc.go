@@ -1,31 +1,31 @@
-// Command bench runs the benchmarks of the repository, each beside the plain way of doing
-// the same, and prints one table of what either takes and of their ratios.
+// Command bench runs the benchmarks of the repository and prints one table: what kubegrace
+// takes, what the plain way of doing the same takes, and the ratio.
 //
 //	go run ./bench --root ../.. . examples
 //	go run ./bench --root ../.. --only 'podkiller|logind.Start' --count 3 .
 //	go run ./bench --root ../.. --base main .
 //
-// The arguments are the folders of the modules, below the root. What belongs together is
-// named with the key "way": of the benchmarks X/pods=10/way=plain and X/pods=10/way=kubegrace
-// a row X/pods=10 is made. A benchmark without a plain way stands apart, with the reason that
-// alone.go has for it; without a reason it is an error. Time is that of an operation, unless
-// the benchmark reports another one (ns/status); memory is shown where the benchmark reports
-// it (ReportAllocs, or a unit such as B/pod).
+// The arguments are the folders of the modules, below the root. The ways of one row have the
+// same name except for the key "way": X/pods=10/way=plain and X/pods=10/way=kubegrace make the
+// row X/pods=10. A benchmark without a plain way is in a second table, with its reason from
+// alone.go; a missing reason is an error. The time is that of an operation, unless the
+// benchmark reports another unit (ns/status). Memory is shown if the benchmark reports it
+// (ReportAllocs, or a unit such as B/pod).
 //
-// Each benchmark runs in a process of its own, so that it finds no garbage and no goroutines
-// of another one, and all of them in turn, --count rounds long, so that a machine that slows
-// down slows both ways. The figures are medians with their confidence interval of 95%; a
-// ratio is marked with ~ where the Mann-Whitney test finds that it may be chance. All of that
-// is benchstat's own (golang.org/x/perf/benchmath), and the files in --raw are for benchstat,
-// in internal/tools:
+// Each benchmark runs in a process of its own, so that garbage and goroutines of another one
+// cannot change its result. A round runs each benchmark once, and there are --count rounds, so
+// that a machine that slows down slows both ways. The figures are medians with their confidence
+// interval of 95%. A ratio is marked with ~ if the Mann-Whitney test finds that it may be
+// chance. The statistics are those of benchstat (golang.org/x/perf/benchmath), which also reads
+// the files in --raw; in internal/tools:
 //
 //	go tool benchstat -col /way ../../.cache/bench/here.txt
 //
-// Where a benchmark has both pods=10000 and pods=50000, the larger one may cost at most six
-// times as much, by the medians. The exit status is 1 where it costs more, where
-// a benchmark fails, and where one has neither a plain way nor a reason.
+// If a benchmark has both pods=10000 and pods=50000, the median of the larger one may be at most
+// six times that of the smaller one. The exit status is 1 if it is more, if a benchmark fails, and
+// if one has neither a plain way nor a reason.
 //
-// With --base the same benchmarks, the plain ways left out, run by turns in a worktree of
-// another commit and in this one, and the table is of these two. Benchmarks that the other
-// commit lacks are listed.
+// With --base the table compares this tree with another commit, which is checked out in a
+// worktree. Their benchmarks run in turn, without the plain ways. Benchmarks that the other
+// commit does not have are listed.
 package main

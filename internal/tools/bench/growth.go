@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// What a drain costs has to grow as the pods do: five times as many may take six times
-// as long.
+// The cost of a drain must grow in proportion to the number of pods: five times as many pods
+// may take six times as long.
 const (
 	fewPods  = "/pods=10000"
 	manyPods = "/pods=50000"
 	mostGrow = 6.0
 )
 
-// printGrowth prints what five times as many pods cost, and gives the rows of kubegrace
-// that cost too much.
+// printGrowth prints how many times as long five times as many pods take. It returns the rows in
+// which kubegrace takes too long.
 func printGrowth(w io.Writer, r *results) (tooMuch []string) {
 	rows := 0
 	for _, row := range r.names {
@@ -42,9 +42,9 @@ func printGrowth(w io.Writer, r *results) (tooMuch []string) {
 	return tooMuch
 }
 
-// growth is how many times as long the larger row takes, by the medians: on a busy machine
-// the shorter work finds a quiet moment, and the longer one none, so that the fastest rounds
-// would not do. false: either was not measured.
+// growth returns how many times as long as its smaller row a larger row takes, and false if one of
+// them was not measured. It compares medians and not the fastest rounds: on a busy machine a short
+// run may find a quiet moment, and a long one does not.
 func growth(r *results, larger, way string) (float64, bool) {
 	many, unit := r.sample(larger, way, timeUnit)
 	few, fewUnit := r.sample(strings.Replace(larger, manyPods, fewPods, 1), way, timeUnit)

@@ -22,10 +22,11 @@ type options struct {
 	only      *regexp.Regexp
 	count     int
 	benchTime string
-	base      string // a commit; "": the plain ways
-	raw       string // a folder
+	base      string // the commit to compare with; "": the plain ways
+	raw       string // the folder for the results; "": they are not kept
 }
 
+// parse reads the flags and the arguments.
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -52,7 +53,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// bench is the program: the table goes to stdout, all else to stderr.
+// bench runs the program. The table goes to stdout, everything else to stderr.
 func bench(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// results are the measurements of one tree, in the order of their first appearance.
+// results has the measurements of one tree.
 type results struct {
 	cpu     string
-	names   []string                                   // of the rows
-	values  map[string]map[string]map[string][]float64 // row, way, unit
-	skipped map[string]string                          // why, by benchmark
+	names   []string                                   // of the rows, in the order of their first measurement
+	values  map[string]map[string]map[string][]float64 // by row, way and unit
+	skipped map[string]string                          // the reasons, by benchmark
 }
 
 func newResults() *results {
@@ -49,8 +49,9 @@ func (r *results) read(pkg, out string) error {
 	return nil
 }
 
+// add adds one measurement.
 func (r *results) add(pkg string, record *benchfmt.Result) {
-	name, way := split(pkg, record.Name)
+	name, way := rowAndWay(pkg, record.Name)
 	if _, known := r.values[name]; !known {
 		r.names = append(r.names, name)
 		r.values[name] = map[string]map[string][]float64{}
@@ -61,14 +62,15 @@ func (r *results) add(pkg string, record *benchfmt.Result) {
 	units := r.values[name][way]
 	for _, value := range record.Values {
 		if value.Value == 0 && value.Unit == "sec/op" {
-			continue // the benchmark has said that it would say nothing
+			continue // the benchmark reports another unit instead: ReportMetric(0, "ns/op")
 		}
 		units[value.Unit] = append(units[value.Unit], value.Value)
 	}
 }
 
-// split gives the row of a benchmark, and its way; "": it is not one of several.
-func split(pkg string, name benchfmt.Name) (row, way string) {
+// rowAndWay returns the row and the way of a benchmark from its name; way is "" if the name has
+// none.
+func rowAndWay(pkg string, name benchfmt.Name) (row, way string) {
 	base, parts := name.Parts()
 	row = pkg + "." + string(base)
 	for i, part := range parts {
@@ -84,11 +86,12 @@ func split(pkg string, name benchfmt.Name) (row, way string) {
 	return row, way
 }
 
-// ways are those of a row, in alphabetical order.
+// ways returns the ways of a row in alphabetical order.
 func (r *results) ways(row string) []string { return slices.Sorted(maps.Keys(r.values[row])) }
 
-// sample are the measurements of a row and a way whose unit begins so, which is "sec/" or
-// "B/", and the unit. A unit of the benchmark's own comes before that of the testing package.
+// sample returns the measurements of a row and a way whose unit has the prefix timeUnit or
+// memoryUnit, and that unit. A unit that the benchmark reports, such as B/pod, takes precedence
+// over that of package testing (B/op).
 func (r *results) sample(row, way, prefix string) (values []float64, unit string) {
 	for _, u := range slices.Sorted(maps.Keys(r.values[row][way])) {
 		if strings.HasPrefix(u, prefix) && (unit == "" || unit == prefix+"op") {

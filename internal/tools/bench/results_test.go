@@ -17,11 +17,12 @@ func TestRowAndWayOfAName(t *testing.T) {
 		"Drain/pods=10/way=kubegrace/s=x-2":   {"p.Drain/pods=10/s=x", "kubegrace"},
 		"Drain/a sub-benchmark/way=floor-128": {"p.Drain/a sub-benchmark", "floor"},
 	} {
-		row, way := split("p", benchfmt.Name(name))
+		row, way := rowAndWay("p", benchfmt.Name(name))
 		require.Equal(t, want, [2]string{row, way}, name)
 	}
 }
 
+// resultsOf returns the results in these lines of a test program.
 func resultsOf(t *testing.T, lines ...string) *results {
 	t.Helper()
 	r := newResults()

@@ -12,18 +12,19 @@ import (
 	"time"
 )
 
-// grace is how long a program that was interrupted has to end, and limit how long one run
-// of one benchmark may take.
 const (
+	// grace is how long a program that was interrupted has to end.
 	grace = 10 * time.Second
+	// limit is how long one run of one benchmark may take.
 	limit = 10 * time.Minute
 )
 
-// interrupt lets a test program end the processes that it has started.
+// interrupt sends SIGINT and not SIGKILL, so that a test program can end the processes that it
+// has started.
 func interrupt(cmd *exec.Cmd) error { return cmd.Process.Signal(os.Interrupt) }
 
-// runAll runs the benchmarks of trees, round after round and in each round by turns, and
-// gives the results of each tree.
+// runAll runs --count rounds with the benchmarks of all trees, and returns the results of each
+// tree.
 func runAll(ctx context.Context, o options, progress io.Writer, trees ...tree) ([]*results, error) {
 	all := make([]*results, len(trees))
 	for i := range trees {
@@ -41,7 +42,7 @@ func runAll(ctx context.Context, o options, progress io.Writer, trees ...tree) (
 			if err := all[turn.tree].read(turn.program.pkg, out); err != nil {
 				return nil, err
 			}
-			if err := o.keep(trees[turn.tree].name, out, round == 0 && i < len(trees)); err != nil {
+			if err := o.keepRaw(trees[turn.tree].name, out, round == 0 && i < len(trees)); err != nil {
 				return nil, err
 			}
 		}
@@ -52,13 +53,13 @@ func runAll(ctx context.Context, o options, progress io.Writer, trees ...tree) (
 
 // turn is one run of one benchmark.
 type turn struct {
-	tree      int
+	tree      int // its index
 	program   program
 	benchmark string
 }
 
-// turnsOf gives the turns of a round: each benchmark of the first tree, and after it the
-// same of the others.
+// turnsOf returns the turns of a round: each benchmark of the first tree, followed by the same
+// benchmark of the other trees.
 func turnsOf(trees []tree) []turn {
 	var turns []turn
 	for _, p := range trees[0].programs {
@@ -74,7 +75,7 @@ func turnsOf(trees []tree) []turn {
 	return turns
 }
 
-// find gives the program of a tree that has a benchmark.
+// find returns the program of a tree that has a benchmark, and false if there is none.
 func (t tree) find(pkg, benchmark string) (program, bool) {
 	for _, p := range t.programs {
 		for _, name := range p.benchmarks {
@@ -86,7 +87,7 @@ func (t tree) find(pkg, benchmark string) (program, bool) {
 	return program{}, false
 }
 
-// run runs one benchmark once and gives its results.
+// run runs one benchmark once and returns what the program prints.
 func (p program) run(ctx context.Context, benchmark string, o options) (string, error) {
 	args := []string{"-test.v", "-test.run", "^$", "-test.bench", "^" + benchmark + "$", "-test.benchtime", o.benchTime, "-test.timeout", limit.String()}
 	if o.base != "" {
@@ -95,12 +96,13 @@ func (p program) run(ctx context.Context, benchmark string, o options) (string, 
 	return output(ctx, p.dir, p.path, args...)
 }
 
-// skipPlain is what -test.skip takes for the plain ways, which are one to three levels below
-// their benchmark.
+// skipPlain is the value of -test.skip that leaves out the plain ways. The key "way" is in the
+// first, second or third part of a name below the benchmark.
 const skipPlain = "/way=(plain|floor)|/.*/way=(plain|floor)|/.*/.*/way=(plain|floor)"
 
-// keep adds results to the file of a tree.
-func (o options) keep(name, out string, fresh bool) (err error) {
+// keepRaw appends results to the file of a tree in the folder --raw. fresh makes it begin with an
+// empty file.
+func (o options) keepRaw(name, out string, fresh bool) (err error) {
 	if o.raw == "" {
 		return nil
 	}
@@ -120,13 +122,13 @@ func (o options) keep(name, out string, fresh bool) (err error) {
 	return err
 }
 
-// skipped gives the benchmarks that were skipped, with the reason, which is the line
-// before, of the output of a run.
+// skipped returns the skipped benchmarks in the output of a run, with their reasons. The reason is
+// in the line before "--- SKIP".
 func skipped(out string) map[string]string {
 	found := map[string]string{}
 	var before string
 	for line := range strings.Lines(out) {
-		if name, is := strings.CutPrefix(strings.TrimSpace(line), "--- SKIP: Benchmark"); is {
+		if name, isSkip := strings.CutPrefix(strings.TrimSpace(line), "--- SKIP: Benchmark"); isSkip {
 			_, found[name], _ = strings.Cut(strings.TrimSpace(before), ": ")
 		}
 		before = line

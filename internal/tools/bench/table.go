@@ -16,7 +16,7 @@ const (
 	memoryUnit = "B/"
 )
 
-// confidence is that of the intervals.
+// confidence is the level of the confidence intervals.
 const confidence = 0.95
 
 // side is one of the two columns that are compared.
@@ -26,8 +26,8 @@ type side struct {
 	way   string
 }
 
-// printTable prints the rows that both sides have, as a table that is aligned in a terminal
-// and is one in Markdown as well. rows are those of the right side.
+// printTable prints the rows that both sides have, in the order of the right side. The table is
+// Markdown whose columns are aligned.
 func printTable(w io.Writer, left, right side) error {
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(table, "| benchmark\t| %s\t| %s\t| ratio\t| %s, memory\t| %s, memory\t| ratio\t|\n", left.title, right.title, left.title, right.title)
@@ -36,7 +36,7 @@ func printTable(w io.Writer, left, right side) error {
 		if !left.has(row) || !right.has(row) {
 			continue
 		}
-		fmt.Fprintf(table, "| %s\t%s%s|\n", row, compared(left, right, row, timeUnit), compared(left, right, row, memoryUnit))
+		fmt.Fprintf(table, "| %s\t%s%s|\n", row, comparisonCells(left, right, row, timeUnit), comparisonCells(left, right, row, memoryUnit))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("failed to print the table: %w", err)
@@ -44,11 +44,11 @@ func printTable(w io.Writer, left, right side) error {
 	return nil
 }
 
-// has tells whether a side has measurements of a row.
+// has reports whether a side has measurements of a row.
 func (s side) has(row string) bool { return len(s.of.values[row][s.way]) > 0 }
 
-// compared gives three cells: both medians and their ratio.
-func compared(left, right side, row, prefix string) string {
+// comparisonCells returns three cells: both medians and their ratio.
+func comparisonCells(left, right side, row, prefix string) string {
 	before, unit := left.of.sample(row, left.way, prefix)
 	after, afterUnit := right.of.sample(row, right.way, prefix)
 	if len(before) == 0 || len(after) == 0 || unit != afterUnit {
@@ -57,7 +57,7 @@ func compared(left, right side, row, prefix string) string {
 	return fmt.Sprintf("| %s\t| %s\t| %s\t", cell(before, unit), cell(after, unit), ratio(before, after))
 }
 
-// cell is a median and how far the values are from it: "1.234ms ±3%/pod".
+// cell returns the median and the confidence interval: "1.234ms/pod ±3%".
 func cell(values []float64, unit string) string {
 	summary := benchmath.AssumeNothing.Summary(sampleOf(values), confidence)
 	text := scaled(summary.Center, unit)
@@ -67,7 +67,7 @@ func cell(values []float64, unit string) string {
 	return text
 }
 
-// scaled is a value with its unit; that it is one of an operation goes without saying.
+// scaled returns a value with its unit. The suffix "/op" is left out.
 func scaled(value float64, unit string) string {
 	of, per, _ := strings.Cut(unit, "/")
 	var text string
@@ -89,7 +89,7 @@ func sampleOf(values []float64) *benchmath.Sample {
 	return benchmath.NewSample(values, &benchmath.DefaultThresholds)
 }
 
-// ratio is how many times the first median the second one is; "": there is nothing to divide.
+// ratio returns the second median divided by the first one; "" if both are 0.
 func ratio(before, after []float64) string {
 	first, second := sampleOf(before), sampleOf(after)
 	a, b := median(before), median(after)

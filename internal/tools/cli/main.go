@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// Main runs a program with the arguments of the command line. The context of the program ends
-// with SIGINT and SIGTERM. An error is printed after the program's name, and the exit status
-// is 1 then; it is 0 after [flag.ErrHelp], which says that the help was asked for.
+// Main runs a program with the arguments of the command line. SIGINT and SIGTERM cancel the
+// program's context. An error is printed after the program's name, and the exit status is 1, except
+// for [flag.ErrHelp]: the user has asked for the help, which is no failure.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -15,14 +15,15 @@ import (
 // checker tests minors, one after the other, in a copy of the repository.
 type checker struct {
 	folder     string // of the copy
-	oldestGo   string // the toolchain up to lastOfOldestGo
+	oldestGo   string // the toolchain for minors up to lastOfOldestGo
 	progress   io.Writer
 	modules    []testedModule
-	kubernetes []string // all modules that are released with Kubernetes
+	kubernetes []string // the paths of all required modules that are released with Kubernetes
 	releases   releases
 }
 
-// prepare copies the repository into a folder and finds out what there is to test with.
+// prepare copies the repository into a folder, and lists the releases of the Kubernetes
+// libraries.
 func prepare(ctx context.Context, root, folder, oldestGo string, progress io.Writer) (*checker, error) {
 	c := &checker{folder: folder, oldestGo: oldestGo, progress: progress}
 	if err := copyRepository(ctx, root, filepath.Join(folder, "copy")); err != nil {
@@ -49,12 +50,12 @@ func prepare(ctx context.Context, root, folder, oldestGo string, progress io.Wri
 	return c, nil
 }
 
-// all tests minors and prints their table, also when it is interrupted.
-func (c *checker) all(ctx context.Context, minors []int, stdout io.Writer) error {
+// testAll tests minors and prints their table. If ctx ends, it prints the rows that are done.
+func (c *checker) testAll(ctx context.Context, minors []int, stdout io.Writer) error {
 	var rows []row
 	failed := 0
 	for _, minor := range minors {
-		r := c.one(ctx, minor)
+		r := c.testMinor(ctx, minor)
 		if ctx.Err() != nil {
 			break
 		}
@@ -77,8 +78,8 @@ func (c *checker) all(ctx context.Context, minors []int, stdout io.Writer) error
 	return nil
 }
 
-// explain prints what a command has printed that failed, less what go test says of
-// packages that did not fail.
+// explain prints the output of a failed command, without the lines of go test for packages that
+// have passed.
 func (c *checker) explain(err error) {
 	failed, ok := errors.AsType[*failure](err)
 	if !ok {
@@ -91,17 +92,17 @@ func (c *checker) explain(err error) {
 	}
 }
 
-// one tests one minor.
-func (c *checker) one(ctx context.Context, minor int) row {
+// testMinor tests one minor and returns its row.
+func (c *checker) testMinor(ctx context.Context, minor int) row {
 	began := time.Now()
 	r := row{kubernetes: minorName(minor), goVersion: c.toolchain(minor), what: whatIsTested(minor)}
-	r.err = c.test(ctx, minor, &r)
+	r.err = c.runTests(ctx, minor, &r)
 	r.took = time.Since(began)
 	return r
 }
 
-// test does the work of one, and fills in the versions.
-func (c *checker) test(ctx context.Context, minor int, r *row) error {
+// runTests runs the tests of one minor, and sets the versions in its row.
+func (c *checker) runTests(ctx context.Context, minor int, r *row) error {
 	version, err := c.releases.newestPatch(minor)
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (c *checker) test(ctx context.Context, minor int, r *row) error {
 	return nil
 }
 
-// toolchain is the Go that a minor is tested with, as GOTOOLCHAIN has it.
+// toolchain returns the Go toolchain that a minor is tested with, for GOTOOLCHAIN.
 func (c *checker) toolchain(minor int) string {
 	if minor <= lastOfOldestGo {
 		return c.oldestGo
@@ -138,13 +139,13 @@ func (c *checker) toolchain(minor int) string {
 	return "local"
 }
 
-// run calls the go command with the toolchain of a minor.
+// run runs the go command with the toolchain of a minor, and returns its standard output.
 func (c *checker) run(ctx context.Context, minor int, folder string, args ...string) ([]byte, error) {
 	call := command{dir: folder, env: []string{"GOTOOLCHAIN=" + c.toolchain(minor)}, args: args}
 	return run(ctx, call)
 }
 
-// testModule vets and tests a module with a version of Kubernetes, which its go.mod has.
+// testModule vets and tests a module with a go.mod that has the given version of Kubernetes.
 func (c *checker) testModule(ctx context.Context, minor int, version string, m testedModule, goMod []byte) error {
 	if err := write(m.folder, map[string][]byte{"go.mod": goMod}); err != nil {
 		return err
@@ -161,11 +162,11 @@ func (c *checker) testModule(ctx context.Context, minor int, version string, m t
 	return nil
 }
 
-// testFork tests what forks of the kubelet vendor, with the Kubernetes libraries replaced as
-// they do.
+// testFork tests forkModule with a go.mod that replaces the Kubernetes libraries, as that of a
+// fork of the kubelet does.
 func (c *checker) testFork(ctx context.Context, minor int, version string) error {
 	for _, m := range c.modules {
-		// Another minor was tested in the copy before.
+		// Undo the changes for the minor that was tested in this copy before.
 		if err := write(m.folder, map[string][]byte{"go.mod": m.goMod}); err != nil {
 			return err
 		}
@@ -178,8 +179,8 @@ func (c *checker) testFork(ctx context.Context, minor int, version string) error
 	return c.testModule(ctx, minor, version, fork, goMod)
 }
 
-// tidy fills go.mod and go.sum, and then asks whether the packages are built with the
-// version of Kubernetes that is to be tested: a requirement may raise it unseen.
+// tidy completes go.mod and go.sum. It returns an error if the packages would be built with
+// another version of Kubernetes, because a requirement of another module may raise the version.
 func (c *checker) tidy(ctx context.Context, minor int, version, folder, packages string) error {
 	if _, err := c.run(ctx, minor, folder, "mod", "tidy"); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (c *checker) tidy(ctx context.Context, minor int, version, folder, packages
 	return builtWith(out, c.kubernetes, version)
 }
 
-// write writes files into a folder, which is made.
+// write makes a folder and writes files into it.
 func write(folder string, files map[string][]byte) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("failed to make a folder: %w", err)

@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// fake makes a repository. It gives its folder, and the one in which the program makes
-// its temporary folder.
-func fake(t *testing.T) (root, temp string) {
+// fakeRepository makes a repository. It returns its folder, and the folder in which the program
+// makes its temporary folder.
+func fakeRepository(t *testing.T) (root, temp string) {
 	t.Helper()
 	root, temp = t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -55,8 +55,8 @@ func fake(t *testing.T) (root, temp string) {
 	return root, temp
 }
 
-// call runs the program; times in its table are left out.
-func call(t *testing.T, root string, args ...string) (table, progress string, err error) {
+// runCompat runs the program and returns what it prints, without the times of its table.
+func runCompat(t *testing.T, root string, args ...string) (table, progress string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	err = compat(t.Context(), append([]string{"--root", root, "--oldest-go", "go1.25.14"}, args...), &stdout, &stderr)
@@ -64,8 +64,8 @@ func call(t *testing.T, root string, args ...string) (table, progress string, er
 }
 
 func TestAllMinors(t *testing.T) {
-	root, temp := fake(t)
-	table, progress, err := call(t, root)
+	root, temp := fakeRepository(t)
+	table, progress, err := runCompat(t, root)
 	require.NoError(t, err)
 	require.Equal(t, `| Kubernetes | Go        | what                                | result |
 |---         |---        |---                                  |---     |
@@ -80,7 +80,7 @@ func TestAllMinors(t *testing.T) {
 	require.Contains(t, progress, "v0.37.1: testing module internal/apiservertest ...")
 	require.Contains(t, progress, "v0.35.1: testing module lifecycle/virtualkubelet ...")
 	require.NotContains(t, progress, "v0.34.1: testing module lifecycle/virtualkubelet ...")
-	empty(t, temp)
+	requireEmpty(t, temp)
 }
 
 func TestARowThatFails(t *testing.T) {
@@ -93,52 +93,52 @@ func TestARowThatFails(t *testing.T) {
 		"no toolchain":    {" env GOVERSION", "", "v0.32.1: FAILED: go env GOVERSION: exit status 1\nthis is why: env GOVERSION\n"},
 	} {
 		t.Run(step, func(t *testing.T) {
-			root, temp := fake(t)
+			root, temp := fakeRepository(t)
 			t.Setenv("FAKEGO_FAIL", test.fail)
 			t.Setenv("FAKEGO_RAISED", test.raised)
-			table, progress, err := call(t, root, "--only", "oldest,v0.36")
+			table, progress, err := runCompat(t, root, "--only", "oldest,v0.36")
 			require.ErrorContains(t, err, "of 2 rows failed")
 			require.Contains(t, progress, test.want)
-			require.NotContains(t, progress, "example.com", "what did not fail")
+			require.NotContains(t, progress, "example.com", "the packages that have passed")
 			require.Contains(t, table, "FAILED")
-			empty(t, temp)
+			requireEmpty(t, temp)
 		})
 	}
 }
 
 func TestOneRowThatFailsDoesNotStopTheOthers(t *testing.T) {
-	root, _ := fake(t)
+	root, _ := fakeRepository(t)
 	t.Setenv("FAKEGO_FAIL", "v0.36.1 test")
-	table, _, err := call(t, root, "--only", "floor,v0.36")
+	table, _, err := runCompat(t, root, "--only", "floor,v0.36")
 	require.EqualError(t, err, "1 of 2 rows failed")
 	require.Contains(t, table, "| v0.36.1    | go1.99.0  | vet, all tests                      | FAILED |")
 	require.Contains(t, table, "| v0.34.1    | go1.25.14 | vet, all tests but virtualkubelet's | ok     |")
 }
 
 func TestNothingCanBeTested(t *testing.T) {
-	root, temp := fake(t)
+	root, temp := fakeRepository(t)
 	t.Run("no network", func(t *testing.T) {
 		t.Setenv("FAKEGO_FAIL", "v0.34.0 list -m")
-		table, progress, err := call(t, root)
+		table, progress, err := runCompat(t, root)
 		require.EqualError(t, err, "failed to list the releases of Kubernetes: go list -m -versions -json=Path,Versions k8s.io/api: exit status 1")
 		require.Contains(t, progress, "this is why")
 		require.Empty(t, table)
 	})
 	t.Run("no repository", func(t *testing.T) {
-		_, _, err := call(t, filepath.Join(root, "gone"))
+		_, _, err := runCompat(t, filepath.Join(root, "gone"))
 		require.ErrorContains(t, err, "failed to list the files of "+root)
 	})
 	t.Run("no git repository", func(t *testing.T) {
-		_, _, err := call(t, t.TempDir())
+		_, _, err := runCompat(t, t.TempDir())
 		require.ErrorContains(t, err, "not a git repository")
 	})
 	t.Run("no go.mod", func(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(root, "internal/apiservertest/go.mod")))
-		_, _, err := call(t, root)
+		_, _, err := runCompat(t, root)
 		require.ErrorContains(t, err, "module internal/apiservertest: ")
 		require.ErrorContains(t, err, "go.mod: no such file")
 	})
-	empty(t, temp)
+	requireEmpty(t, temp)
 }
 
 func TestArguments(t *testing.T) {
@@ -151,13 +151,13 @@ func TestArguments(t *testing.T) {
 		`--only: "" is none of oldest, floor, newest and v0.32 to v0.37`:             {"--only", "floor,"},
 		`--only: "newest floor" is none of oldest, floor, newest and v0.32 to v0.37`: {"--only", "newest floor"},
 	} {
-		_, _, err := call(t, ".", args...)
+		_, _, err := runCompat(t, ".", args...)
 		require.EqualError(t, err, want)
 	}
 }
 
 func TestAnInterruptEndsWhatRuns(t *testing.T) {
-	root, temp := fake(t)
+	root, temp := fakeRepository(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	t.Setenv("FAKEGO_HANG", socket)
 	var listen net.ListenConfig
@@ -172,7 +172,7 @@ func TestAnInterruptEndsWhatRuns(t *testing.T) {
 	go func() {
 		ended <- compat(ctx, []string{"--root", root, "--oldest-go", "go1.25.14", "--only", "oldest,floor"}, &stdout, &stderr)
 	}()
-	child, err := listener.Accept() // of go test
+	child, err := listener.Accept() // the child of go test
 	require.NoError(t, err)
 	defer func() { require.NoError(t, child.Close()) }()
 	require.NoError(t, child.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -182,11 +182,11 @@ func TestAnInterruptEndsWhatRuns(t *testing.T) {
 	_, err = child.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "the child has ended")
 	require.Empty(t, stdout.String())
-	empty(t, temp)
+	requireEmpty(t, temp)
 }
 
-// empty requires that nothing is left in a folder.
-func empty(t *testing.T, folder string) {
+// requireEmpty checks that nothing is left in a folder.
+func requireEmpty(t *testing.T, folder string) {
 	t.Helper()
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// kubegrace is the module that is tested.
+	// kubegrace is the path of the module that is tested.
 	kubegrace = "github.com/kubegrace/kubegrace"
 	// api is the module whose version is that of the Kubernetes libraries.
 	api = "k8s.io/api"
 )
 
-// kubernetesVersion is the version of the Kubernetes libraries that a go.mod requires.
+// kubernetesVersion returns the version of the Kubernetes libraries that a go.mod requires.
 func kubernetesVersion(file *modfile.File) (string, error) {
 	for _, require := range file.Require {
 		if require.Mod.Path == api {
@@ -28,9 +28,9 @@ func kubernetesVersion(file *modfile.File) (string, error) {
 	return "", fmt.Errorf("%s: requires no %s", file.Syntax.Name, api)
 }
 
-// kubernetesModules are the modules that a go.mod requires and that are released with
-// Kubernetes: those of k8s.io at the minor of k8s.io/api. klog and utils, for example, go
-// their own way.
+// kubernetesModules returns the modules in a go.mod that are released with Kubernetes: those of
+// k8s.io that have the same minor as k8s.io/api. k8s.io/klog and k8s.io/utils, for example, have
+// versions of their own.
 func kubernetesModules(file *modfile.File) ([]string, error) {
 	version, err := kubernetesVersion(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func kubernetesModules(file *modfile.File) ([]string, error) {
 	return modules, nil
 }
 
-// setKubernetes gives a go.mod that requires another version of the Kubernetes libraries.
+// setKubernetes returns a go.mod that requires another version of the Kubernetes libraries.
 func setKubernetes(goMod []byte, version string) ([]byte, error) {
 	file, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
@@ -55,31 +55,31 @@ func setKubernetes(goMod []byte, version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var edits error
+	var editErr error
 	for _, path := range modules {
-		edits = errors.Join(edits, file.AddRequire(path, version))
+		editErr = errors.Join(editErr, file.AddRequire(path, version))
 	}
-	return format(file, edits)
+	return format(file, editErr)
 }
 
-// replaceKubernetes gives a go.mod that replaces modules of Kubernetes by another version of
+// replaceKubernetes returns a go.mod that replaces modules of Kubernetes by another version of
 // them, as a fork of the kubelet replaces them by its own.
 func replaceKubernetes(goMod []byte, modules []string, version string) ([]byte, error) {
 	file, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
 		return nil, fmt.Errorf("failed to read go.mod: %w", err)
 	}
-	var edits error
+	var editErr error
 	for _, path := range modules {
-		edits = errors.Join(edits, file.AddReplace(path, "", path, version))
+		editErr = errors.Join(editErr, file.AddReplace(path, "", path, version))
 	}
-	return format(file, edits)
+	return format(file, editErr)
 }
 
-// format writes a go.mod, unless one of its edits has failed: edits is the error of all.
-func format(file *modfile.File, edits error) ([]byte, error) {
-	if edits != nil {
-		return nil, fmt.Errorf("failed to edit go.mod: %w", edits)
+// format returns the text of a go.mod. editErr is the error of its edits.
+func format(file *modfile.File, editErr error) ([]byte, error) {
+	if editErr != nil {
+		return nil, fmt.Errorf("failed to edit go.mod: %w", editErr)
 	}
 	file.Cleanup()
 	out, err := file.Format()
@@ -89,21 +89,22 @@ func format(file *modfile.File, edits error) ([]byte, error) {
 	return out, nil
 }
 
-// listFormat has go list print, for each package, its module and the version of that.
+// listFormat is the -f of go list that prints, for each package, the path and the version of its
+// module.
 const listFormat = "{{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}"
 
-// builtWith reads what go list prints in listFormat, and gives an error unless the
-// packages are built with a version of the Kubernetes modules, all of those that they use.
+// builtWith reads the output of go list in listFormat. It returns an error unless the packages use
+// at least one of the Kubernetes modules, and all those that they use have the given version.
 func builtWith(list []byte, kubernetes []string, version string) error {
 	used, others := false, map[string]bool{}
 	for line := range strings.Lines(string(list)) {
-		path, has, _ := strings.Cut(strings.TrimSpace(line), " ")
+		path, built, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case !slices.Contains(kubernetes, path):
-		case has == version:
+		case built == version:
 			used = true
 		default:
-			others[path+" "+has] = true
+			others[path+" "+built] = true
 		}
 	}
 	if len(others) > 0 {

@@ -4,8 +4,8 @@ package main
 
 import "os/exec"
 
-// group leaves a command as it is: it alone is killed when its context ends.
-func group(*exec.Cmd) {}
+// setProcessGroup does nothing: only the command itself is killed when its context ends.
+func setProcessGroup(*exec.Cmd) {}
 
-// killGroup does nothing: there is no group.
-func killGroup(*exec.Cmd) {}
+// killProcessGroup does nothing: there is no group.
+func killProcessGroup(*exec.Cmd) {}

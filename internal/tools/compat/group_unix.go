@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// group puts a command into a process group of its own, with all the processes that it
-// starts, and has them interrupted together.
-func group(cmd *exec.Cmd) {
+// setProcessGroup makes a command and the processes that it starts a process group of their own.
+// When the context of the command ends, the whole group is interrupted.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 }
 
-// killGroup kills what is left of the group of a command that has ended.
-func killGroup(cmd *exec.Cmd) {
+// killProcessGroup kills what is left of the group of a command that has ended.
+func killProcessGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // nothing is left: that is fine
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if no process is left
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 func main() { cli.Main("compat", compat) }
 
-// compat is the program: it tests the minors that the arguments choose, prints their
-// table to stdout, and all else to stderr.
+// compat runs the program: it tests the minors that the arguments choose. It prints their table to
+// stdout and everything else to stderr.
 func compat(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -40,9 +40,9 @@ func compat(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 		return fmt.Errorf("failed to make a folder for the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	check, err := prepare(ctx, *root, folder, *oldestGo, stderr)
+	c, err := prepare(ctx, *root, folder, *oldestGo, stderr)
 	if err != nil {
 		return err
 	}
-	return check.all(ctx, minors, stdout)
+	return c.testAll(ctx, minors, stdout)
 }

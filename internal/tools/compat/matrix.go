@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// The minors of the Kubernetes libraries, v0.N. When Kubernetes has a new one, raise
-// newest; when go.mod does, raise floor.
+// The minors of the Kubernetes libraries: 32 stands for v0.32. Raise newest when Kubernetes has a
+// new minor, and floor when go.mod requires a newer one.
 const (
-	// oldest is what forkModule builds and passes with. It is KubeEdge's.
+	// oldest is the first minor with which forkModule builds and passes. KubeEdge uses it.
 	oldest = 32
-	// floor is what go.mod requires: from here on everything is tested, but for modules
-	// that have a later floor of their own.
+	// floor is the minor that go.mod requires. From this minor on everything is tested, except
+	// the modules with a later floor in floorOf.
 	floor = 34
 	// newest is the latest minor that everything is tested with.
 	newest = 37
-	// lastOfOldestGo is the last minor that needs no later Go than our go.mod, and is
-	// tested with that Go. Those after it are tested with the Go that runs this program.
+	// lastOfOldestGo is the last minor that builds with the Go version of our go.mod. Minors up to
+	// it are tested with that Go, later ones with the Go that runs this program.
 	lastOfOldestGo = 35
 )
 
-// floorOf has the modules that are tested, by their folders, with the first minor that each
-// is tested with. Those that depend on a minor of their own are not among them.
+// floorOf returns the tested modules by their folders, each with the first minor that it is
+// tested with. Modules that work with one minor only, such as internal/apiserver, are left out.
 func floorOf() map[string]int {
 	return map[string]int{
 		".":                        floor,
@@ -34,16 +34,16 @@ func floorOf() map[string]int {
 	}
 }
 
-// testedModules are the folders of floorOf, kubegrace's own first.
+// testedModules returns the folders of the tested modules. The first one is ".".
 func testedModules() []string { return slices.Sorted(maps.Keys(floorOf())) }
 
-// forkModule is tested below the floor too. It imports what a fork of the kubelet vendors,
-// which therefore builds and works down to the oldest minor. The rest of kubegrace may use
-// what came later: lifecycle/stopsignal and validation the types of KEP-4960,
-// shutdown/apistatus the conditions' generation.
+// forkModule is the folder of the module that is tested below the floor too. It imports the
+// packages that a fork of the kubelet vendors, which must work down to the oldest minor. The other
+// packages use what later minors have: lifecycle/stopsignal and validation use the types of
+// KEP-4960, and shutdown/apistatus uses observedGeneration in the status of pods.
 const forkModule = "internal/fork"
 
-// whatIsTested says what is done with a minor.
+// whatIsTested returns the cell of the table that says what is tested with a minor.
 func whatIsTested(minor int) string {
 	if minor < floor {
 		return "tests of " + forkModule
@@ -56,11 +56,11 @@ func whatIsTested(minor int) string {
 	return "vet, all tests"
 }
 
-// minorName is how a minor is called.
+// minorName returns the name of a minor, as in v0.34.
 func minorName(minor int) string { return fmt.Sprintf("v0.%d", minor) }
 
-// chooseMinors reads --only: a list of oldest, floor, newest and names of minors, in any
-// order. "" is all of them. They are given from the newest to the oldest, each once.
+// chooseMinors returns the minors that --only lists, from the newest to the oldest, each once. The
+// list has names of minors, oldest, floor and newest, in any order; "" stands for all minors.
 func chooseMinors(only string) ([]int, error) {
 	names := map[string]int{"oldest": oldest, "floor": floor, "newest": newest}
 	var all []int

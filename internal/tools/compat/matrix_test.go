@@ -36,7 +36,7 @@ func TestChooseMinors(t *testing.T) {
 
 const repository = "../../.."
 
-// TestTheMatrixIsThatOfTheRepository: matrix.go speaks of other files.
+// The floors in matrix.go are those of the go.mod files, and its packages exist.
 func TestTheMatrixIsThatOfTheRepository(t *testing.T) {
 	for _, name := range testedModules() {
 		goMod, err := os.ReadFile(filepath.Join(repository, name, "go.mod"))
@@ -52,8 +52,8 @@ func TestTheMatrixIsThatOfTheRepository(t *testing.T) {
 	}
 }
 
-// TestTheReadmeSaysWhatIsTested: it has the table as it was printed last, and figures
-// that hold for the floor.
+// The README has the rows that make compat prints, and the floor and the packages of forks that
+// matrix.go has.
 func TestTheReadmeSaysWhatIsTested(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestTheReadmeSaysWhatIsTested(t *testing.T) {
 	require.Equal(t, forkPackages(t), packages, "what forks vendor, in README.md")
 }
 
-// forkPackages are the packages of kubegrace that the fork's programs import.
+// forkPackages returns the packages of kubegrace that the files of forkModule import.
 func forkPackages(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, forkModule, "*.go"))

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// testedModule is a module of the copy, as it is in the repository.
+// testedModule is a module of the repository whose copy is tested.
 type testedModule struct {
-	name       string // its folder in the repository
-	folder     string
-	goMod      []byte
-	kubernetes []string // the modules of Kubernetes that it requires
+	name       string   // its folder in the repository
+	folder     string   // of the copy
+	goMod      []byte   // the content of go.mod in the repository
+	kubernetes []string // the required modules that are released with Kubernetes
 }
 
-// readModule reads what is edited in a module.
+// readModule reads the go.mod of a module.
 func readModule(name, folder string) (testedModule, error) {
 	m := testedModule{name: name, folder: folder}
 	var err error

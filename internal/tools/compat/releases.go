@@ -13,10 +13,10 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// releases are the versions of modules that there are, by path.
+// releases has the published versions of modules by path.
 type releases map[string][]string
 
-// listReleases asks for the versions of modules.
+// listReleases asks the module proxy for the versions of modules.
 func listReleases(ctx context.Context, dir string, modules []string) (releases, error) {
 	args := append([]string{"list", "-m", "-versions", "-json=Path,Versions"}, modules...)
 	out, err := run(ctx, command{dir: dir, args: args})
@@ -26,7 +26,7 @@ func listReleases(ctx context.Context, dir string, modules []string) (releases, 
 	return parseReleases(strings.NewReader(string(out)))
 }
 
-// parseReleases reads what go list gives: one object after the other.
+// parseReleases reads the output of go list: JSON objects, one after the other.
 func parseReleases(r io.Reader) (releases, error) {
 	found := releases{}
 	for dec := json.NewDecoder(r); ; {
@@ -43,17 +43,17 @@ func parseReleases(r io.Reader) (releases, error) {
 	}
 }
 
-// newestPatch is the newest release of a minor that all modules have. They are released
-// together, but a module proxy may know one of them later than another.
+// newestPatch returns the newest release of a minor that all modules have. They are released
+// together, but a module proxy may learn of some releases later than of others.
 func (r releases) newestPatch(minor int) (string, error) {
-	having := map[string]int{}
+	counts := map[string]int{} // how many modules have a version
 	for _, versions := range r {
 		for _, version := range versions {
-			having[version]++
+			counts[version]++
 		}
 	}
 	newest := ""
-	for version, modules := range having {
+	for version, modules := range counts {
 		released := semver.IsValid(version) && semver.Prerelease(version) == ""
 		if modules == len(r) && released && semver.MajorMinor(version) == minorName(minor) && semver.Compare(version, newest) > 0 {
 			newest = version
@@ -65,7 +65,7 @@ func (r releases) newestPatch(minor int) (string, error) {
 	return newest, nil
 }
 
-// has tells whether a minor is out.
+// has reports whether a minor is released.
 func (r releases) has(minor int) bool {
 	_, err := r.newestPatch(minor)
 	return err == nil

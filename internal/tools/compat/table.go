@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// row is what became of one minor.
+// row is the result of one minor.
 type row struct {
 	kubernetes string // the version of its libraries
 	goVersion  string
 	what       string
-	err        error // nil: all went well
+	err        error // nil: all tests pass
 	took       time.Duration
 }
 
-// result is one word or a few: the output of what has failed is printed elsewhere.
+// result returns the cell of the table for err, without the error: that is printed with the
+// progress.
 func (r row) result() string {
 	if r.err != nil {
 		return "FAILED"
@@ -24,8 +25,8 @@ func (r row) result() string {
 	return "ok"
 }
 
-// printTable prints rows as a table that is aligned in a terminal, and is one in
-// Markdown as well. Without rows it prints nothing.
+// printTable prints rows as a Markdown table whose columns are aligned. Without rows it prints
+// nothing.
 func printTable(w io.Writer, rows []row) error {
 	if len(rows) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/tools/gitfiles"
 )
 
-// copyRepository copies what is in a git repository, or would be added to it, into a
-// folder: tracked files as they are now, and others that are not ignored.
+// copyRepository copies the files of a git repository into a folder: the tracked ones as they are
+// in the working tree, and the untracked ones that are not ignored.
 func copyRepository(ctx context.Context, root, into string) error {
 	names, err := gitfiles.List(ctx, root)
 	if err != nil {

@@ -45,5 +45,5 @@ func TestAnEmptyRepository(t *testing.T) {
 	root, into := t.TempDir(), t.TempDir()
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "-C", root, "init", "-q").Run())
 	require.NoError(t, copyRepository(t.Context(), root, into))
-	empty(t, into)
+	requireEmpty(t, into)
 }

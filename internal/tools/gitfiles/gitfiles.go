@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// List gives the files of the repository in the folder root that are tracked, or would be
-// added: relative to root, with slashes, sorted. Those that git ignores, and those that are
-// tracked but were removed, are left out. Patterns, as git ls-files takes them, choose some;
-// without one all are given.
+// List returns the files of the git repository in the folder root that are tracked or that git add
+// would add. The names are relative to root, with slashes, and sorted. Files that git ignores are
+// left out, and tracked files that were removed. With patterns, which are those of git ls-files,
+// only the matching files are returned.
 func List(ctx context.Context, root string, patterns ...string) ([]string, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"}, patterns...)
 	cmd := exec.CommandContext(ctx, "git", args...)

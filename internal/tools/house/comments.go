@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// checkComments looks, in the packages that others import, at the exported names that no
-// linter looks at: the fields of structs, the methods of interfaces, the constants and
-// variables of a group, and the functions of other systems than Linux. Each has a comment, or follows at once on one that has, so that a
-// comment can be for a few of them. The comment of a type can be for its first fields or
-// methods, but not where its name ends in Options or Config: the comment of a field is where a
-// user learns what its zero value means.
+// checkComments checks the exported names that no linter checks, in the packages that others import:
+// fields of structs, methods of interfaces, constants and variables of a group, and functions for
+// other systems than Linux. Each must have a comment, or be on the line after one that has, because
+// one comment may be about several names. The comment of a type counts for the first lines of its
+// fields or methods, but not for types whose names end in Options or Config: the comment of an option
+// has to say what its zero value means.
 func checkComments(repo repository) ([]string, error) {
 	var problems []string
 	for _, name := range repo.match("", "*.go") {
@@ -41,8 +41,7 @@ func checkComments(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// ofExported tells whether a declaration is that of a function, or of a method of an exported
-// type.
+// ofExported reports whether a declaration is a function, or a method of an exported type.
 func ofExported(declaration *ast.FuncDecl) bool {
 	if declaration.Recv == nil {
 		return true
@@ -66,25 +65,25 @@ func parse(repo repository, name string) (*token.FileSet, *ast.File, error) {
 	return files, file, err
 }
 
-// public tells whether a file is one of a package that others import.
+// public reports whether a file is in a package that others import.
 func public(name string) bool {
 	return !strings.HasPrefix(name, "examples/") && !strings.Contains("/"+name, "/internal/") && !strings.Contains(name, "/testdata/")
 }
 
-// memberList has what is declared one below the other: the fields of a type, or a group.
+// memberList has the fields or methods of a type, or the constants or variables of a group.
 type memberList struct {
 	of        string    // "Options." or ""
-	commented token.Pos // on the line after it the first member needs no comment
+	commented token.Pos // a member on the line after it needs no comment
 	members   []member
 }
 
 type member struct {
 	ast.Node
 	names    []*ast.Ident
-	comments []*ast.CommentGroup // above it and beside it; nil where there is none
+	comments []*ast.CommentGroup // the one above and the one after it; nil if there is none
 }
 
-// members gives the lists of a declaration.
+// members returns the lists of a declaration.
 func members(declaration *ast.GenDecl) []memberList {
 	var group memberList
 	var lists []memberList
@@ -115,16 +114,16 @@ func members(declaration *ast.GenDecl) []memberList {
 			lists = append(lists, list)
 		}
 	}
-	if declaration.Lparen.IsValid() { // a linter looks at what stands alone
+	if declaration.Lparen.IsValid() { // a linter checks single constants and variables
 		lists = append(lists, group)
 	}
 	return lists
 }
 
-// uncommented gives the members that lack a comment.
+// uncommented returns a problem for each member that lacks a comment.
 func (l memberList) uncommented(files *token.FileSet) []string {
 	var problems []string
-	commented := -1 // the last line that a comment is for
+	commented := -1 // the last line that has a comment
 	if l.commented.IsValid() {
 		commented = files.Position(l.commented).Line
 	}

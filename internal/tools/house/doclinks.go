@@ -20,9 +20,9 @@ type documented struct {
 	files map[string]*ast.File
 }
 
-// checkDocLinks looks up what the comments of declarations have in square brackets: a name
-// that is found nowhere stays in its brackets on pkg.go.dev, and no renaming finds it. Names
-// of packages outside of this repository are not looked up.
+// checkDocLinks checks that each name in square brackets in the comment of a declaration is declared.
+// pkg.go.dev shows other names with their brackets, and tools that rename do not find them. Names of
+// packages of other repositories are not checked.
 func checkDocLinks(repo repository) ([]string, error) {
 	set := token.NewFileSet()
 	packages, err := documentedPackages(repo, set)
@@ -39,11 +39,11 @@ func checkDocLinks(repo repository) ([]string, error) {
 			}
 		}
 	}
-	slices.Sort(problems) // maps come in no order
+	slices.Sort(problems) // the packages are a map, which has no order
 	return problems, nil
 }
 
-// documentedPackages reads the packages of all modules, by import path.
+// documentedPackages reads the packages of all modules. It returns them by import path.
 func documentedPackages(repo repository, set *token.FileSet) (map[string]documented, error) {
 	byFolder := map[string]map[string]*ast.File{}
 	for _, name := range repo.match("", "*.go") {
@@ -76,8 +76,8 @@ func documentedPackages(repo repository, set *token.FileSet) (map[string]documen
 	return packages, nil
 }
 
-// docComments gives the comments of a file's package clause and declarations, and those of
-// fields and methods within them.
+// docComments returns the comments of the package clause and of the declarations of a file, with
+// those of fields and of methods of interfaces.
 func docComments(file *ast.File) []*ast.CommentGroup {
 	var groups []*ast.CommentGroup
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -101,10 +101,10 @@ func docComments(file *ast.File) []*ast.CommentGroup {
 	return slices.DeleteFunc(groups, func(group *ast.CommentGroup) bool { return group == nil })
 }
 
-// deadLinks gives the links of a comment that lead nowhere, with their brackets.
+// deadLinks returns the links of a comment to names that are not declared, with their brackets.
 func deadLinks(packages map[string]documented, pkg documented, text string) []string {
 	var dead []string
-	look := func(piece comment.Text) {
+	visit := func(piece comment.Text) {
 		switch piece := piece.(type) {
 		case comment.Plain:
 			for _, name := range regexp.MustCompile(`\B\[\*?([A-Za-z]\w+(?:[./]\w+)*)\]`).FindAllStringSubmatch(string(piece), -1) {
@@ -124,13 +124,13 @@ func deadLinks(packages map[string]documented, pkg documented, text string) []st
 		}
 	}
 	for _, block := range pkg.Parser().Parse(text).Content {
-		lookIn(block, look)
+		visitText(block, visit)
 	}
 	return dead
 }
 
-// lookIn calls look for each piece of text in a block of a comment, but not for code.
-func lookIn(block comment.Block, look func(comment.Text)) {
+// visitText calls visit for each piece of text in a block of a comment, but not for code.
+func visitText(block comment.Block, visit func(comment.Text)) {
 	var pieces []comment.Text
 	switch block := block.(type) {
 	case *comment.Heading:
@@ -140,11 +140,11 @@ func lookIn(block comment.Block, look func(comment.Text)) {
 	case *comment.List:
 		for _, item := range block.Items {
 			for _, inner := range item.Content {
-				lookIn(inner, look)
+				visitText(inner, visit)
 			}
 		}
 	}
 	for _, piece := range pieces {
-		look(piece)
+		visit(piece)
 	}
 }

@@ -11,19 +11,20 @@ import (
 	"time"
 )
 
-// figure is a piece of a sentence with figures that follow from something else in the
-// repository. In says, a space stands for any white space, and each group is a figure, in
-// digits or as a word. A group that is called below has to be larger than what follows.
+// figure is a part of a sentence with figures that follow from the repository.
 type figure struct {
-	says string
-	from reckoning
+	// says is a regular expression, in which a space stands for any white space. Each group is a
+	// figure, in digits or as a word. A group named below is an upper bound: the figure of the
+	// repository must be less.
+	says     string
+	expected expectation
 }
 
-// reckoning gives what the figures have to be.
-type reckoning func(repository) ([]string, error)
+// expectation returns the figures that the repository has, one for each group.
+type expectation func(repository) ([]string, error)
 
-// figures are the figures of the pages that can be known. What was measured, and what is the
-// kubelet's, cannot.
+// figures returns the figures of the pages that this program can check. It cannot check
+// measurements, nor figures about the kubelet.
 func figures() []figure {
 	const (
 		agent    = "examples/processagent/main.go"
@@ -85,18 +86,19 @@ func checkFigures(repo repository) ([]string, error) {
 	return problems, nil
 }
 
+// pattern returns the regular expression that finds the figure in a page.
 func (f figure) pattern() *regexp.Regexp {
 	return regexp.MustCompile(strings.ReplaceAll(f.says, " ", `\s+`))
 }
 
-// wrong gives what is wrong in a page.
+// wrong returns the problems of a page.
 func (f figure) wrong(repo repository, page string) ([]string, error) {
 	pattern := f.pattern()
 	matches := pattern.FindAllStringSubmatch(page, -1)
 	if len(matches) == 0 {
 		return nil, nil
 	}
-	want, err := f.from(repo)
+	want, err := f.expected(repo)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,8 @@ func (f figure) wrong(repo repository, page string) ([]string, error) {
 	return problems, nil
 }
 
-// inDigits gives a number that may be a word in digits, and any other text as it is.
+// inDigits returns a number in digits if the text is a number as a word or has commas, and any other
+// text unchanged.
 func inDigits(text string) string {
 	words := []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 	if n := slices.Index(words, text); n >= 0 {
@@ -128,8 +131,8 @@ func inDigits(text string) string {
 	return strings.ReplaceAll(text, ",", "")
 }
 
-// source gives the content of a file, or of all Go files that are directly in a folder, which
-// may be renamed.
+// source returns the content of a file, or of all Go files that are directly in a folder. Figures
+// name a folder where a file in it may be renamed.
 func source(repo repository, name string) (string, error) {
 	if path.Ext(name) != "" || name == "Makefile" {
 		content, err := repo.read(name)
@@ -149,8 +152,8 @@ func source(repo repository, name string) (string, error) {
 	return all.String(), nil
 }
 
-// find takes the groups of the first match in a file or a folder.
-func find(name, pattern string) reckoning {
+// find expects the groups of the first match in a file or a folder.
+func find(name, pattern string) expectation {
 	return func(repo repository) ([]string, error) {
 		content, err := source(repo, name)
 		if err != nil {
@@ -164,19 +167,19 @@ func find(name, pattern string) reckoning {
 	}
 }
 
-// count gives the number of matches in a file or a folder.
-func count(name, pattern string) reckoning {
+// count expects the number of matches in a file or a folder.
+func count(name, pattern string) expectation {
 	return func(repo repository) ([]string, error) {
 		content, err := source(repo, name)
 		return []string{strconv.Itoa(len(regexp.MustCompile(pattern).FindAllString(content, -1)))}, err
 	}
 }
 
-// lines gives the number of lines of a file.
-func lines(name string) reckoning { return count(name, `\n`) }
+// lines expects the number of lines of a file.
+func lines(name string) expectation { return count(name, `\n`) }
 
-// folders gives the names of the folders with a go.mod below a folder.
-func folders(below string) reckoning {
+// folders expects the names of the folders with a go.mod below a folder.
+func folders(below string) expectation {
 	return func(repo repository) ([]string, error) {
 		names := repo.match(below, "go.mod")
 		for i, name := range names {
@@ -186,9 +189,9 @@ func folders(below string) reckoning {
 	}
 }
 
-// methods gives the number of methods of an interface in a folder; one that it embeds counts
-// as one.
-func methods(folder, of string) reckoning {
+// methods expects the number of methods of an interface in a folder. An embedded interface counts as
+// one method.
+func methods(folder, of string) expectation {
 	declared := find(folder, `(?s)\ntype `+of+` interface \{\n(.*?)\n\}`)
 	return func(repo repository) ([]string, error) {
 		body, err := declared(repo)
@@ -199,9 +202,9 @@ func methods(folder, of string) reckoning {
 	}
 }
 
-// constant gives a constant, a duration in the given unit.
-func constant(name, called string, unit time.Duration) reckoning {
-	declared := find(name, `\b`+called+` += (\d*)(?: \* )?(?:time\.(\w+))?`)
+// constant expects the value of a constant, which is a number or a duration, in the given unit.
+func constant(name, constant string, unit time.Duration) expectation {
+	declared := find(name, `\b`+constant+` += (\d*)(?: \* )?(?:time\.(\w+))?`)
 	return func(repo repository) ([]string, error) {
 		parts, err := declared(repo)
 		if err != nil {
@@ -209,7 +212,7 @@ func constant(name, called string, unit time.Duration) reckoning {
 		}
 		n, err := strconv.ParseInt(cmp.Or(parts[0], "1"), 10, 64) // time.Second stands for one
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", name, called, err)
+			return nil, fmt.Errorf("%s: %s: %w", name, constant, err)
 		}
 		of := map[string]time.Duration{"": 1, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute}[parts[1]]
 		return []string{strconv.FormatFloat(float64(n)*of.Seconds()/unit.Seconds(), 'g', 6, 64)}, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWrongFigures changes each figure of the pages of this repository, and sees it found.
+// Each figure in the pages of this repository is changed, and the check finds the change.
 func TestWrongFigures(t *testing.T) {
 	repo, err := open(t.Context(), "../../..")
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestWrongFigures(t *testing.T) {
 				for _, at := range pattern.FindAllStringSubmatchIndex(page, -1) {
 					for group := 2; group < len(at); group += 2 {
 						found++
-						// four is four1 then, v0.32 is v0.321, and 150 lines are more than 1.
+						// For example "four" becomes "four1", and v0.32 becomes v0.321. An upper bound becomes 1.
 						figure := page[at[group]:at[group+1]] + "1"
 						if pattern.SubexpIndex("below") > 0 {
 							figure = "1"

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// dependabot is .github/dependabot.yml, as far as this repository uses it.
+// dependabot has the fields of .github/dependabot.yml that this repository uses.
 type dependabot struct {
 	Version int
 	Updates []struct {
@@ -30,8 +30,8 @@ type dependabot struct {
 	}
 }
 
-// checkDependabot checks that every folder with a go.mod has its dependencies updated, and
-// that no other folder is named.
+// checkDependabot checks that .github/dependabot.yml names every folder with a go.mod, and no other
+// folder.
 func checkDependabot(repo repository) ([]string, error) {
 	const name = ".github/dependabot.yml"
 	var config dependabot
@@ -73,7 +73,7 @@ func checkDependabot(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// issueForm is a form of .github/ISSUE_TEMPLATE, as far as this repository uses it.
+// issueForm has the fields of a form in .github/ISSUE_TEMPLATE that this repository uses.
 type issueForm struct {
 	Name, Description, Title string
 	Labels                   []string
@@ -84,8 +84,7 @@ type issueForm struct {
 	}
 }
 
-// checkIssueForms checks what GitHub asks of an issue form; one that it does not
-// understand, it does not show.
+// checkIssueForms checks what GitHub requires of an issue form. GitHub does not show an invalid form.
 func checkIssueForms(repo repository) ([]string, error) {
 	var problems []string
 	for _, name := range repo.match(".github/ISSUE_TEMPLATE", "*.yml") {
@@ -106,6 +105,7 @@ func checkIssueForms(repo repository) ([]string, error) {
 	return problems, nil
 }
 
+// problems returns what GitHub would refuse in a form.
 func (f issueForm) problems() []string {
 	var problems []string
 	if f.Name == "" || f.Description == "" {
@@ -141,8 +141,8 @@ func (f issueForm) problems() []string {
 	return problems
 }
 
-// decode reads a YAML file whose keys are all known. What is wrong with it is the problem;
-// an error says that it cannot be read.
+// decode decodes a YAML file, which must have only known keys. It returns a problem if the content is
+// invalid, and an error if the file cannot be read.
 func decode(repo repository, name string, into any) (problem string, err error) {
 	content, err := repo.read(name)
 	if err != nil {

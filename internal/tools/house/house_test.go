@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// workflow is one with which nothing is wrong.
+// workflow is a workflow without problems.
 const workflow = `name: test
 on: [push]
 permissions:
@@ -28,8 +28,8 @@ jobs:
       - run: .ci/run test
 `
 
-// sound gives the files of a repository with which nothing is wrong.
-func sound() map[string]string {
+// soundFiles returns the files of a repository without problems.
+func soundFiles() map[string]string {
 	return map[string]string{
 		"Makefile":                        "SOAK ?= 5m\ntest: ## run\n\t@go test --only '$(ONLY)'\npictures:\n\t@draw .cache/pictures/b.html examples/pictures/a.png\n",
 		"README.md":                       "# A title\n\nSee [below](#two-words), [the code](metrics), [a page](examples/README.md#a-title).\n\n## Two `words`!\n",
@@ -47,16 +47,16 @@ func sound() map[string]string {
 	}
 }
 
-// measurements is a page with a table of one measurement.
+// measurements returns a page with a table of one measurement.
 func measurements(row string) string {
 	return "# A title\n\n| benchmark | plain | kubegrace | ratio | `ONLY=` |\n|---|---|---|---|---|\n| all | " + row + " |\n"
 }
 
-// problems runs the program on sound files with the given changes; an empty content removes
-// a file.
+// problems runs the program on soundFiles with the given changes, and returns the problems that it
+// prints. An empty content removes a file.
 func problems(t *testing.T, changes map[string]string) string {
 	t.Helper()
-	root, files := t.TempDir(), sound()
+	root, files := t.TempDir(), soundFiles()
 	maps.Copy(files, changes)
 	for name, content := range files {
 		if content == "" {

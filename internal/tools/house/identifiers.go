@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// ambiguousWords are names that have meant something else in each place where they stood. A
-// parameter or a local variable may have them, as its reader has its declaration in view.
+// ambiguousWords returns names that can mean many things. A parameter or a local variable may have
+// such a name, because its declaration is near.
 func ambiguousWords() []string {
 	return []string{"enter", "guest", "note", "own", "rest", "room", "said", "settle", "share"}
 }
 
-// checkIdentifiers looks at the names of functions, methods, types, fields, and of constants
-// and variables of packages. None is one of the ambiguous words, and none ends in an empty
-// word, as fooImpl does. The names in internal/fork are the kubelet's, and tests are left out.
+// checkIdentifiers checks the names of functions, methods, types, fields, and of constants and
+// variables of packages. None may be an ambiguous word, and none may end in an empty word, as fooImpl
+// does. It leaves out tests, and internal/fork, whose names are those of the kubelet.
 func checkIdentifiers(repo repository) ([]string, error) {
 	var problems []string
 	for _, name := range repo.match("", "*.go") {
@@ -37,8 +37,7 @@ func checkIdentifiers(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// declared gives the names that a file declares, other than those of parameters and of local
-// variables.
+// declared returns the names that a file declares, without those of parameters and local variables.
 func declared(file *ast.File) []*ast.Ident {
 	var names []*ast.Ident
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -64,7 +63,7 @@ func declared(file *ast.File) []*ast.Ident {
 	return names
 }
 
-// lastWord gives the last word of a name in mixed caps, in lower case.
+// lastWord returns the last word of a name in mixed caps, in lower case.
 func lastWord(identifier string) string {
 	start := strings.LastIndexFunc(identifier, unicode.IsUpper)
 	return strings.ToLower(identifier[max(start, 0):])

@@ -11,11 +11,11 @@ import (
 
 func main() { cli.Main("house", house) }
 
-// check is one of the checks. It gives what is wrong, each problem with the file that it is
-// in; an error says that the check could not be made.
+// check checks a repository. Each problem that it returns begins with the name of a file. It returns
+// an error if it cannot read the repository.
 type check func(repository) (problems []string, err error)
 
-// house is the program: it prints the problems of all checks to stdout.
+// house runs the program: it prints the problems of all checks to stdout.
 func house(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("house", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// makefile is what others may call of the Makefile.
+// makefile has what a call of make may name.
 type makefile struct {
 	targets   map[string]bool
-	variables map[string]bool // those that it reads, which a call may set
+	variables map[string]bool // the variables that the Makefile reads
 }
 
+// parseMakefile finds the targets and the variables in a Makefile.
 func parseMakefile(content []byte) makefile {
 	found := makefile{targets: map[string]bool{}, variables: map[string]bool{}}
 	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)`).FindAllSubmatch(content, -1) {
@@ -22,8 +23,8 @@ func parseMakefile(content []byte) makefile {
 	return found
 }
 
-// unknown gives the targets and the variables of a shell script's calls of make that the
-// Makefile does not have. .ci/run takes the same arguments.
+// unknown returns the targets and variables in the make commands of a shell script that the
+// Makefile does not have. It checks calls of .ci/run too, which has the same arguments.
 func (m makefile) unknown(script string) []string {
 	var missing []string
 	script = regexp.MustCompile(`\$\{\{.*?\}\}`).ReplaceAllString(script, "expression")

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// onlyColumn ends the heading of a table of measurements: that column says what the ONLY of
-// make bench has to be for the row.
-const onlyColumn = "| plain | kubegrace | ratio | `ONLY=` |"
+// lastColumns are the last columns in the heading of a table of measurements. The last one has the
+// value of ONLY with which make bench measures the row.
+const lastColumns = "| plain | kubegrace | ratio | `ONLY=` |"
 
-// checkMeasurements checks the tables of measurements: the ratio of a row is that of its two
-// figures, as far as they are rounded, and its benchmark exists. Whether the figures are
-// still those of the code, only make bench knows.
+// checkMeasurements checks the rows in tables of measurements: the ratio is that of the two rounded
+// figures, and the benchmark exists. It does not check the figures themselves: make bench measures
+// them.
 func checkMeasurements(repo repository) ([]string, error) {
 	benchmarks, err := benchmarks(repo)
 	if err != nil {
@@ -36,14 +36,14 @@ func checkMeasurements(repo repository) ([]string, error) {
 				}
 				continue
 			}
-			inTable = strings.HasSuffix(line, onlyColumn) || inTable && strings.HasPrefix(line, "|")
+			inTable = strings.HasSuffix(line, lastColumns) || inTable && strings.HasPrefix(line, "|")
 		}
 	}
 	return problems, nil
 }
 
-// benchmarks gives the names of all benchmarks as make bench has them: the folder within the
-// module, a dot, and the name.
+// benchmarks returns the names of all benchmarks as in make bench: the folder, a dot, and the name
+// without "Benchmark".
 func benchmarks(repo repository) ([]string, error) {
 	var names []string
 	for _, name := range repo.match("", "*_test.go") {
@@ -58,7 +58,7 @@ func benchmarks(repo repository) ([]string, error) {
 	return names, nil
 }
 
-// wrongMeasurement says what is wrong with a row, or "".
+// wrongMeasurement returns what is wrong with a row; "" if nothing is.
 func wrongMeasurement(row string, benchmarks []string) string {
 	cells := strings.Split(strings.Trim(row, "| "), " | ")
 	if len(cells) != 5 {
@@ -80,7 +80,7 @@ func wrongMeasurement(row string, benchmarks []string) string {
 	return ""
 }
 
-// matchesOne tells whether a pattern matches benchmarks of one name in one package.
+// matchesOne reports whether a pattern matches exactly one benchmark.
 func matchesOne(only *regexp.Regexp, benchmarks []string) bool {
 	found := 0
 	for _, name := range benchmarks {
@@ -91,10 +91,10 @@ func matchesOne(only *regexp.Regexp, benchmarks []string) bool {
 	return found == 1
 }
 
-// interval is what a rounded figure can have been before, in seconds or in bytes.
+// interval has the values that round to a figure, in seconds or bytes.
 type interval struct{ least, most float64 }
 
-// measured reads a figure with or without a unit.
+// measured parses a figure with or without a unit.
 func measured(text string) (interval, error) {
 	number, unit, _ := strings.Cut(text, " ")
 	value, err := strconv.ParseFloat(number, 64)

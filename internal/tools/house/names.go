@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// topLevel is all that may stand in the top folder, besides names that begin with a dot.
-// Whoever looks at the repository for the first time sees the packages, not our tools.
+// topLevel returns the names that the top folder may have, besides names that begin with a dot. A
+// visitor of the repository should see the packages there, and no tools.
 func topLevel() []string {
 	return []string{
 		"LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
@@ -16,12 +16,14 @@ func topLevel() []string {
 	}
 }
 
-// emptyWords are names under which anything can be put. A file is called after the type or
-// the subject in it. The linter's package-naming rule has them for package clauses.
+// emptyWords returns words that fit any content, and so say nothing about it. The package-naming rule
+// of the linter forbids the same words in package clauses.
 func emptyWords() []string {
 	return []string{"common", "helper", "helpers", "impl", "misc", "util", "utils", "utilities"}
 }
 
+// checkNames checks the names in the top folder, and looks for empty words in the names of files and
+// folders.
 func checkNames(repo repository) ([]string, error) {
 	var problems []string
 	seen := map[string]bool{}
@@ -42,7 +44,7 @@ func checkNames(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// emptyWord gives the empty word in the name of a file or a folder, or "".
+// emptyWord returns the empty word in the name of a file or a folder; "" if there is none.
 func emptyWord(base string) string {
 	stem, _, _ := strings.Cut(base, ".")
 	for word := range strings.FieldsFuncSeq(strings.ToLower(stem), func(r rune) bool { return r == '_' || r == '-' }) {

@@ -14,16 +14,15 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// page is what a Markdown file links to and tells to type, and where others can link to in it.
+// page has the links, the anchors and the make commands of a Markdown file.
 type page struct {
 	links    []string
 	anchors  map[string]bool
-	commands []string // the lines and pieces of code that begin with make
+	commands []string // the lines and spans of code that call make or .ci/run
 }
 
-// checkPages follows the relative links of all Markdown files, and looks up what they tell
-// to make. Links to other hosts are not looked at: whether they answer is no matter of a
-// commit.
+// checkPages checks the relative links and the make commands of all Markdown files. It does not check
+// links to other hosts, because a commit does not change whether these answer.
 func checkPages(repo repository) ([]string, error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
@@ -44,7 +43,7 @@ func checkPages(repo repository) ([]string, error) {
 	var problems []string
 	for _, name := range names {
 		for _, link := range pages[name].links {
-			if problem := follow(repo, pages, name, link); problem != "" {
+			if problem := linkProblem(repo, pages, name, link); problem != "" {
 				problems = append(problems, fmt.Sprintf("%s: the link %s %s", name, link, problem))
 			}
 		}
@@ -57,8 +56,8 @@ func checkPages(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// follow says what is wrong with a link that stands in the page called from, or "".
-func follow(repo repository, pages map[string]page, from, link string) string {
+// linkProblem returns what is wrong with a link in the page named from, "" if it leads somewhere.
+func linkProblem(repo repository, pages map[string]page, from, link string) string {
 	target, err := url.Parse(link)
 	if err != nil {
 		return "is no URL"
@@ -103,26 +102,26 @@ func parsePage(content []byte) (page, error) {
 		case *ast.Image:
 			found.links = append(found.links, string(node.Destination))
 		case *ast.Heading:
-			found.heading(words(node, content))
+			found.addHeading(words(node, content))
 		case *ast.CodeSpan:
-			found.command(words(node, content))
+			found.addCommand(words(node, content))
 		case *ast.CodeBlock:
-			found.script(node.Lines(), content)
+			found.addScript(node.Lines(), content)
 		case *ast.FencedCodeBlock:
-			found.script(node.Lines(), content)
+			found.addScript(node.Lines(), content)
 		case *ast.HTMLBlock:
-			found.html(node.Lines(), content)
+			found.addHTML(node.Lines(), content)
 		case *ast.RawHTML:
-			found.html(node.Segments, content)
+			found.addHTML(node.Segments, content)
 		}
 		return ast.WalkContinue, nil
 	})
 	return found, err
 }
 
-// heading adds the anchor that GitHub gives to a heading: lower case, without punctuation,
-// with hyphens for spaces, and with a number where another heading has the same.
-func (p page) heading(title string) {
+// addHeading adds the anchor that GitHub makes for a heading: lower case, without punctuation, with
+// hyphens for spaces, and with a number if an earlier heading has the same anchor.
+func (p page) addHeading(title string) {
 	anchor := strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
@@ -139,23 +138,23 @@ func (p page) heading(title string) {
 	p.anchors[unique] = true
 }
 
-// script adds the commands of a block of code.
-func (p *page) script(lines *text.Segments, content []byte) {
+// addScript adds the commands of a block of code.
+func (p *page) addScript(lines *text.Segments, content []byte) {
 	for line := range strings.Lines(string(lines.Value(content))) {
-		p.command(line)
+		p.addCommand(line)
 	}
 }
 
-// command adds a piece of code if it is a call of make or of the gate.
-func (p *page) command(code string) {
+// addCommand adds a line or span of code if it calls make or .ci/run with arguments.
+func (p *page) addCommand(code string) {
 	words := strings.Fields(code)
 	if len(words) > 1 && (words[0] == "make" || words[0] == ".ci/run") {
 		p.commands = append(p.commands, strings.Join(words, " "))
 	}
 }
 
-// html adds the links and the anchors of a piece of HTML.
-func (p *page) html(lines *text.Segments, content []byte) {
+// addHTML adds the links and the anchors in HTML.
+func (p *page) addHTML(lines *text.Segments, content []byte) {
 	for _, match := range regexp.MustCompile(`\b(src|href|id|name)="([^"]+)"`).FindAllSubmatch(lines.Value(content), -1) {
 		switch string(match[1]) {
 		case "src", "href":
@@ -166,7 +165,7 @@ func (p *page) html(lines *text.Segments, content []byte) {
 	}
 }
 
-// words gives the text of a node, without its markup.
+// words returns the text of a node without markup.
 func words(node ast.Node, content []byte) string {
 	var b strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {

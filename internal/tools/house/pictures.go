@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// checkPictures compares the pictures that are kept in folders called so with those that
-// make pictures draws and with those that pages show.
+// checkPictures checks that each file in a folder "pictures" is drawn by make pictures and shown by a
+// page, and that each picture that make pictures draws is there.
 func checkPictures(repo repository) ([]string, error) {
 	makefile, err := repo.read("Makefile")
 	if err != nil {
 		return nil, err
 	}
 	drawn := regexp.MustCompile(`[\w/-]+/pictures/[\w-]+\.\w+`).FindAllString(string(makefile), -1)
-	drawn = slices.DeleteFunc(drawn, func(path string) bool { return strings.HasPrefix(path, "cache/") }) // on the way to a picture
+	drawn = slices.DeleteFunc(drawn, func(path string) bool { return strings.HasPrefix(path, "cache/") }) // temporary files of make pictures
 	shown := map[string]bool{}
 	for _, name := range repo.match("", "*.md") {
 		content, err := repo.read(name)

@@ -14,7 +14,7 @@ import (
 // repository is a folder with the source of kubegrace.
 type repository struct {
 	root  string
-	files []string // relative to root, with slashes, sorted; none that git ignores
+	files []string // those of gitfiles.List
 }
 
 // open lists the files of a repository.
@@ -23,8 +23,8 @@ func open(ctx context.Context, root string) (repository, error) {
 	return repository{root: root, files: files}, err
 }
 
-// match gives the files that are below a folder ("" is the top one), however deep, and whose
-// base name matches the pattern of path.Match.
+// match returns the files at any depth below a folder ("" is the top folder) whose base name matches
+// a pattern of path.Match.
 func (r repository) match(folder, pattern string) []string {
 	return slices.DeleteFunc(slices.Clone(r.files), func(name string) bool {
 		matched, _ := path.Match(pattern, path.Base(name)) // the patterns are constants of this program
@@ -32,13 +32,13 @@ func (r repository) match(folder, pattern string) []string {
 	})
 }
 
-// read gives the content of a file.
+// read returns the content of a file.
 func (r repository) read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(r.root, filepath.FromSlash(name)))
 }
 
-// exists tells whether there is a file or a folder of that name that git does not ignore. "."
-// is the repository.
+// exists reports whether a file or folder that git does not ignore has this name. "." is the top
+// folder.
 func (r repository) exists(name string) bool {
 	return name == "." || slices.ContainsFunc(r.files, func(file string) bool {
 		return file == name || strings.HasPrefix(file, name+"/")

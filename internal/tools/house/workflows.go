@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	workflows = ".github/workflows" // the folder in which GitHub looks for them
-	gate      = ".ci/run"           // a shell script
+	workflows = ".github/workflows" // the folder in which GitHub looks for workflows
+	gate      = ".ci/run"           // the shell script with all that a change has to pass
 )
 
+// checkWorkflows checks all workflows with actionlint and with the rules of this repository, and the
+// gate.
 func checkWorkflows(repo repository) ([]string, error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
@@ -46,7 +48,7 @@ func checkWorkflows(repo repository) ([]string, error) {
 			problems = append(problems, problem.Error())
 		}
 		if len(found) > 0 {
-			continue // of a workflow that is not understood nothing more can be said
+			continue // an invalid workflow cannot be parsed
 		}
 		workflow, _ := actionlint.Parse(content)
 		problems = append(problems, checkWorkflow(name, workflow, targets)...)
@@ -54,7 +56,7 @@ func checkWorkflows(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// checkGate looks up what the gate makes, in lines of its own that are not indented.
+// checkGate checks the targets and variables in the lines of the gate that begin with make.
 func checkGate(repo repository, targets makefile) ([]string, error) {
 	if !repo.exists(gate) {
 		return nil, nil
@@ -72,8 +74,8 @@ func checkGate(repo repository, targets makefile) ([]string, error) {
 	return problems, nil
 }
 
-// withTags replaces the hash that an action is pinned by with the tag in the comment beside
-// it, because the inputs of known actions are known by their tags.
+// withTags replaces the hash by which an action is pinned with the tag in the comment after it.
+// actionlint knows the inputs of actions by their tags.
 func withTags(content []byte) []byte {
 	return regexp.MustCompile(`@[0-9a-f]{40} # (v\d+)\S*`).ReplaceAll(content, []byte("@$1"))
 }
@@ -107,11 +109,11 @@ func checkWorkflow(name string, workflow *actionlint.Workflow, targets makefile)
 			}
 		}
 	}
-	slices.Sort(problems) // the jobs come in no order
+	slices.Sort(problems) // jobs are a map, which has no order
 	return problems
 }
 
-// readsOnly tells whether permissions allow to read the source, and nothing more.
+// readsOnly reports whether permissions allow nothing but to read the source.
 func readsOnly(permissions *actionlint.Permissions) bool {
 	if permissions == nil || permissions.All != nil || len(permissions.Scopes) > 1 {
 		return false

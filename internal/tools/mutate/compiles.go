@@ -15,13 +15,13 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// checker tells which mutants are valid Go, without compiling them.
+// checker type-checks mutants, which is much faster than compiling them.
 type checker struct {
 	loaded *packages.Package
 	root   string
 }
 
-// newChecker reads a package, and the types of what it imports.
+// newChecker reads a package and the types of its imports.
 func (r *run) newChecker(ctx context.Context, pkg mutated) (*checker, error) {
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax |
 		packages.NeedTypes | packages.NeedTypesSizes | packages.NeedImports | packages.NeedExportFile
@@ -45,8 +45,8 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s is not imported", path)
 }
 
-// compiles is whether a mutant is valid Go. Of a mutation in a function only the body of that function is
-// checked: nothing else can tell.
+// compiles reports whether a mutant is valid Go. For a mutation in a function it checks only the
+// body of that function, because the mutation cannot make other code invalid.
 func (c *checker) compiles(m mutation, text []byte) bool {
 	file := filepath.Join(c.root, filepath.FromSlash(m.file))
 	mutant, err := parser.ParseFile(c.loaded.Fset, file, m.apply(text), parser.SkipObjectResolution)
@@ -82,7 +82,7 @@ func (c *checker) compiles(m mutation, text []byte) bool {
 	return valid && (err == nil || m.function != "-")
 }
 
-// withoutBodies is a file of which only the function at a position has its body.
+// withoutBodies returns a copy of a file in which only the function at a position has a body.
 func withoutBodies(f *ast.File, at token.Pos) *ast.File {
 	stub := *f
 	stub.Decls = slices.Clone(f.Decls)

@@ -13,18 +13,19 @@ import (
 	"golang.org/x/tools/cover"
 )
 
-// slow is from when on a test is run only for mutants that the others did not kill.
+// slow is how long a test takes at least to be a slow one. Slow tests run only for mutants that no
+// quick test has killed.
 const slow = 500 * time.Millisecond
 
-// reach is what one test of one package reaches in the mutated package.
+// reach has the blocks of the mutated package that one test runs.
 type reach struct {
-	judge  string // the folder of the test's package
+	folder string // of the package of the test
 	test   string
 	took   time.Duration
 	blocks map[block]bool
 }
 
-// block is a piece of source that is run as a whole.
+// block is a block of a coverage profile: its statements run together.
 type block struct {
 	file                                 string // without its folder
 	startLine, startCol, endLine, endCol int
@@ -35,17 +36,17 @@ func (b block) contains(line, column int) bool {
 		(line < b.endLine || line == b.endLine && column <= b.endCol)
 }
 
-// size compares blocks of which one contains the other.
+// size returns a number that is smaller for the inner one of two nested blocks.
 func (b block) size() int { return (b.endLine-b.startLine)*1000 + b.endCol - b.startCol }
 
-// coverage is what the tests of a mutated package's judges reach.
+// coverage has what the tests in the test folders of a mutated package reach.
 type coverage struct {
 	blocks []block // all blocks of the package
 	tests  []reach
 }
 
-// reaching gives the tests that reach a mutation: by package, in the order of the judges. What no
-// block contains, a constant for one, is reached by all.
+// reaching returns the tests that reach a mutation, in the order of the test folders. All tests reach
+// a mutation outside of functions, for example of a constant.
 func (c coverage) reaching(m mutation) []reach {
 	var in *block
 	for _, b := range c.blocks {
@@ -68,16 +69,16 @@ func (c coverage) reaching(m mutation) []reach {
 	return reaching
 }
 
-// measure runs every test of the judges by itself.
+// measure runs every test in the test folders by itself and returns what each reaches.
 func (r *run) measure(ctx context.Context, pkg mutated) (coverage, error) {
 	var c coverage
 	seen := map[block]bool{}
-	for _, judge := range pkg.judges {
+	for _, folder := range pkg.testFolders {
 		binary := filepath.Join(r.temp, "cover.test")
-		if _, err := r.command(ctx, r.o.root, "go", "test", "-c", "-vet=off", "-covermode=set", "-coverpkg=./"+pkg.folder, "-o", binary, "./"+judge); err != nil {
+		if _, err := r.command(ctx, r.o.root, "go", "test", "-c", "-vet=off", "-covermode=set", "-coverpkg=./"+pkg.folder, "-o", binary, "./"+folder); err != nil {
 			return c, err
 		}
-		dir := filepath.Join(r.o.root, judge)
+		dir := filepath.Join(r.o.root, folder)
 		listed, err := r.command(ctx, dir, binary, "-test.list", ".")
 		if err != nil {
 			return c, err
@@ -89,19 +90,19 @@ func (r *run) measure(ctx context.Context, pkg mutated) (coverage, error) {
 			profile := filepath.Join(r.temp, "cover.out")
 			began := time.Now()
 			if out, err := r.command(ctx, dir, binary, "-test.run", exactly(test), "-test.timeout", "5m", "-test.coverprofile", profile); err != nil {
-				return c, fmt.Errorf("%s of %s fails without a mutation: %w\n%s", test, judge, err, out)
+				return c, fmt.Errorf("%s of %s fails without a mutation: %w\n%s", test, folder, err, out)
 			}
-			t := reach{judge: judge, test: test, took: time.Since(began), blocks: map[block]bool{}}
+			t := reach{folder: folder, test: test, took: time.Since(began), blocks: map[block]bool{}}
 			profiles, err := cover.ParseProfiles(profile)
 			if err != nil {
 				return c, err
 			}
 			for _, p := range profiles {
 				for _, b := range p.Blocks {
-					b1 := block{filepath.Base(p.FileName), b.StartLine, b.StartCol, b.EndLine, b.EndCol}
-					seen[b1] = true
+					reached := block{filepath.Base(p.FileName), b.StartLine, b.StartCol, b.EndLine, b.EndCol}
+					seen[reached] = true
 					if b.Count > 0 {
-						t.blocks[b1] = true
+						t.blocks[reached] = true
 					}
 				}
 			}
@@ -115,7 +116,7 @@ func (r *run) measure(ctx context.Context, pkg mutated) (coverage, error) {
 	return c, nil
 }
 
-// exactly is a regular expression for -test.run that matches these tests.
+// exactly returns a regular expression for -test.run that matches these tests and no others.
 func exactly(tests ...string) string {
 	quoted := make([]string, 0, len(tests))
 	for _, t := range tests {

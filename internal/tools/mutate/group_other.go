@@ -4,11 +4,11 @@ package main
 
 import "os/exec"
 
-// limited does nothing: address spaces are limited on Unix only.
-func limited(*exec.Cmd) {}
+// limitMemory does nothing: address spaces are limited on Unix only.
+func limitMemory(*exec.Cmd) {}
 
-// group leaves a program as it is: it alone is killed when its context ends.
-func group(*exec.Cmd) {}
+// setProcessGroup does nothing: only the program itself is killed when its context ends.
+func setProcessGroup(*exec.Cmd) {}
 
-// killGroup does nothing: there is no group.
-func killGroup(*exec.Cmd) {}
+// killProcessGroup does nothing: there is no group.
+func killProcessGroup(*exec.Cmd) {}

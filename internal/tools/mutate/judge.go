@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// verdict is what became of a mutant.
+// verdict is the result of a mutant.
 type verdict string
 
 const (
@@ -28,42 +28,43 @@ const (
 type judged struct {
 	mutation mutation
 	verdict  verdict
-	by       string // the test that has killed it
+	by       string // the test that has killed it, or the text of a panic
 	took     time.Duration
 }
 
-// judge tests one mutant. An error says that it could not be judged.
-func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err error) {
+// judge runs the tests that reach one mutant, and returns its verdict. It returns an error if the
+// tests cannot be run.
+func (c *compiledMutants) judge(ctx context.Context, m mutation, index int) (j judged, err error) {
 	began := time.Now()
 	defer func() { j.took = time.Since(began) }()
 	j = judged{mutation: m, verdict: unreached}
-	reaching := b.coverage.reaching(m)
+	reaching := c.coverage.reaching(m)
 	if len(reaching) == 0 {
 		return j, nil
 	}
-	dir, err := openFolder(b.run.temp, "mutant-")
+	dir, err := openFolder(c.run.temp, "mutant-")
 	if err != nil {
 		return j, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	j.verdict = survived
-	for _, folder := range b.pkg.judges {
-		quick, slowly := split(reaching, folder)
+	for _, folder := range c.pkg.testFolders {
+		quick, slowly := quickAndSlow(reaching, folder)
 		if len(quick)+len(slowly) == 0 {
 			continue
 		}
-		binary := b.binary(folder)
-		if b.number[index] == 0 {
+		binary := c.binary(folder)
+		if c.number[index] == 0 {
 			binary = filepath.Join(dir, "mutant.test")
-			if err := b.compileAlone(ctx, m, dir, folder, binary); err != nil {
+			if err := c.compileAlone(ctx, m, dir, folder, binary); err != nil {
 				return j, err
 			}
 		}
 		for i, tests := range [][]reach{quick, slowly} {
-			if i > 0 && b.run.o.quick {
+			if i > 0 && c.run.o.quick {
 				continue
 			}
-			j.verdict, j.by, err = b.test(ctx, dir, binary, b.number[index], i, tests)
+			j.verdict, j.by, err = c.test(ctx, dir, binary, c.number[index], i, tests)
 			if err != nil || j.verdict != survived {
 				return j, err
 			}
@@ -72,51 +73,51 @@ func (b *bench) judge(ctx context.Context, m mutation, index int) (j judged, err
 	return j, nil
 }
 
-// sound is an error if a test fails in the binaries of all mutants while none is chosen. It notes how
-// long the tests take.
-func (b *bench) sound(ctx context.Context) error {
-	for _, judge := range b.pkg.judges {
+// checkUnmutated runs the tests in the shared binaries without choosing a mutant. It returns an
+// error if one fails, and sets the limits from the time that they take.
+func (c *compiledMutants) checkUnmutated(ctx context.Context) error {
+	for _, folder := range c.pkg.testFolders {
 		const patience = 10 * time.Minute
-		b.limits[judge] = [2]time.Duration{patience, patience}
+		c.limits[folder] = [2]time.Duration{patience, patience}
 		var limits [2]time.Duration
-		quick, slowly := split(b.coverage.tests, judge)
+		quick, slowly := quickAndSlow(c.coverage.tests, folder)
 		for i, tests := range [][]reach{quick, slowly} {
-			if i > 0 && b.run.o.quick {
+			if i > 0 && c.run.o.quick {
 				break
 			}
 			began := time.Now()
-			v, by, err := b.test(ctx, b.dir, b.binary(judge), 0, i, tests)
+			v, by, err := c.test(ctx, c.dir, c.binary(folder), 0, i, tests)
 			if err != nil {
 				return err
 			}
 			if v != survived {
 				return fmt.Errorf("without a mutation: %s by %s", v, by)
 			}
-			limits[i] = b.run.o.timeout + 3*time.Since(began)
+			limits[i] = c.run.o.timeout + 3*time.Since(began)
 		}
-		b.limits[judge] = limits
+		c.limits[folder] = limits
 	}
 	return nil
 }
 
 // compileAlone compiles a mutant that cannot share a binary with others.
-func (b *bench) compileAlone(ctx context.Context, m mutation, dir, folder, binary string) error {
-	text, err := os.ReadFile(filepath.Join(b.run.o.root, filepath.FromSlash(m.file)))
+func (c *compiledMutants) compileAlone(ctx context.Context, m mutation, dir, folder, binary string) error {
+	text, err := os.ReadFile(filepath.Join(c.run.o.root, filepath.FromSlash(m.file)))
 	if err != nil {
 		return err
 	}
-	overlay, err := b.run.overlay(dir, map[string]string{m.file: string(m.apply(text))})
+	overlay, err := c.run.overlay(dir, map[string]string{m.file: string(m.apply(text))})
 	if err != nil {
 		return err
 	}
-	return b.run.compile(ctx, folder, binary, overlay)
+	return c.run.compile(ctx, folder, binary, overlay)
 }
 
-// split gives the quick and the slow tests of one package.
-func split(tests []reach, folder string) (quick, slowly []reach) {
+// quickAndSlow returns the quick and the slow tests of one test folder.
+func quickAndSlow(tests []reach, folder string) (quick, slowly []reach) {
 	for _, t := range tests {
 		switch {
-		case t.judge != folder:
+		case t.folder != folder:
 		case t.took < slow:
 			quick = append(quick, t)
 		default:
@@ -126,22 +127,22 @@ func split(tests []reach, folder string) (quick, slowly []reach) {
 	return quick, slowly
 }
 
-// test runs tests of one package against the mutant of that number, until one fails: quick ones, or those
-// that are slow, 0 or 1.
-func (b *bench) test(ctx context.Context, dir, binary string, number, speed int, tests []reach) (verdict, string, error) {
+// test runs tests of one folder against the mutant with a number, until one of them fails. speed is
+// the index of their limit: 0 for quick tests, 1 for slow ones.
+func (c *compiledMutants) test(ctx context.Context, dir, binary string, number, speed int, tests []reach) (verdict, string, error) {
 	if len(tests) == 0 {
 		return survived, "", nil
 	}
-	limit := b.limits[tests[0].judge][speed]
+	limit := c.limits[tests[0].folder][speed]
 	names := make([]string, 0, len(tests))
 	for _, t := range tests {
 		names = append(names, t.test)
 	}
-	// The tests see to the limit themselves; what hangs harder than that is killed.
+	// -test.timeout ends the tests at the limit. A binary that does not obey it is killed later.
 	limited, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
-	out, err := b.run.commandIn(limited, place{
-		dir: filepath.Join(b.run.o.root, tests[0].judge), temp: filepath.Join(dir, "tmp"),
+	out, err := c.run.commandIn(limited, surroundings{
+		dir: filepath.Join(c.run.o.root, tests[0].folder), temp: filepath.Join(dir, "tmp"),
 		env: []string{selectorName + "=" + strconv.Itoa(number)},
 	}, binary, "-test.run", exactly(names...), "-test.failfast", "-test.timeout", limit.String())
 	switch {
@@ -156,7 +157,8 @@ func (b *bench) test(ctx context.Context, dir, binary string, number, speed int,
 	}
 }
 
-// culprit is the first test that has failed, or what else has ended the tests.
+// culprit returns the first test that has failed. If there is none, it returns the text of the panic,
+// or else the end of the output.
 func culprit(out string) string {
 	if m := regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`).FindStringSubmatch(out); m != nil {
 		return m[1]

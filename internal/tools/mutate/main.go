@@ -14,7 +14,7 @@ import (
 
 func main() { cli.Main("mutate", mutate) }
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	root      string
 	only      string
@@ -75,7 +75,7 @@ func expression(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// mutate is the program.
+// mutate runs the program.
 func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)
 	if err != nil {
@@ -85,10 +85,10 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	run, err := newRun(o, stdout, stderr)
+	r, err := newRun(o, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.close()) }()
-	return run.all(ctx, packages)
+	defer func() { err = errors.Join(err, r.close()) }()
+	return r.mutateAll(ctx, packages)
 }

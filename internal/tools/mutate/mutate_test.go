@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A package with a function of every shape that is copied or cannot be, and tests
-// that overlook some of what it does.
 const (
+	// source is a package with statements that can be in a shared binary and others that cannot.
 	source = `package graceperiod
 
 import "errors"
@@ -49,6 +48,7 @@ func Forever(n int) {
 
 func unused() int { return 1 }
 `
+	// tests overlook some of what the package does.
 	tests = `package graceperiod
 
 import "testing"
@@ -66,7 +66,7 @@ func TestForever(*testing.T) { Forever(3) }
 `
 )
 
-// repository makes one with that package and this file of survivors.
+// repository makes a repository with that package and the given survivors.yaml.
 func repository(t *testing.T, survivors string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -79,7 +79,7 @@ func repository(t *testing.T, survivors string) string {
 	return root
 }
 
-// runIn mutates it, and gives what is printed.
+// runIn runs the program in a repository and returns what it prints.
 func runIn(t *testing.T, root string, args ...string) (stdout string, err error) {
 	var out, progress bytes.Buffer
 	args = append([]string{"--root", root, "--only", "graceperiod", "--survivors", "survivors.yaml", "--timeout", "1s"}, args...)
@@ -91,7 +91,7 @@ func TestMutate(t *testing.T) {
 	root := repository(t, `
 - {file: graceperiod/sum.go, function: Sum, was: 'least := floor + 0', is: 'least := floor - 0', reason: equal}
 - {file: graceperiod/sum.go, function: Sum, was: 'sum += n', is: '(nothing)', reason: wrong}
-- {file: graceperiod/sum.go, function: Sum, was: 'sum += m', is: '(nothing)', reason: of old}
+- {file: graceperiod/sum.go, function: Sum, was: 'sum += m', is: '(nothing)', reason: not in the source}
 - {file: elsewhere/sum.go, function: Sum, was: 'sum += m', is: '(nothing)', reason: not asked about}
 `)
 	json := filepath.Join(t.TempDir(), "mutants.json")

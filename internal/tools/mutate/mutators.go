@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// swaps are the operators of expressions and what each becomes.
+// swaps returns the operators by which mutations replace an operator; nil if it is not mutated.
 func swaps(operator token.Token) []token.Token {
 	switch operator {
 	case token.EQL:
@@ -51,8 +51,7 @@ func swaps(operator token.Token) []token.Token {
 	}
 }
 
-// walk searches a node for mutations. results are the results of the function that it is
-// in.
+// walk adds the mutations in a node. results are the results of the function that contains it.
 func (s *sourceFile) walk(n ast.Node, results *ast.FieldList) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -95,8 +94,9 @@ func (s *sourceFile) walk(n ast.Node, results *ast.FieldList) {
 	})
 }
 
-// cases searches a switch or select. Coverage does not count what stands between
-// "case" and the colon: it is taken for reached where the statement is. Parts may be nil.
+// cases adds the mutations in a switch or select. Coverage profiles leave out the code between
+// "case" and the colon: a test that reaches the statement counts as reaching that code. parts are
+// the other nodes of the statement, which may be nil.
 func (s *sourceFile) cases(statement ast.Stmt, body *ast.BlockStmt, results *ast.FieldList, parts ...ast.Node) {
 	for _, part := range parts {
 		if part != nil {
@@ -129,7 +129,8 @@ func (s *sourceFile) cases(statement ast.Stmt, body *ast.BlockStmt, results *ast
 	}
 }
 
-// communication searches the statement of a select's case, which cannot be left out.
+// communication adds the mutations in the statement of a select's case. The statement itself cannot
+// be left out.
 func (s *sourceFile) communication(statement ast.Stmt, results *ast.FieldList) {
 	switch statement := statement.(type) {
 	case *ast.SendStmt:
@@ -142,13 +143,15 @@ func (s *sourceFile) communication(statement ast.Stmt, results *ast.FieldList) {
 	}
 }
 
+// operator adds the mutations that replace an operator.
 func (s *sourceFile) operator(at token.Pos, operator token.Token) {
 	for _, swap := range swaps(operator) {
 		s.replace(at, at+token.Pos(len(operator.String())), swap.String(), swap.String())
 	}
 }
 
-// truth negates a condition that is no comparison: those are negated by their operator.
+// truth adds the negation of a condition that is no comparison. For a comparison the method
+// operator does that.
 func (s *sourceFile) truth(condition ast.Expr) {
 	switch condition := condition.(type) {
 	case *ast.UnaryExpr:
@@ -160,8 +163,8 @@ func (s *sourceFile) truth(condition ast.Expr) {
 	}
 }
 
-// number changes a whole number by one. Those in octal are modes of files, of which one
-// change is enough.
+// number adds the mutations that change an integer by one. A number in octal is the mode of a file,
+// for which one mutation is enough.
 func (s *sourceFile) number(literal *ast.BasicLit) {
 	if literal.Kind != token.INT {
 		return
@@ -180,6 +183,7 @@ func (s *sourceFile) number(literal *ast.BasicLit) {
 	}
 }
 
+// boolean adds the mutation that swaps true and false.
 func (s *sourceFile) boolean(id *ast.Ident) {
 	switch id.Name {
 	case "true":
@@ -189,7 +193,7 @@ func (s *sourceFile) boolean(id *ast.Ident) {
 	}
 }
 
-// statement leaves out a statement, and drops the error that it returns.
+// statement adds the mutations that leave out a statement and drop the error that it returns.
 func (s *sourceFile) statement(statement ast.Stmt, results *ast.FieldList) {
 	switch statement := statement.(type) {
 	case *ast.ExprStmt:
@@ -213,13 +217,14 @@ func (s *sourceFile) statement(statement ast.Stmt, results *ast.FieldList) {
 	}
 }
 
-// leaveOut keeps a statement from being run. Its variables stay used. Where a function would lack its
-// last return, the mutant does not compile.
+// leaveOut adds the mutation that does not run a statement. The statement stays in the code, so that
+// its variables are used. Without the last return of a function the mutant does not compile.
 func (s *sourceFile) leaveOut(statement ast.Stmt) {
 	s.replace(statement.Pos(), statement.End(), "if false { "+s.source(statement)+" }", "")
 }
 
-// dropError makes the error that is returned last nil; it is still worked out.
+// dropError adds the mutation that replaces the error in the last result by nil. The expression of
+// the error is still evaluated.
 func (s *sourceFile) dropError(statement *ast.ReturnStmt, results *ast.FieldList) {
 	if results == nil || len(statement.Results) != results.NumFields() {
 		return
@@ -234,7 +239,7 @@ func (s *sourceFile) dropError(statement *ast.ReturnStmt, results *ast.FieldList
 	s.replace(statement.Pos(), statement.End(), "{ _ = "+text+"; "+kept+" }", kept)
 }
 
-// isLog is whether a call only logs, which no test asks about.
+// isLog reports whether a call only logs. Tests do not check that.
 func isLog(call *ast.CallExpr) bool {
 	switch function := call.Fun.(type) {
 	case *ast.Ident:
@@ -247,13 +252,14 @@ func isLog(call *ast.CallExpr) bool {
 	}
 }
 
-// isLogName is whether a function of that name only logs.
+// isLogName reports whether a function with this name only logs.
 func isLogName(name string) bool {
-	rest, ok := strings.CutPrefix(name, "log")
-	return ok && (rest == "" || rest[0] >= 'A' && rest[0] <= 'Z')
+	suffix, ok := strings.CutPrefix(name, "log")
+	return ok && (suffix == "" || suffix[0] >= 'A' && suffix[0] <= 'Z')
 }
 
-// isLock is whether a call takes or releases a mutex: that is left to the race detector.
+// isLock reports whether a call locks or unlocks a mutex. The race detector checks those, and not
+// the tests.
 func isLock(call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

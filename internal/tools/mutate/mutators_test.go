@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changes gives what becomes of the one line in a function's body.
-func changes(t *testing.T, results, line string) []string {
+// mutatedLines returns the mutations of a function with one line in its body.
+func mutatedLines(t *testing.T, results, line string) []string {
 	t.Helper()
 	found, err := mutationsOf(mutated{folder: "p"}, "p/p.go", []byte("package p\n\nfunc (t *T) f() "+results+" {\n\t"+line+"\n}\n"))
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestMutations(t *testing.T) {
 		{"a case", "", "switch { case a == b: g() }", []string{"switch { case a != b: g() }", "switch { case a == b: }"}},
 		{"what is received or sent in a select", "", "select { case <-c: case d <- true: default: }", []string{"select { case <-c: case d <- false: default: }"}},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, changes(t, c.results, c.line)) })
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, mutatedLines(t, c.results, c.line)) })
 	}
 }
 

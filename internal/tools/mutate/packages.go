@@ -8,30 +8,30 @@ import (
 
 // mutated is a package that is mutated.
 type mutated struct {
-	folder string   // from the root of the repository
-	judges []string // the folders of the packages whose tests judge it, quick ones first
+	folder      string   // from the root of the repository
+	testFolders []string // the folders of the packages whose tests are run, quick ones first
 }
 
-// allPackages are the packages with logic that is worth it. The parts of the drain are
-// also judged by the tests of the drain, which is all that uses them.
+// allPackages returns the packages that are mutated. For the parts of a drain the tests of package
+// shutdown are run too, because only that package uses them.
 func allPackages() []mutated {
-	own := func(folder string) mutated { return mutated{folder: folder, judges: []string{folder}} }
-	part := func(folder string) mutated { return mutated{folder: folder, judges: []string{folder, "shutdown"}} }
+	alone := func(folder string) mutated { return mutated{folder: folder, testFolders: []string{folder}} }
+	part := func(folder string) mutated { return mutated{folder: folder, testFolders: []string{folder, "shutdown"}} }
 	return []mutated{
-		own("graceperiod"),
-		own("shutdown/plan"),
-		own("lifecycle"),
+		alone("graceperiod"),
+		alone("shutdown/plan"),
+		alone("lifecycle"),
 		part("shutdown/internal/call"),
 		part("shutdown/internal/kills"),
 		part("shutdown/internal/statefile"),
 		part("shutdown/internal/statuses"),
-		own("shutdown"),
-		own("shutdown/logind"),
+		alone("shutdown"),
+		alone("shutdown/logind"),
 	}
 }
 
-// choosePackages gives those of allPackages that only names: comma-separated folders, or
-// "..." below one. The empty string names all.
+// choosePackages returns those of allPackages that --only lists: comma-separated folders, or a folder
+// and /... for all below it. The empty string stands for all.
 func choosePackages(only string) ([]mutated, error) {
 	if only == "" {
 		return allPackages(), nil

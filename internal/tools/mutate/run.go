@@ -53,7 +53,7 @@ func newRun(o options, stdout, stderr io.Writer) (*run, error) {
 	return r, nil
 }
 
-// close removes what is temporary.
+// close removes the temporary folder and closes the file of --json.
 func (r *run) close() error {
 	var errs []error
 	if r.temp != "" {
@@ -65,8 +65,8 @@ func (r *run) close() error {
 	return errors.Join(errs...)
 }
 
-// all mutates packages and says what became of it.
-func (r *run) all(ctx context.Context, packages []mutated) error {
+// mutateAll mutates packages and prints the results.
+func (r *run) mutateAll(ctx context.Context, packages []mutated) error {
 	chosen, err := r.choose(ctx, packages)
 	if err != nil {
 		return err
@@ -82,14 +82,14 @@ func (r *run) all(ctx context.Context, packages []mutated) error {
 		if len(ofPackage) == 0 {
 			continue
 		}
-		if err := r.one(ctx, pkg, ofPackage); err != nil {
+		if err := r.mutatePackage(ctx, pkg, ofPackage); err != nil {
 			return fmt.Errorf("%s: %w", pkg.folder, err)
 		}
 	}
 	return r.report()
 }
 
-// choose gives the mutations that the flags ask for.
+// choose returns the mutations that the flags choose.
 func (r *run) choose(ctx context.Context, packages []mutated) ([]mutation, error) {
 	var chosen []mutation
 	for _, pkg := range packages {
@@ -101,7 +101,7 @@ func (r *run) choose(ctx context.Context, packages []mutated) ([]mutation, error
 		if err != nil {
 			return nil, err
 		}
-		r.tally.exist(pkg, found)
+		r.tally.addExisting(pkg, found)
 		chosen = append(chosen, found...)
 	}
 	if r.o.match != nil {
@@ -115,8 +115,8 @@ func (r *run) choose(ctx context.Context, packages []mutated) ([]mutation, error
 	return chosen, nil
 }
 
-// one mutates one package, in the places of mutations.
-func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error {
+// mutatePackage tests mutants of one package.
+func (r *run) mutatePackage(ctx context.Context, pkg mutated, mutations []mutation) error {
 	began := time.Now()
 	fmt.Fprintf(r.stderr, "%s: measuring what each test reaches\n", pkg.folder)
 	reached, err := r.measure(ctx, pkg)
@@ -124,12 +124,12 @@ func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error 
 		return err
 	}
 	fmt.Fprintf(r.stderr, "%s: compiling %d mutants for %d tests (after %v)\n", pkg.folder, len(mutations), len(reached.tests), time.Since(began).Round(time.Second))
-	b, valid, err := r.prepare(ctx, pkg, mutations)
+	c, valid, err := r.prepare(ctx, pkg, mutations)
 	if err != nil {
 		return err
 	}
-	b.coverage = reached
-	if err := b.sound(ctx); err != nil {
+	c.coverage = reached
+	if err := c.checkUnmutated(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.stderr, "%s: testing (after %v)\n", pkg.folder, time.Since(began).Round(time.Second))
@@ -143,10 +143,10 @@ func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error 
 				j := judged{mutation: mutations[i], verdict: invalid}
 				var err error
 				if valid[i] {
-					j, err = b.judge(ctx, mutations[i], i)
+					j, err = c.judge(ctx, mutations[i], i)
 				}
 				if err == nil {
-					err = r.took(j)
+					err = r.record(j)
 				}
 				if err != nil {
 					cancel(err)
@@ -162,12 +162,12 @@ func (r *run) one(ctx context.Context, pkg mutated, mutations []mutation) error 
 	}
 	close(next)
 	wg.Wait()
-	r.tally.spent(pkg, time.Since(began))
+	r.tally.addTime(pkg, time.Since(began))
 	return context.Cause(ctx)
 }
 
-// took records a verdict.
-func (r *run) took(j judged) error {
+// record adds a verdict to the tally and to the file of --json.
+func (r *run) record(j judged) error {
 	if _, ok := r.survivors[j.mutation.name()]; ok && j.verdict == survived {
 		j.verdict = accepted
 	}
@@ -186,6 +186,6 @@ func (r *run) took(j judged) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.json.Write(append(line, '\n')) // one write a line: lines of several mutants do not mix
+	_, err = r.json.Write(append(line, '\n')) // one write for the whole line, so that lines of parallel mutants do not mix
 	return err
 }

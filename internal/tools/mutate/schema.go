@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// selectorName is the function that is added to a mutated package: whether a mutant is the one
-// that this process runs. Mutants are counted from 1.
+// selectorName is the name of a function that is added to the mutated package. It reports whether
+// this process runs the mutant with a number. The numbers begin with 1; the environment variable of
+// the same name chooses one.
 const selectorName = "kubegraceMutant"
 
-// selectorFile is the file that has it.
+// selectorFile returns the source file with that function.
 func selectorFile(packageName string) string {
 	return `package ` + packageName + `
 
@@ -27,20 +28,21 @@ func ` + selectorName + `(n int) bool { return n == kubegraceMutantChosen }
 `
 }
 
-// schema writes many mutants of a file into one text, so that they are compiled once. A statement with
-// mutants becomes
+// schema writes many mutants of a file into one text, so that they are compiled once (mutant
+// schemata). A statement with mutants becomes
 //
 //	if kubegraceMutant(1) { mutated } else if kubegraceMutant(2) { mutated } else { original }
 //
-// and if it declares variables, then the branches take in the rest of its block.
+// If the statement declares variables, each branch also contains the statements that follow it in
+// the block.
 type schema struct {
 	text     []byte
 	position func(token.Pos) token.Position
 	lists    []list
-	numbers  map[int][]numbered // by the offset of the statement that hosts them
+	numbers  map[int][]numbered // by the offset of the statement that contains the mutations, see host
 }
 
-// list is the statements of a block or of a case.
+// list has the statements of a block or of a case.
 type list []ast.Stmt
 
 // numbered is a mutation and its number.
@@ -49,8 +51,8 @@ type numbered struct {
 	number   int
 }
 
-// instrument gives the text with all mutants that can share a binary, and the others: what
-// is outside of functions, and what a label or a fallthrough is part of.
+// instrument returns the text with all mutants that can share a binary, and the other mutants: those
+// outside of functions, and those in statements that contain a label or a fallthrough.
 func instrument(file string, text []byte, mutants []numbered) (schemaText string, alone []numbered, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
@@ -72,7 +74,7 @@ func instrument(file string, text []byte, mutants []numbered) (schemaText string
 	return s.render(tree, 0, len(text)), alone, nil
 }
 
-// listsOf gives the statements that are directly in a node.
+// listsOf returns the lists of statements that are directly in a node: one or none.
 func listsOf(n ast.Node) []list {
 	switch n := n.(type) {
 	case *ast.BlockStmt:
@@ -97,8 +99,8 @@ func (s *schema) offsets(n ast.Node) (start, end int) {
 	return s.position(n.Pos()).Offset, s.position(n.End()).Offset
 }
 
-// host gives the offset of the innermost statement of a list that has the mutation in it, if it can
-// be written twice.
+// host returns the offset of the innermost statement of a list that contains a mutation. It returns
+// false if there is none, or if the statement cannot be copied.
 func (s *schema) host(m mutation) (offset int, ok bool) {
 	smallest := len(s.text) + 1
 	for _, l := range s.lists {
@@ -121,7 +123,7 @@ func (s *schema) host(m mutation) (offset int, ok bool) {
 	return offset, ok
 }
 
-// declares is whether what follows a statement needs it to compile.
+// declares reports whether a statement declares names that the statements after it may use.
 func declares(statement ast.Stmt) bool {
 	switch statement := statement.(type) {
 	case *ast.DeclStmt:
@@ -133,7 +135,8 @@ func declares(statement ast.Stmt) bool {
 	}
 }
 
-// hasLabel is whether a statement cannot be copied, or not into an if.
+// hasLabel reports whether a statement contains a label, which cannot be copied, or a fallthrough,
+// which cannot be in an if.
 func hasLabel(statement ast.Stmt) bool {
 	found := false
 	ast.Inspect(statement, func(n ast.Node) bool {
@@ -148,7 +151,7 @@ func hasLabel(statement ast.Stmt) bool {
 	return found
 }
 
-// render gives the text of a node from one offset to another, with the lists in it instrumented.
+// render returns the text of a node from one offset to another, with instrumented lists.
 func (s *schema) render(n ast.Node, from, to int) string {
 	var out strings.Builder
 	ast.Inspect(n, func(inner ast.Node) bool {
@@ -160,7 +163,7 @@ func (s *schema) render(n ast.Node, from, to int) string {
 			return true
 		}
 		l := lists[0]
-		// What comes before the statements of a case may have statements in it as well.
+		// The communication of a case may contain a function with statements.
 		if clause, ok := inner.(*ast.CommClause); ok && clause.Comm != nil {
 			start, end := s.offsets(clause.Comm)
 			out.Write(s.text[from:start])
@@ -178,7 +181,7 @@ func (s *schema) render(n ast.Node, from, to int) string {
 	return out.String()
 }
 
-// renderList instruments a list.
+// renderList returns the instrumented text of a list.
 func (s *schema) renderList(l list) string {
 	if len(l) == 0 {
 		return ""
@@ -189,14 +192,14 @@ func (s *schema) renderList(l list) string {
 	if len(mutants) == 0 {
 		return original + "\n" + s.renderList(l[1:])
 	}
-	rest := s.renderList(l[1:])
+	following := s.renderList(l[1:])
 	if declares(l[0]) {
 		_, end = s.offsets(l[len(l)-1])
-		original, rest = original+"\n"+rest, ""
+		original, following = original+"\n"+following, ""
 	}
 	var out strings.Builder
 	for _, m := range mutants {
 		fmt.Fprintf(&out, "if %s(%d) {\n%s%s%s\n} else ", selectorName, m.number, s.text[start:m.mutation.start], m.mutation.text, s.text[m.mutation.end:end])
 	}
-	return out.String() + "{\n" + original + "\n}\n" + rest
+	return out.String() + "{\n" + original + "\n}\n" + following
 }

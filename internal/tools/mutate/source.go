@@ -17,37 +17,38 @@ type mutation struct {
 	pkg        mutated
 	file       string // from the root of the repository
 	function   string // "Type.Method" or "function"; "-" outside of functions
-	was, is    string // the line before and after, for people; it names the mutation with file and function
-	start, end int    // the bytes of the file that text replaces
+	was, is    string // the line without and with the mutation, for people; a part of its name
+	start, end int    // the offsets of the source that text replaces
 	text       string
-	at         token.Position // where coverage is looked up
+	at         token.Position // the position whose coverage counts
 	line       int
 }
 
-// name names a mutation whatever the lines before it do. Two in equal lines of one
-// function have one name.
+// name returns a name that does not change when lines before the mutation do. Mutations in equal
+// lines of one function have the same name.
 func (m mutation) name() name {
 	return name{file: m.file, function: m.function, was: m.was, is: m.is}
 }
 
+// name identifies a mutation in survivors.yaml.
 type name struct{ file, function, was, is string }
 
-// String is what --match is matched with.
+// String returns the text that --match is matched with.
 func (n name) String() string { return fmt.Sprintf("%s %s: %s -> %s", n.file, n.function, n.was, n.is) }
 
-// sourceFile is a file being searched for places to mutate.
+// sourceFile collects the mutations of a file.
 type sourceFile struct {
 	pkg      mutated
 	file     string
 	text     []byte
 	position func(token.Pos) token.Position
-	function string
-	anchor   token.Pos // overrides at, for places of which coverage knows nothing
+	function string    // the function that is searched
+	anchor   token.Pos // if valid, the position whose coverage counts: see cases
 	found    []mutation
 }
 
-// mutations gives all mutations of the files, which are names within pkg's folder, in the
-// order of the source.
+// mutations returns all mutations of files of a package, in the order of the source. The names of
+// the files have no folder.
 func mutations(root string, pkg mutated, files []string) ([]mutation, error) {
 	var all []mutation
 	for _, file := range files {
@@ -64,7 +65,7 @@ func mutations(root string, pkg mutated, files []string) ([]mutation, error) {
 	return all, nil
 }
 
-// mutationsOf gives the mutations of one file.
+// mutationsOf returns the mutations of one file, in the order of the source.
 func mutationsOf(pkg mutated, file string, text []byte) ([]mutation, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
@@ -86,6 +87,7 @@ func mutationsOf(pkg mutated, file string, text []byte) ([]mutation, error) {
 	return s.found, nil
 }
 
+// functionName returns the name of a function, or "Type.Method".
 func functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name
@@ -103,13 +105,13 @@ func functionName(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// source is the text of a node.
+// source returns the text of a node.
 func (s *sourceFile) source(n ast.Node) string {
 	return string(s.text[s.position(n.Pos()).Offset:s.position(n.End()).Offset])
 }
 
-// replace adds the mutation that writes text where from to end was. For people it looks as
-// if shown had been written.
+// replace adds the mutation that replaces the source from from to end by text. In the line for
+// people shown stands for text.
 func (s *sourceFile) replace(from, end token.Pos, text, shown string) {
 	at := from
 	if s.anchor.IsValid() {
@@ -130,12 +132,12 @@ func (s *sourceFile) replace(from, end token.Pos, text, shown string) {
 	})
 }
 
-// apply gives the text of a file with the mutation in it.
+// apply returns the text of a file with the mutation.
 func (m mutation) apply(text []byte) []byte {
 	return slices.Concat(text[:m.start], []byte(m.text), text[m.end:])
 }
 
-// oneLine shortens source to a line without comments.
+// oneLine returns source as one line without comments, which is cut off after 160 characters.
 func oneLine(source string) string {
 	const most = 160
 	var parts []string

@@ -14,15 +14,15 @@ import (
 type survivor struct {
 	File     string `yaml:"file"`
 	Function string `yaml:"function"` // "-": outside of functions
-	Was      string `yaml:"was"`      // the line, without comments, on one line
-	Is       string `yaml:"is"`       // the mutated line; "(nothing)": left out
+	Was      string `yaml:"was"`      // the line without the mutation, without comments
+	Is       string `yaml:"is"`       // the line with the mutation; "(nothing)": it is left out
 	Reason   string `yaml:"reason"`
 }
 
 func (s survivor) name() name { return name{file: s.File, function: s.Function, was: s.Was, is: s.Is} }
 
-// readSurvivors reads the accepted survivors. An entry without a reason, and one that is
-// there twice, are errors.
+// readSurvivors reads the accepted survivors. It returns an error if an entry has no reason or is
+// there twice.
 func readSurvivors(file string) (map[name]survivor, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -47,7 +47,7 @@ func readSurvivors(file string) (map[name]survivor, error) {
 	return survivors, nil
 }
 
-// entry is a survivor as it goes into the file, once it has a reason.
+// entry returns the entry of a survivor for the file, with an empty reason.
 func entry(n name) (string, error) {
 	text, err := yaml.Marshal([]survivor{{File: n.file, Function: n.function, Was: n.was, Is: n.is}})
 	return string(text), err

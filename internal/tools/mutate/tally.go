@@ -13,13 +13,13 @@ import (
 // tally counts verdicts. Its methods may be called from several goroutines.
 type tally struct {
 	mu       sync.Mutex
-	packages []string                   // with mutants, in their order
+	packages []string                   // the folders, in the order of the run
 	counts   map[string]map[verdict]int // by package
 	times    map[string]time.Duration   // by package
-	existing map[string]map[name]bool   // by package: all mutations that its source has
+	existing map[string]map[name]bool   // by package: all mutations of its source
 	fresh    []judged                   // survivors that are not accepted
-	dead     map[name]string            // accepted, yet killed, and by which test
-	alive    map[name]bool              // accepted, and survived at some place at least
+	dead     map[name]string            // the test that has killed a mutant of this name
+	alive    map[name]bool              // accepted mutants that have survived
 }
 
 func newTally() *tally {
@@ -29,8 +29,8 @@ func newTally() *tally {
 	}
 }
 
-// exist notes all mutations of a package, chosen or not.
-func (t *tally) exist(pkg mutated, mutations []mutation) {
+// addExisting adds all mutations of a package, chosen or not.
+func (t *tally) addExisting(pkg mutated, mutations []mutation) {
 	t.packages = append(t.packages, pkg.folder)
 	t.counts[pkg.folder] = map[verdict]int{}
 	t.existing[pkg.folder] = map[name]bool{}
@@ -39,8 +39,10 @@ func (t *tally) exist(pkg mutated, mutations []mutation) {
 	}
 }
 
-func (t *tally) spent(pkg mutated, took time.Duration) { t.times[pkg.folder] = took }
+// addTime records how long a package has taken.
+func (t *tally) addTime(pkg mutated, took time.Duration) { t.times[pkg.folder] = took }
 
+// add counts a verdict.
 func (t *tally) add(j judged) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +58,7 @@ func (t *tally) add(j judged) {
 	}
 }
 
-// report prints what the run has found. It gives an error if there are survivors that nobody has
+// report prints the results of the run. It returns an error if a mutant has survived that is not
 // accepted.
 func (r *run) report() error {
 	t := r.tally
@@ -88,7 +90,7 @@ func (r *run) report() error {
 	return nil
 }
 
-// table prints the verdicts of each package, in Markdown that is aligned in a terminal.
+// table prints the verdicts of each package as a Markdown table whose columns are aligned.
 func (r *run) table() error {
 	verdicts := []verdict{killed, timedOut, accepted, survived, unreached, invalid}
 	table := tabwriter.NewWriter(r.stdout, 0, 0, 1, ' ', 0)

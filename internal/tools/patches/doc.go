@@ -1,15 +1,16 @@
-// Command patches sees whether the direct dependencies of the modules of this repository
-// are at their newest patch release, in which upstream mends faults and vulnerabilities:
+// Command patches checks whether the direct dependencies of the modules of this repository are at
+// their newest patch release:
 //
 //	cd internal/tools && go run ./patches --root ../.. . examples
 //
-// A patch release has the major and the minor version that go.mod has, and no
-// prerelease: the minor is chosen on purpose, that of Kubernetes above all. A
-// version v0.0.0-DATE-COMMIT has none. It ends with 1 if a dependency is behind, with the
-// command that updates it.
+// Patch releases fix faults and vulnerabilities. A patch release has the same major and minor version
+// as the required one, and is no prerelease. Newer minors are not reported: a minor, above all that of
+// Kubernetes, is chosen on purpose. A version v0.0.0-DATE-COMMIT has no patch releases.
 //
-// Versions come from the module proxy, as go list -m -versions gives them. A release that
-// the proxy lists but does not give, and one that needs a newer Go than the module says, is
-// named and no failure, nor is a dependency of which the proxy knows nothing. If it answers
-// for none of them it cannot be reached, and the check says that it was skipped.
+// If a dependency is behind, the command that updates it is printed, and the exit status is 1.
+//
+// The versions are those of the module proxy (go list -m -versions). A release that the proxy lists
+// but cannot deliver, a release that needs a newer Go than the module has, and a dependency that the
+// proxy does not know are printed, but do not change the exit status. If the proxy knows none of the
+// dependencies, it counts as unreachable: the check says that it was skipped, and the exit status is 0.
 package main

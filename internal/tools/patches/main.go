@@ -12,7 +12,7 @@ import (
 
 func main() { cli.Main("patches", patches) }
 
-// patches is the program: it examines the modules that the arguments name.
+// patches runs the program: it checks the modules that the arguments name.
 func patches(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("patches", flag.ContinueOnError)
 	flags.SetOutput(stderr)

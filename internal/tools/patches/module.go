@@ -6,18 +6,19 @@ import (
 	"path/filepath"
 
 	"golang.org/x/mod/modfile"
-	version "golang.org/x/mod/module"
+	modversion "golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
 // module is a module of the repository.
 type module struct {
-	name     string // its folder in the repository
-	folder   string
-	goNeeded string            // as in go.mod, for example 1.25.0
-	requires []version.Version // the direct ones that are not replaced
+	name     string               // its folder in the repository
+	folder   string               // the path of that folder
+	goNeeded string               // the Go version in go.mod, for example 1.25.0
+	requires []modversion.Version // the direct dependencies that are not replaced
 }
 
+// readModule reads the go.mod of a module.
 func readModule(root, name string) (module, error) {
 	m := module{name: name, folder: filepath.Join(root, name)}
 	path := filepath.Join(m.folder, "go.mod")
@@ -36,7 +37,7 @@ func readModule(root, name string) (module, error) {
 	for _, r := range file.Replace {
 		replaced[r.Old.Path] = true
 	}
-	tools := map[string]bool{} // the modules of tools are direct ones too, but are marked as indirect
+	tools := map[string]bool{} // the modules of tools: they count as direct, though go.mod marks them as indirect
 	for _, r := range file.Require {
 		for _, tool := range file.Tool {
 			tools[r.Mod.Path] = tools[r.Mod.Path] || within(tool.Path, r.Mod.Path)
@@ -48,12 +49,12 @@ func readModule(root, name string) (module, error) {
 	return m, nil
 }
 
-// within tells whether a package is in a module, going by their paths.
+// within reports whether a package is in a module, judging by their paths.
 func within(pkg, path string) bool {
 	return pkg == path || len(pkg) > len(path) && pkg[:len(path)+1] == path+"/"
 }
 
-// newer gives the patch releases above a version, the newest first.
+// newer returns the patch releases after a version, the newest first.
 func newer(current string, versions []string) []string {
 	var found []string
 	for _, v := range versions {

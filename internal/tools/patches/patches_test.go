@@ -12,12 +12,13 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// proxyOf is a module proxy in a folder that has versions of example.org/m.
-type proxyOf struct{ folder string }
+// folderProxy is a module proxy in a folder that has versions of example.org/m.
+type folderProxy struct{ folder string }
 
-func newProxy(t *testing.T) proxyOf {
+// newProxy makes an empty proxy, which the go command then uses.
+func newProxy(t *testing.T) folderProxy {
 	t.Helper()
-	p := proxyOf{t.TempDir()}
+	p := folderProxy{t.TempDir()}
 	t.Setenv("GOPROXY", "file://"+p.folder)
 	t.Setenv("GONOSUMDB", "*")
 	t.Setenv("GOFLAGS", "-modcacherw")
@@ -25,8 +26,9 @@ func newProxy(t *testing.T) proxyOf {
 	return p
 }
 
-// add lists a version, which needs a Go; there: its code can be had as well.
-func (p proxyOf) add(t *testing.T, v, goNeeded string, there bool) {
+// add lists a version that needs the given Go. Only if complete is true, the version can be
+// downloaded.
+func (p folderProxy) add(t *testing.T, v, goNeeded string, complete bool) {
 	t.Helper()
 	dir := filepath.Join(p.folder, "example.org/m/@v")
 	require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -39,7 +41,7 @@ func (p proxyOf) add(t *testing.T, v, goNeeded string, there bool) {
 	write(t, filepath.Join(source, "go.mod"), goMod)
 	write(t, filepath.Join(dir, v+".mod"), goMod)
 	write(t, filepath.Join(dir, v+".info"), fmt.Sprintf(`{"Version": %q, "Time": "2026-01-01T00:00:00Z"}`, v))
-	if !there {
+	if !complete {
 		return
 	}
 	packed, err := os.Create(filepath.Join(dir, v+".zip"))
@@ -53,8 +55,8 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// compared is what the program says of a module with these lines in its go.mod.
-func compared(t *testing.T, lines string) (string, error) {
+// runPatches runs the program for a module with these lines in its go.mod, and returns what it prints.
+func runPatches(t *testing.T, lines string) (string, error) {
 	t.Helper()
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "mine"), 0o700))
@@ -72,29 +74,29 @@ func TestOnlyNewerPatchReleasesCount(t *testing.T) {
 	for current, newest := range map[string]string{
 		"v1.2.0": "v1.2.10", "v1.2.10": "", "v1.3.0": "", "v1.2.11-rc.1": "", "v1.2.1-0.20260101000000-0123456789ab": "v1.2.10", "v0.0.0-20260101000000-0123456789ab": "", "v1.1.9": "",
 	} {
-		said, err := compared(t, "require example.org/m "+current)
+		printed, err := runPatches(t, "require example.org/m "+current)
 		if newest == "" {
 			require.NoError(t, err, current)
-			require.Contains(t, said, "1 direct dependencies of 1 modules were compared, none is behind")
+			require.Contains(t, printed, "1 direct dependencies of 1 modules were compared, none is behind")
 			continue
 		}
-		require.EqualError(t, err, "1 of 1 direct dependencies are behind", "%s: %s", current, said)
-		require.Contains(t, said, "module mine: example.org/m@"+current+": is behind "+newest+": cd mine && go get example.org/m@"+newest+" && go mod tidy\n")
+		require.EqualError(t, err, "1 of 1 direct dependencies are behind", "%s: %s", current, printed)
+		require.Contains(t, printed, "module mine: example.org/m@"+current+": is behind "+newest+": cd mine && go get example.org/m@"+newest+" && go mod tidy\n")
 	}
 }
 
-// What cannot be taken is named, and the one below it counts.
+// Releases that cannot be used are named. The newest usable one counts.
 func TestReleasesThatCannotBeTaken(t *testing.T) {
 	p := newProxy(t)
 	p.add(t, "v1.2.0", "1.20", true)
 	p.add(t, "v1.2.2", "1.26.0", true)
 	p.add(t, "v1.2.3", "1.20", false)
-	said, err := compared(t, "require example.org/m v1.2.0")
+	printed, err := runPatches(t, "require example.org/m v1.2.0")
 	require.NoError(t, err)
-	require.Contains(t, said, "v1.2.3 cannot be had: ")
-	require.Contains(t, said, "v1.2.2 needs Go 1.26.0, and the module has go 1.25.0")
+	require.Contains(t, printed, "v1.2.3 cannot be had: ")
+	require.Contains(t, printed, "v1.2.2 needs Go 1.26.0, and the module has go 1.25.0")
 	p.add(t, "v1.2.1", "1.25.0", true)
-	_, err = compared(t, "require example.org/m v1.2.0")
+	_, err = runPatches(t, "require example.org/m v1.2.0")
 	require.EqualError(t, err, "1 of 1 direct dependencies are behind")
 }
 
@@ -107,29 +109,29 @@ func TestIndirectAndReplacedOnesAreLeftOut(t *testing.T) {
 		"require example.org/m v1.2.0\n\nreplace example.org/m => ../m":           false,
 		"tool example.org/m/cmd/tool\n\nrequire example.org/m v1.2.0 // indirect": true,
 	} {
-		_, err := compared(t, lines)
+		_, err := runPatches(t, lines)
 		require.Equal(t, behind, err != nil, lines)
 	}
 }
 
-// Without a proxy nothing is compared, and nobody may take that for a success.
+// Without a proxy nothing is compared. The output says so, so that nobody takes it for a success.
 func TestAProxyThatCannotBeReached(t *testing.T) {
 	newProxy(t)
 	t.Setenv("GOPROXY", "http://127.0.0.1:1")
-	said, err := compared(t, "require example.org/m v1.2.0")
+	printed, err := runPatches(t, "require example.org/m v1.2.0")
 	require.NoError(t, err)
-	require.Contains(t, said, "*** patches SKIPPED: nothing was compared. ***\nThe module proxy cannot be reached: ")
-	require.Contains(t, said, "connection refused")
+	require.Contains(t, printed, "*** patches SKIPPED: nothing was compared. ***\nThe module proxy cannot be reached: ")
+	require.Contains(t, printed, "connection refused")
 }
 
-// One module that the proxy does not have is not all of them.
+// If the proxy lacks one module, the others are compared all the same.
 func TestAModuleThatTheProxyDoesNotHave(t *testing.T) {
 	p := newProxy(t)
 	p.add(t, "v1.2.0", "1.20", true)
-	said, err := compared(t, "require example.org/m v1.2.0\n\nrequire example.org/private v1.0.0")
+	printed, err := runPatches(t, "require example.org/m v1.2.0\n\nrequire example.org/private v1.0.0")
 	require.NoError(t, err)
-	require.Contains(t, said, "module mine: example.org/private@v1.0.0: not all of its versions can be had: ")
-	require.NotContains(t, said, "SKIPPED")
+	require.Contains(t, printed, "module mine: example.org/private@v1.0.0: not all of its versions can be had: ")
+	require.NotContains(t, printed, "SKIPPED")
 }
 
 func TestNoModules(t *testing.T) {

@@ -16,15 +16,15 @@ import (
 	modversion "golang.org/x/mod/module"
 )
 
-// proxy is what the module proxy says.
+// proxy has the answers of the module proxy.
 type proxy struct {
-	folder   string              // of a module, in which it is asked
-	versions map[string][]string // by path
-	failed   map[string]string   // why there are no versions of a path, or not what was withdrawn
+	folder   string              // of a module, in which the go command is run
+	versions map[string][]string // the versions of each path that the proxy knows
+	failed   map[string]string   // by path: why not all of its versions are known
 }
 
-// askProxy asks for the versions of what modules require. That it has none of a path is no
-// error, but stands in failed.
+// askProxy asks for the versions of the dependencies of modules. If the proxy does not know one of
+// them, that is no error, but is recorded in failed.
 func askProxy(ctx context.Context, folder string, modules []module) (*proxy, error) {
 	p := &proxy{folder: folder, versions: map[string][]string{}, failed: map[string]string{}}
 	var paths []string
@@ -57,13 +57,14 @@ func askProxy(ctx context.Context, folder string, modules []module) (*proxy, err
 		if answer.Error != nil {
 			p.failed[answer.Path] = answer.Error.Err
 		}
-		if answer.Error == nil || len(answer.Versions) > 0 { // else nothing was said
+		if answer.Error == nil || len(answer.Versions) > 0 { // an error may come with versions
 			p.versions[answer.Path] = answer.Versions
 		}
 	}
 }
 
-// goCommand runs the go command and gives its output. An error has what it complains of.
+// goCommand runs the go command and returns its standard output. The error contains the standard error
+// output.
 func (p *proxy) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	var stdout, stderr bytes.Buffer
@@ -74,7 +75,7 @@ func (p *proxy) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// anyFailure is why something could not be had: that of the first path.
+// anyFailure returns one of the failures: that of the first path in alphabetical order.
 func (p *proxy) anyFailure() string {
 	first := ""
 	for path := range p.failed {
@@ -85,20 +86,20 @@ func (p *proxy) anyFailure() string {
 	return p.failed[first]
 }
 
-// finding is what there is to say of a dependency.
+// finding is the result of comparing a dependency.
 type finding struct {
-	lines  []string
-	behind bool
+	lines  []string // to be printed
+	behind bool     // a newer patch release can be used
 }
 
-// compare finds out whether a dependency of a module is behind.
+// compare compares a dependency of a module with its newest patch releases.
 func (p *proxy) compare(ctx context.Context, m module, required modversion.Version) (finding, error) {
 	var f finding
-	about := func(format string, args ...any) {
+	addLine := func(format string, args ...any) {
 		f.lines = append(f.lines, fmt.Sprintf("module %s: %s: ", m.name, required)+fmt.Sprintf(format, args...))
 	}
 	if why, ok := p.failed[required.Path]; ok {
-		about("not all of its versions can be had: %s", why)
+		addLine("not all of its versions can be had: %s", why)
 	}
 	for _, v := range newer(required.Version, p.versions[required.Path]) {
 		needs, why, err := p.fetch(ctx, modversion.Version{Path: required.Path, Version: v})
@@ -106,11 +107,11 @@ func (p *proxy) compare(ctx context.Context, m module, required modversion.Versi
 		case err != nil:
 			return f, err
 		case why != "":
-			about("%s cannot be had: %s", v, why)
+			addLine("%s cannot be had: %s", v, why)
 		case version.Compare("go"+needs, "go"+m.goNeeded) > 0:
-			about("%s needs Go %s, and the module has go %s", v, needs, m.goNeeded)
+			addLine("%s needs Go %s, and the module has go %s", v, needs, m.goNeeded)
 		default:
-			about("is behind %s: cd %s && go get %s@%s && go mod tidy", v, m.name, required.Path, v)
+			addLine("is behind %s: cd %s && go get %s@%s && go mod tidy", v, m.name, required.Path, v)
 			f.behind = true
 			return f, nil
 		}
@@ -118,7 +119,7 @@ func (p *proxy) compare(ctx context.Context, m module, required modversion.Versi
 	return f, nil
 }
 
-// fetch downloads a version and tells which Go it needs, or why it cannot be had.
+// fetch downloads a version. It returns the Go version that it needs, or why it cannot be downloaded.
 func (p *proxy) fetch(ctx context.Context, wanted modversion.Version) (goNeeded, why string, err error) {
 	out, failed := p.goCommand(ctx, "mod", "download", "-json", wanted.String())
 	var answer struct{ GoMod, Error string }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// apidiff prints how the exported API of each module that others import differs from that of
-// its last tag.
+// apidiff prints how the exported API of each module that others import differs from that of its
+// last tag. It returns an error if a change breaks importers and the changelog does not say so.
 func (r repository) apidiff(ctx context.Context, stdout io.Writer) error {
 	changelog, err := r.read(changelogFile)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r repository) apidiff(ctx context.Context, stdout io.Writer) error {
 	return unannounced
 }
 
-// breaks tells whether any change is one that importers notice.
+// breaks reports whether a change is incompatible.
 func breaks(report apidiff.Report) bool {
 	for _, change := range report.Changes {
 		if !change.Compatible {
@@ -60,8 +60,8 @@ func breaks(report apidiff.Report) bool {
 	return false
 }
 
-// compare clones the repository at the tag of a version, and compares a module as it is now
-// with what it was then.
+// compare clones the repository at the tag of a version, and compares the API of a module there with
+// its API in the working tree.
 func (r repository) compare(ctx context.Context, m module, version string) (report apidiff.Report, err error) {
 	folder, err := os.MkdirTemp("", "kubegrace-apidiff-")
 	if err != nil {
@@ -82,7 +82,7 @@ func (r repository) compare(ctx context.Context, m module, version string) (repo
 	return apidiff.ModuleChanges(before, now), nil
 }
 
-// load type-checks the packages of a module, as they are on Linux, but for internal ones.
+// load type-checks the packages of a module for Linux, without internal packages.
 func load(ctx context.Context, folder string) (*apidiff.Module, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: folder, Env: append(os.Environ(), "GOOS=linux", "GOWORK=off"),

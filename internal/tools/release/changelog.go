@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// changelogFile is kept by hand, in the form of keepachangelog.com.
+// changelogFile is written by hand, in the format of keepachangelog.com.
 const changelogFile = ".github/CHANGELOG.md"
 
-// section is what the changelog says of one version.
+// section is the section of one version in the changelog.
 type section struct {
 	name    string // "Unreleased", or a version without its v
-	date    string // "" where there is none
+	date    string // "": there is none
 	content string
 }
 
+// parseChangelog returns the sections in their order, the newest first.
 func parseChangelog(content string) []section {
 	var sections []section
 	for line := range strings.Lines(content) {
@@ -29,17 +30,17 @@ func parseChangelog(content string) []section {
 	return sections
 }
 
-// entries tells whether anything is listed.
-func (s section) entries() bool { return strings.Contains("\n"+s.content, "\n- ") }
+// hasEntries reports whether the section lists anything.
+func (s section) hasEntries() bool { return strings.Contains("\n"+s.content, "\n- ") }
 
-// checkChangelog says what is missing in a changelog for a version.
+// checkChangelog returns what a changelog lacks for the release of a version.
 func checkChangelog(content, version string) []string {
 	var problems []string
 	found := false
 	for _, s := range parseChangelog(content) {
 		switch s.name {
 		case "Unreleased":
-			if s.entries() {
+			if s.hasEntries() {
 				problems = append(problems, changelogFile+": what is unreleased must be moved into the section of "+version)
 			}
 		case strings.TrimPrefix(version, "v"):
@@ -47,7 +48,7 @@ func checkChangelog(content, version string) []string {
 			if _, err := time.Parse(time.DateOnly, s.date); err != nil {
 				problems = append(problems, fmt.Sprintf("%s: the section of %s must have a date: ## [%s] - YYYY-MM-DD", changelogFile, version, s.name))
 			}
-			if !s.entries() {
+			if !s.hasEntries() {
 				problems = append(problems, fmt.Sprintf("%s: the section of %s lists nothing", changelogFile, version))
 			}
 		}
@@ -58,8 +59,7 @@ func checkChangelog(content, version string) []string {
 	return problems
 }
 
-// saysBreaking tells whether the changelog announces, above the section of a version, that
-// something breaks.
+// saysBreaking reports whether a section above that of a version contains "Breaking:".
 func saysBreaking(content, version string) bool {
 	for _, s := range parseChangelog(content) {
 		if s.name == strings.TrimPrefix(version, "v") {

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
-	xmodule "golang.org/x/mod/module"
+	modversion "golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
-// check prints what is missing for a version, and the tags that make it.
+// check prints what is missing for a version, or else the commands that make its tags.
 func (r repository) check(ctx context.Context, version string, stdout io.Writer) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version || semver.Compare(version, "v2.0.0-0") >= 0 {
 		return fmt.Errorf("%q is not a version such as v0.1.0; from v2 on the import paths would have to change", version)
@@ -40,7 +40,7 @@ func (r repository) check(ctx context.Context, version string, stdout io.Writer)
 			fmt.Fprintf(stdout, "    git tag -a -m %s %s\n", version, m.tag(version))
 		}
 	}
-	fmt.Fprintf(stdout, "    git push origin %s\n\nand by no tags of\n\n", strings.Join(tags, " "))
+	fmt.Fprintf(stdout, "    git push origin %s\n\nThese modules get no tag:\n\n", strings.Join(tags, " "))
 	for _, m := range r.modules {
 		if !m.importable() {
 			fmt.Fprintf(stdout, "    %s\n", m.folder)
@@ -49,6 +49,7 @@ func (r repository) check(ctx context.Context, version string, stdout io.Writer)
 	return nil
 }
 
+// checkTree checks that everything is committed.
 func (r repository) checkTree(ctx context.Context, _ string) ([]string, error) {
 	out, err := r.git(ctx, "status", "--porcelain")
 	if err != nil {
@@ -61,6 +62,7 @@ func (r repository) checkTree(ctx context.Context, _ string) ([]string, error) {
 	return problems, nil
 }
 
+// checkTags checks that the tags are new, and that no later version has a tag.
 func (r repository) checkTags(ctx context.Context, version string) ([]string, error) {
 	var problems []string
 	for _, m := range r.modules {
@@ -82,10 +84,11 @@ func (r repository) checkTags(ctx context.Context, version string) ([]string, er
 	return problems, nil
 }
 
+// checkFiles checks the license, the README and the changelog.
 func (r repository) checkFiles(_ context.Context, version string) ([]string, error) {
 	var problems []string
 	contents := map[string]string{}
-	// A module below the top folder that has no LICENSE is published with that of the top folder.
+	// The LICENSE of the top folder is also that of modules in folders without one.
 	for _, name := range []string{"LICENSE", "README.md", changelogFile} {
 		content, err := r.read(name)
 		if err != nil && !os.IsNotExist(err) {
@@ -102,13 +105,13 @@ func (r repository) checkFiles(_ context.Context, version string) ([]string, err
 	return append(problems, checkChangelog(contents[changelogFile], version)...), nil
 }
 
-// checkModules checks the go.mod files that importers read. Those read the requirements, but
-// not the replacements: of a module that replaces another by a folder they get the version
-// that it requires.
+// checkModules checks the go.mod files of the modules that others import. The build of an importer uses
+// their requirements and ignores their replacements. So a module that replaces another one by a folder
+// must require a version of it that will exist.
 func (r repository) checkModules(_ context.Context, version string) ([]string, error) {
-	own := map[string]module{}
+	ours := map[string]module{}
 	for _, m := range r.modules {
-		own[m.mod.Module.Mod.Path] = m
+		ours[m.mod.Module.Mod.Path] = m
 	}
 	var problems []string
 	for _, m := range r.modules {
@@ -116,38 +119,39 @@ func (r repository) checkModules(_ context.Context, version string) ([]string, e
 			continue
 		}
 		for _, replace := range m.mod.Replace {
-			if _, ours := own[replace.Old.Path]; !ours || m.folder == "." {
-				problems = append(problems, fmt.Sprintf("%s: replaces %s, which is not so for importers", file(m), replace.Old.Path))
+			if _, isOurs := ours[replace.Old.Path]; !isOurs || m.folder == "." {
+				problems = append(problems, fmt.Sprintf("%s: replaces %s, which is not so for importers", goModFile(m), replace.Old.Path))
 			}
 		}
 		for _, require := range m.mod.Require {
-			if problem := checkRequirement(require, own, version); problem != "" {
-				problems = append(problems, file(m)+": "+problem)
+			if problem := checkRequirement(require, ours, version); problem != "" {
+				problems = append(problems, goModFile(m)+": "+problem)
 			}
 		}
 	}
 	return problems, nil
 }
 
-// checkRequirement says what is wrong with a requirement, or "".
-func checkRequirement(require *modfile.Require, own map[string]module, version string) string {
-	required, ours := own[require.Mod.Path]
+// checkRequirement returns what is wrong with a requirement; "" if nothing is. ours has the modules of
+// this repository by path.
+func checkRequirement(require *modfile.Require, ours map[string]module, version string) string {
+	required, isOurs := ours[require.Mod.Path]
 	switch {
-	case ours && !required.importable():
+	case isOurs && !required.importable():
 		return fmt.Sprintf("requires %s, which has no tags", require.Mod.Path)
-	case ours && require.Mod.Version != version:
+	case isOurs && require.Mod.Version != version:
 		return fmt.Sprintf("requires %s %s; must be %s", require.Mod.Path, require.Mod.Version, version)
-	case ours, require.Indirect, !xmodule.IsPseudoVersion(require.Mod.Version):
-		return "" // what is indirect is chosen by others
+	case isOurs, require.Indirect, !modversion.IsPseudoVersion(require.Mod.Version):
+		return "" // other modules choose the versions of indirect requirements
 	}
-	// A pseudo-version of a module that has never had a tag, such as k8s.io/utils, is all there is.
-	if base, err := xmodule.PseudoVersionBase(require.Mod.Version); err != nil || base != "" {
+	// A module that has never had a tag, such as k8s.io/utils, has only pseudo-versions.
+	if base, err := modversion.PseudoVersionBase(require.Mod.Version); err != nil || base != "" {
 		return fmt.Sprintf("requires %s %s, which is between two versions", require.Mod.Path, require.Mod.Version)
 	}
 	return ""
 }
 
-// file is the go.mod of a module.
-func file(m module) string {
+// goModFile returns the name of the go.mod of a module.
+func goModFile(m module) string {
 	return filepath.ToSlash(filepath.Join(m.folder, "go.mod"))
 }

@@ -12,7 +12,7 @@ import (
 
 func main() { cli.Main("release", release) }
 
-// release is the program.
+// release runs the program.
 func release(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("one of check and apidiff must be given")

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/tools/gitfiles"
 )
 
-// checkPackages checks that each package that others import has a doc.go with its
-// documentation, and an Example, which pkg.go.dev shows beside it.
+// checkPackages checks that each package that others import has a doc.go with its documentation, and
+// an Example, which pkg.go.dev shows with it.
 func (r repository) checkPackages(ctx context.Context, _ string) ([]string, error) {
 	names, err := gitfiles.List(ctx, r.root, "*.go")
 	if err != nil {
@@ -30,7 +30,7 @@ func (r repository) checkPackages(ctx context.Context, _ string) ([]string, erro
 	}
 	var problems []string
 	for folder, names := range files {
-		documented, shown := false, false
+		documented, hasExample := false, false
 		for _, name := range names {
 			isDoc, isTest := path.Base(name) == "doc.go", strings.HasSuffix(name, "_test.go")
 			if !isDoc && !isTest {
@@ -41,12 +41,12 @@ func (r repository) checkPackages(ctx context.Context, _ string) ([]string, erro
 				return nil, err
 			}
 			documented = documented || isDoc && source.Doc != nil
-			shown = shown || isTest && slices.ContainsFunc(source.Decls, isExample)
+			hasExample = hasExample || isTest && slices.ContainsFunc(source.Decls, isExample)
 		}
 		if !documented {
 			problems = append(problems, folder+": has no doc.go with the package's documentation")
 		}
-		if !shown {
+		if !hasExample {
 			problems = append(problems, folder+": has no Example")
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ready gives the files of a repository for which nothing is missing.
+// ready returns the files of a repository that is ready for the release of v0.2.0.
 func ready() map[string]string {
 	return map[string]string{
 		"LICENSE":              "Do what you want.\n",
@@ -58,8 +58,8 @@ func git(t *testing.T, root string, args ...string) {
 	require.NoError(t, err, "%v: %s", args, out)
 }
 
-// call runs the program.
-func call(t *testing.T, args ...string) (stdout string, err error) {
+// runRelease runs the program and returns its standard output.
+func runRelease(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	var out, diagnostics strings.Builder
 	err = release(t.Context(), args, &out, &diagnostics)
@@ -70,7 +70,7 @@ func TestNothingIsMissing(t *testing.T) {
 	root := commit(t, ready())
 	git(t, root, "tag", "v0.1.0")
 	git(t, root, "tag", "sub/v0.1.0")
-	out, err := call(t, "check", "--root", root, "v0.2.0")
+	out, err := runRelease(t, "check", "--root", root, "v0.2.0")
 	require.NoError(t, err, out)
 	require.Equal(t, `Nothing is missing for v0.2.0. It is made by
 
@@ -78,7 +78,7 @@ func TestNothingIsMissing(t *testing.T) {
     git tag -a -m v0.2.0 sub/v0.2.0
     git push origin v0.2.0 sub/v0.2.0
 
-and by no tags of
+These modules get no tag:
 
     examples
     internal/b
@@ -112,7 +112,7 @@ func TestMissing(t *testing.T) {
 			if test.content == "" {
 				delete(files, test.file)
 			}
-			out, err := call(t, "check", "--root", commit(t, files), "v0.2.0")
+			out, err := runRelease(t, "check", "--root", commit(t, files), "v0.2.0")
 			if test.want == "" {
 				require.NoError(t, err, out)
 				return
@@ -127,7 +127,7 @@ func TestWhatIsNotCommitted(t *testing.T) {
 	root := commit(t, ready())
 	write(t, root, "README.md", "Now v0.2.0!\n")
 	write(t, root, "metrics/more.go", "package metrics\n")
-	out, err := call(t, "check", "--root", root, "v0.2.0")
+	out, err := runRelease(t, "check", "--root", root, "v0.2.0")
 	require.EqualError(t, err, "2 things are missing for v0.2.0")
 	require.Equal(t, "README.md: is not committed\nmetrics/more.go: is not committed\n", out)
 }
@@ -137,7 +137,7 @@ func TestTagsThatAreThere(t *testing.T) {
 	for _, tag := range []string{"sub/v0.2.0", "v0.3.0", "examples/v0.1.0", "vinyl", "sub/vinyl/v0.9.0"} {
 		git(t, root, "tag", tag)
 	}
-	out, err := call(t, "check", "--root", root, "v0.2.0")
+	out, err := runRelease(t, "check", "--root", root, "v0.2.0")
 	require.EqualError(t, err, "3 things are missing for v0.2.0")
 	for _, problem := range []string{
 		"the tag sub/v0.2.0: is there already; a version that was published cannot be changed\n",
@@ -151,13 +151,13 @@ func TestTagsThatAreThere(t *testing.T) {
 func TestArguments(t *testing.T) {
 	root := commit(t, ready())
 	for _, version := range []string{"", "0.2.0", "v0.2", "v2.0.0", "v0.2.0+x", "next"} {
-		_, err := call(t, "check", "--root", root, version)
+		_, err := runRelease(t, "check", "--root", root, version)
 		require.ErrorContains(t, err, "is not a version such as v0.1.0", version)
 	}
 	for _, args := range [][]string{{}, {"check", "--root", root}, {"apidiff", "--root", root, "v0.2.0"}, {"tag", "--root", root}} {
-		_, err := call(t, args...)
+		_, err := runRelease(t, args...)
 		require.Error(t, err, "%v", args)
 	}
-	_, err := call(t, "check", "--root", t.TempDir(), "v0.2.0")
+	_, err := runRelease(t, "check", "--root", t.TempDir(), "v0.2.0")
 	require.ErrorContains(t, err, "failed to list the files of")
 }

@@ -29,7 +29,7 @@ type module struct {
 	mod    *modfile.File
 }
 
-// open reads every go.mod that git knows of or would add.
+// open reads every go.mod that git tracks or would add.
 func open(ctx context.Context, root string) (repository, error) {
 	repo := repository{root: root}
 	names, err := gitfiles.List(ctx, root, "go.mod", "**/go.mod")
@@ -56,7 +56,7 @@ func open(ctx context.Context, root string) (repository, error) {
 	return repo, nil
 }
 
-// git gives the standard output of a git command.
+// git runs a git command and returns its standard output.
 func (r repository) git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.root
@@ -70,21 +70,21 @@ func (r repository) git(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// read gives the content of a file.
+// read returns the content of a file.
 func (r repository) read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(r.root, filepath.FromSlash(name)))
 }
 
-// importable tells whether a module is one that others import.
+// importable reports whether other repositories may import a module.
 func (m module) importable() bool {
 	top, _, _ := strings.Cut(m.folder, "/")
 	return top != "internal" && top != "examples"
 }
 
-// tag is the git tag of a version.
+// tag returns the git tag of a version.
 func (m module) tag(version string) string { return path.Join(m.folder, version) }
 
-// versions are the versions that a module has tags for, the oldest first.
+// versions returns the versions that have a tag of a module, the oldest first.
 func (r repository) versions(ctx context.Context, m module) ([]string, error) {
 	out, err := r.git(ctx, "tag", "--list", m.tag("v*"))
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// reachTimeout bounds the question whether the database is there.
+// reachTimeout is how long the database may take to answer.
 const reachTimeout = 30 * time.Second
 
-// unreachableError is of a database that no answer comes from, or no database.
+// unreachableError says that a database does not answer, or answers with an error.
 type unreachableError struct {
 	db  string
 	err error
@@ -26,8 +26,8 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// reach tells whether a database is there: nil, an [*unreachableError], or what is wrong
-// with its URL.
+// reach checks that a database can be used. It returns an [*unreachableError] if a server cannot be
+// reached, and another error if the URL or the folder is wrong.
 func reach(ctx context.Context, db string) error {
 	u, err := url.Parse(db)
 	if err != nil {
@@ -40,14 +40,14 @@ func reach(ctx context.Context, db string) error {
 			err = fmt.Errorf("%s is not a folder", u.Path)
 		}
 		if err == nil {
-			err = hasEntries(u.Path)
+			err = checkFolder(u.Path)
 		}
 		if err != nil {
 			return fmt.Errorf("--db %s: %w", db, err)
 		}
 		return nil
 	case "http", "https":
-		if err := ask(ctx, strings.TrimRight(db, "/")+"/index/modules.json.gz"); err != nil {
+		if err := checkAddress(ctx, strings.TrimRight(db, "/")+"/index/modules.json.gz"); err != nil {
 			return &unreachableError{db, err}
 		}
 		return nil
@@ -55,9 +55,9 @@ func reach(ctx context.Context, db string) error {
 	return fmt.Errorf("--db: %q is no URL of https, http or file", db)
 }
 
-// hasEntries is nil if a folder is a database: one with an index, or one of entries alone.
-// govulncheck takes an empty folder for a database that knows of no vulnerability.
-func hasEntries(folder string) error {
+// checkFolder returns an error unless a folder has an index or entries. govulncheck itself accepts an
+// empty folder, and would find no vulnerability.
+func checkFolder(folder string) error {
 	for _, pattern := range []string{"index/modules.json*", "*.json"} {
 		files, err := fs.Glob(os.DirFS(folder), pattern)
 		if err != nil || len(files) > 0 {
@@ -67,8 +67,8 @@ func hasEntries(folder string) error {
 	return fmt.Errorf("%s has neither index/modules.json nor entries", folder)
 }
 
-// ask is nil if a file can be had.
-func ask(ctx context.Context, address string) error {
+// checkAddress returns an error unless a server has a file.
+func checkAddress(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)

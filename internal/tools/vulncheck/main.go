@@ -12,7 +12,7 @@ import (
 
 func main() { cli.Main("vulncheck", vulncheck) }
 
-// vulncheck is the program: it examines the modules that the arguments name.
+// vulncheck runs the program: it examines the modules that the arguments name.
 func vulncheck(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("vulncheck", flag.ContinueOnError)
 	flags.SetOutput(stderr)

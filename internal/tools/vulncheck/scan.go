@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// vulnerable is the status with which govulncheck ends where it has found something.
+// vulnerable is the exit status of govulncheck if it has found a vulnerability.
 const vulnerable = 3
 
-// errVulnerable is of a module that uses what is vulnerable.
+// errVulnerable is the error for a module that uses vulnerable code.
 var errVulnerable = errors.New("vulnerabilities were found, see above")
 
 // scanner examines modules, one after the other.
@@ -22,7 +22,7 @@ type scanner struct {
 	stdout, stderr io.Writer
 }
 
-// module examines one: its packages with their tests, or, where it has none, its tools.
+// module examines a module: its packages with their tests or, if it has none, its tools.
 func (s scanner) module(ctx context.Context, name string) error {
 	folder, err := filepath.Abs(filepath.Join(s.root, name))
 	if err != nil {
@@ -32,12 +32,12 @@ func (s scanner) module(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	packages, err := s.packages(ctx, folder)
+	hasPackages, err := s.hasPackages(ctx, folder)
 	if err != nil {
 		return err
 	}
 	args := []string{"tool", "-modfile=" + tools, "govulncheck", "-db", s.db, "-test", "-tags", s.tags}
-	if packages {
+	if hasPackages {
 		args = append(args, "./...")
 	} else {
 		args = append(args, "tool")
@@ -51,8 +51,8 @@ func (s scanner) module(ctx context.Context, name string) error {
 	return err
 }
 
-// packages tells whether a module has any.
-func (s scanner) packages(ctx context.Context, folder string) (bool, error) {
+// hasPackages reports whether a module has packages.
+func (s scanner) hasPackages(ctx context.Context, folder string) (bool, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-tags", s.tags, "./...")
 	var list bytes.Buffer
 	command.Dir, command.Stdout, command.Stderr = folder, &list, io.Discard // it warns that there is none

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entry is a database of one vulnerability, in all versions of a function.
-func entry(t *testing.T, module, path, symbol string) (url string) {
+// oneVulnerability returns the URL of a database with one vulnerability: a function in all versions of a
+// module.
+func oneVulnerability(t *testing.T, module, path, symbol string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
 	text := fmt.Sprintf(`{"schema_version": "1.3.1", "id": "GO-0000-0001", "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
@@ -25,7 +26,7 @@ func entry(t *testing.T, module, path, symbol string) (url string) {
 	return "file://" + dir
 }
 
-// run runs the program for this module.
+// run runs the program on modules of this repository and returns what it prints.
 func run(t *testing.T, db string, modules ...string) (stdout string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -34,15 +35,15 @@ func run(t *testing.T, db string, modules ...string) (stdout string, err error) 
 }
 
 func TestAVulnerabilityIsFound(t *testing.T) {
-	said, err := run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/modfile", "Parse"), "internal/tools")
-	require.EqualError(t, err, "module internal/tools: vulnerabilities were found, see above", said)
-	require.Contains(t, said, "Vulnerability #1: GO-0000-0001")
+	printed, err := run(t, oneVulnerability(t, "golang.org/x/mod", "golang.org/x/mod/modfile", "Parse"), "internal/tools")
+	require.EqualError(t, err, "module internal/tools: vulnerabilities were found, see above", printed)
+	require.Contains(t, printed, "Vulnerability #1: GO-0000-0001")
 }
 
 func TestWhatIsNotCalledIsNoFailure(t *testing.T) {
-	said, err := run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "internal/tools")
-	require.NoError(t, err, said)
-	require.NotContains(t, said, "SKIPPED")
+	printed, err := run(t, oneVulnerability(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "internal/tools")
+	require.NoError(t, err, printed)
+	require.NotContains(t, printed, "SKIPPED")
 }
 
 func TestOfAModuleWithoutPackagesTheToolsAreExamined(t *testing.T) {
@@ -58,31 +59,31 @@ func TestOfAModuleWithoutPackagesTheToolsAreExamined(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(root, folder, name), text, 0o600))
 		}
 	}
-	said, err := run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/sumdb", "NewClient"), "--root", root, "only-tools")
-	require.EqualError(t, err, "module only-tools: vulnerabilities were found, see above", said)
+	printed, err := run(t, oneVulnerability(t, "golang.org/x/mod", "golang.org/x/mod/sumdb", "NewClient"), "--root", root, "only-tools")
+	require.EqualError(t, err, "module only-tools: vulnerabilities were found, see above", printed)
 }
 
-// Without a database nothing is examined, and nobody may take that for a success.
+// Without a database nothing is examined. The output says so, so that nobody takes it for a success.
 func TestADatabaseThatCannotBeReached(t *testing.T) {
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
 	refused := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer refused.Close()
 	for db, why := range map[string]string{nobody.URL: "connection refused", refused.URL: "403 Forbidden"} {
-		said, err := run(t, db, "internal/tools")
+		printed, err := run(t, db, "internal/tools")
 		require.NoError(t, err)
-		require.Contains(t, said, "*** vulncheck SKIPPED: nothing was examined. ***\nThe vulnerability database "+db+" cannot be reached")
-		require.Contains(t, said, why)
-		require.NotContains(t, said, "== vulncheck")
+		require.Contains(t, printed, "*** vulncheck SKIPPED: nothing was examined. ***\nThe vulnerability database "+db+" cannot be reached")
+		require.Contains(t, printed, why)
+		require.NotContains(t, printed, "== vulncheck")
 	}
 }
 
-// An empty folder knows of no vulnerability, and nobody may take that for a success.
+// An empty folder is an error, so that nobody takes it for a database without matches.
 func TestAFolderWithoutEntries(t *testing.T) {
 	folder := t.TempDir()
-	said, err := run(t, "file://"+folder, "internal/tools")
+	printed, err := run(t, "file://"+folder, "internal/tools")
 	require.EqualError(t, err, fmt.Sprintf("--db file://%s: %s has neither index/modules.json nor entries", folder, folder))
-	require.NotContains(t, said, "== vulncheck")
+	require.NotContains(t, printed, "== vulncheck")
 }
 
 func TestADatabaseThatIsNone(t *testing.T) {
@@ -92,6 +93,6 @@ func TestADatabaseThatIsNone(t *testing.T) {
 	}
 	_, err := run(t, "file:///absent")
 	require.EqualError(t, err, "no modules are named")
-	_, err = run(t, entry(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "absent")
+	_, err = run(t, oneVulnerability(t, "golang.org/x/mod", "golang.org/x/mod/zip", "CreateFromVCS"), "absent")
 	require.ErrorContains(t, err, "module absent: ")
 }

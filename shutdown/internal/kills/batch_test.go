@@ -208,7 +208,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 		awaitBatch(t, batch)
 		require.Equal(t, []int64{2, 1, 0, 0, 0}, r.granted["web"])
 		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}, r.at["web"])
-		require.Equal(t, 1, r.failed, "it is said once")
+		require.Equal(t, 1, r.failed, "one report of the failure")
 		require.True(t, picked[0].HasEnded())
 		require.NoError(t, picked[0].State().Err)
 		require.EqualValues(t, 2, picked[0].State().Seconds, "what it was granted stays")

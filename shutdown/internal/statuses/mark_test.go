@@ -159,7 +159,7 @@ func TestMarksAndRestoresExcludeEachOther(t *testing.T) {
 	})
 }
 
-// This holds too if the one in flight fails and is tried again.
+// A mark that fails is tried again, but not while a restore is in flight.
 func TestMarkThatFailsBesideARestore(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 150 * time.Millisecond
@@ -174,7 +174,7 @@ func TestMarkThatFailsBesideARestore(t *testing.T) {
 		r.queueRestore("b", time.Hour)
 		advance(time.Second)
 		require.Equal(t, []string{"mark a", "restore b", "mark a"}, r.callNames())
-		require.Equal(t, []time.Duration{0, 300 * time.Millisecond}, r.callStarts("mark a"), "at 250 ms the other one is under way")
+		require.Equal(t, []time.Duration{0, 300 * time.Millisecond}, r.callStarts("mark a"), "at 250 ms the restore is in flight")
 		require.Equal(t, time.Second, time.Since(began))
 	})
 }

@@ -51,11 +51,11 @@ The status is 0 if nothing has failed. It is 1 after invalid input, if a pod cou
 not be stopped, and if something else of a shutdown has failed, for example because
 its state could not be stored.`
 
-const exampleHelp = `  # Nine pods without containers, on any machine, shut down after 2 s
-  nodeagent --config demo/kubelet.yaml --manifests demo/pods --source=manual --shutdown-after=2s
+const exampleHelp = `  # In the folder examples, on any machine: nine pods without containers, shut down after 2 s
+  nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source=manual --shutdown-after=2s
 
   # What a shutdown would do to them
-  nodeagent plan --config demo/kubelet.yaml --manifests demo/pods
+  nodeagent plan --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods
 
   # Containers of containerd, and the shutdown of this machine
   nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods \

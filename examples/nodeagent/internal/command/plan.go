@@ -22,7 +22,7 @@ func newPlan(t *tool) *cobra.Command {
 what it would do when the machine shuts down: when each pod is told to stop at
 the latest, what it asks for and what it is granted. No pod is started.`,
 		Example: `  nodeagent plan --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods
-  nodeagent plan --config demo/kubelet.yaml --manifests demo/pods --limit 10s -o json`,
+  nodeagent plan --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --limit 10s -o json`,
 		Args: cobra.NoArgs,
 	}
 	c.Flags().SortFlags = false

@@ -28,8 +28,8 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	o.settings.Backend = []string{self, "backend"}
 	scenarios := slices.DeleteFunc(rollout.Scenarios(o.settings), func(s rollout.Scenario) bool { return !slices.Contains(o.scenarios, s.Name) })
 	events := &eventLog{out: log, quiet: o.quiet}
-	events.printf("%d rolling updates of %d pods each; the proxy is %s late. This takes about %s.\n",
-		len(scenarios), o.settings.Replicas, o.settings.Delay, estimate(o, scenarios).Round(5*time.Second))
+	events.printf("%s of %s each; the proxy is %s late. This takes about %s.\n",
+		plural(len(scenarios), "rolling update"), plural(o.settings.Replicas, "pod"), o.settings.Delay, estimate(o, scenarios).Round(5*time.Second))
 	results := make([]rollout.Result, len(scenarios))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(o.parallel)
@@ -70,6 +70,14 @@ func estimate(o options, scenarios []rollout.Scenario) time.Duration {
 		longest, sum = max(longest, one), sum+one
 	}
 	return max(longest, sum/time.Duration(o.parallel))
+}
+
+// plural returns a number of things in words, as in "1 pod" and "2 pods".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // eventLog prints one line for each event of the pods.

@@ -1,9 +1,9 @@
-// Command fakego stands for the go command in the tests of compat: it tests nothing, needs
-// no network, and does what these variables say.
+// Command fakego replaces the go command in the tests of compat. It tests nothing and needs no
+// network. Environment variables choose what it does:
 //
-//	FAKEGO_FAIL   fails a call in which "VERSION ARGUMENTS" begins with this
-//	FAKEGO_RAISED is the version of k8s.io/api that packages are said to be built with
-//	FAKEGO_HANG   connects to this unix socket in "go test", through a child, and hangs
+//	FAKEGO_FAIL    the call fails if "VERSION ARGUMENTS" begins with this text
+//	FAKEGO_RAISED  the version of k8s.io/api that "go list" prints for all packages
+//	FAKEGO_HANG    "go test" starts a child that connects to this unix socket, and hangs
 package main
 
 import (
@@ -45,7 +45,8 @@ func main() {
 	}
 }
 
-// kubernetes is what the go.mod of this folder requires, or replaces it by.
+// kubernetes returns the version of k8s.io/api that the go.mod of this folder requires, or by which
+// it replaces the required one.
 func kubernetes() string {
 	if raised := os.Getenv("FAKEGO_RAISED"); raised != "" {
 		return raised
@@ -59,14 +60,14 @@ func kubernetes() string {
 	return ""
 }
 
-// replaces tells whether the go.mod of this folder is that of a fork.
+// replaces reports whether the go.mod of this folder replaces k8s.io/api, as that of a fork does.
 func replaces() bool {
 	goMod, _ := os.ReadFile("go.mod")
 	return strings.Contains(string(goMod), "k8s.io/api =>")
 }
 
-// requireAsInRepository fails unless the copy, seen from the go.mod of a fork, requires what
-// the repository does: an earlier minor's go line would refuse the fork's Go.
+// requireAsInRepository fails unless the go.mod of the copy's root is that of the repository. One
+// that was edited for a newer minor would ask for a newer Go than the fork is tested with.
 func requireAsInRepository() {
 	copied, err := os.ReadFile("../../go.mod")
 	if err != nil || !strings.Contains(string(copied), "k8s.io/api v0.34.0") {
@@ -75,6 +76,7 @@ func requireAsInRepository() {
 	}
 }
 
+// hang connects to a socket and waits until the test ends.
 func hang(socket string) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

@@ -1,0 +1,132 @@
+package shutdown_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A state file that is not usable is reported, does no harm, and is replaced by the next
+// shutdown.
+func TestUnusableState(t *testing.T) {
+	for name, content := range map[string]string{"torn": `{"version":1,"boo`, "empty": "", "foreign": `{"version":7}`} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range []string{timesFile, progressFile} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644))
+			}
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.StateDir = dir
+				boot := &boot{id: "one", began: time.Now()}
+				n.runOnBoot(boot)
+				require.True(t, n.m.Admit(nil).Admit)
+				require.Len(t, n.lastReport().Errors, 2)
+				require.Contains(t, n.lastReport().Errors[0], progressFile)
+				n.announce()
+				n.advance(time.Minute)
+				require.Len(t, n.lastReport().Errors, 2, "in the report of the next shutdown too")
+				n.end()
+				n.host.SetPending(nil)
+				n.runOnBoot(boot)
+				require.Len(t, n.lastReport().Pods, 2)
+			})
+		})
+	}
+}
+
+// A state folder that cannot be written to does not change the drain. Its report names the
+// error.
+func TestUnwritableState(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOnBoot(&boot{id: "one", began: time.Now()})
+		require.NoError(t, os.RemoveAll(dir))
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		report := n.lastReport()
+		require.NotEmpty(t, report.Errors)
+		require.Contains(t, report.Errors[0], "failed to store the shutdown state")
+		require.Zero(t, n.host.Held())
+	})
+}
+
+// If the boot has no ID, only the kubelet's file is written.
+func TestUnknownBoot(t *testing.T) {
+	dir := t.TempDir()
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.StateDir = dir
+		n.runOnBoot(&boot{err: errors.ErrUnsupported})
+		n.announce()
+		n.advance(time.Minute)
+		require.Contains(t, n.lastReport().Errors[0], errors.ErrUnsupported.Error())
+	})
+	require.FileExists(t, filepath.Join(dir, timesFile))
+	require.NoFileExists(t, filepath.Join(dir, progressFile))
+}
+
+// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
+func TestStoredTimes(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		began := time.Now()
+		n.announce()
+		n.advance(time.Second)
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": {}}, storedTimes(t, n.opts.StateDir))
+		n.advance(time.Minute)
+		require.Equal(t, map[string]time.Time{"startTime": began.UTC(), "endTime": began.Add(30 * time.Second).UTC()}, storedTimes(t, n.opts.StateDir))
+	})
+}
+
+func storedTimes(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, timesFile))
+	require.NoError(t, err)
+	var stored map[string]time.Time
+	require.NoError(t, json.Unmarshal(data, &stored))
+	for key, at := range stored {
+		stored[key] = at.UTC()
+	}
+	return stored
+}
+
+// Run returns the error of its last write of the state files.
+func TestLastWriteFails(t *testing.T) {
+	errFull := errors.New("no space left on device")
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, twoPods())
+		n.opts.StateDir = dir
+		m, err := shutdown.NewManagerOn(n.opts, (&boot{id: "one", began: time.Now()}).sinceBoot)
+		require.NoError(t, err)
+		var full atomic.Bool
+		m.StoreWith(func(_ string, encode func(io.Writer) error) error {
+			if full.Load() {
+				return errFull
+			}
+			return encode(io.Discard)
+		})
+		n.start(m)
+		<-m.Ready()
+		n.announce()
+		n.advance(time.Minute)
+		require.False(t, m.Admit(nil).Admit)
+		full.Store(true)
+		n.stop()
+		require.ErrorIs(t, <-n.ended, errFull)
+	})
+}
