@@ -90,6 +90,8 @@ func TestProblems(t *testing.T) {
 		"a folder in the top folder":   {"pkg/x/x.go", "package x\n", "pkg: does not belong into the top folder\n"},
 		"a file called after nothing":  {"metrics/string_util.go", "package metrics\n", "metrics/string_util.go: \"util\" says nothing of what is in it\n"},
 		"a folder called after none":   {"metrics/Helpers/x.txt", "x", "metrics/Helpers: \"helpers\" says nothing of what is in it\n"},
+		"a file of an ambiguous name":  {"metrics/rest_test.go", "package metrics\n", "metrics/rest_test.go: \"rest\" says nothing of what is in it\n"},
+		"a file of two words":          {"metrics/rest_api.go", "package metrics\n", ""},
 		"a name that only contains it": {"metrics/utilization.go", "package metrics\n", ""},
 
 		"a link to no file":         {"examples/README.md", "# A title\n[x](none.md)\n", "examples/README.md: the link none.md leads to no file\n"},

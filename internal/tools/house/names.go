@@ -22,8 +22,8 @@ func emptyWords() []string {
 	return []string{"common", "helper", "helpers", "impl", "misc", "util", "utils", "utilities"}
 }
 
-// checkNames checks the names in the top folder, and looks for empty words in the names of files and
-// folders.
+// checkNames checks the names in the top folder, looks for empty words in the names of files and
+// folders, and refuses Go files that are called after an ambiguous word.
 func checkNames(repo repository) ([]string, error) {
 	var problems []string
 	seen := map[string]bool{}
@@ -44,9 +44,13 @@ func checkNames(repo repository) ([]string, error) {
 	return problems, nil
 }
 
-// emptyWord returns the empty word in the name of a file or a folder; "" if there is none.
+// emptyWord returns the empty word in the name of a file or a folder, or the ambiguous word that is
+// the whole name of a Go file; "" if there is none.
 func emptyWord(base string) string {
 	stem, _, _ := strings.Cut(base, ".")
+	if subject := strings.TrimSuffix(stem, "_test"); path.Ext(base) == ".go" && slices.Contains(ambiguousWords(), subject) {
+		return subject
+	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(stem), func(r rune) bool { return r == '_' || r == '-' }) {
 		if slices.Contains(emptyWords(), word) {
 			return word
