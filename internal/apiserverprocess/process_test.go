@@ -70,7 +70,6 @@ func TestTheServiceManagerIsNotNotified(t *testing.T) {
 }
 
 func TestAServerThatDies(t *testing.T) {
-	t.Setenv(prebuiltVariable, "") // make test sets it
 	path, err := build(t.Context())
 	require.NoError(t, err)
 	p, err := start(path, t.TempDir())
