@@ -82,13 +82,14 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 		next = l.current
 	})
 	if next != nil && errors.Is(context.Cause(d.halt.ctx), errTakenOver) {
-		return next.wait(ctx)
+		report, err = next.wait(ctx)
+	} else {
+		err = errors.Join(err, context.Cause(ctx))
 	}
-	cause := context.Cause(ctx)
 	d.hooks.awaitReport(ctx, time.Now().Add(hangTime))
 	cancel(nil) // ends what was left running; it has heard of the end before
 	until := time.Now().Add(hangTime)
-	return report, errors.Join(err, cause, hangingError(calls, until), hangingError(queueCalls, until))
+	return report, errors.Join(err, hangingError(calls, until), hangingError(queueCalls, until))
 }
 
 // localDrain holds the call of TerminateAll that is under way.
