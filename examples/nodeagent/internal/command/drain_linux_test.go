@@ -18,7 +18,7 @@ import (
 
 // prepareTwoPods returns an agent with two pods in two buckets, which uses logind and a new
 // state folder. Each pod ends 500 ms after SIGTERM. Output and log go to out.
-func prepareTwoPods(t *testing.T, host *login1, out *os.File, more ...string) (p *process, stateDir string) {
+func prepareTwoPods(t *testing.T, host login1, out *os.File, more ...string) (p *process, stateDir string) {
 	t.Helper()
 	dir := folder(t, map[string]string{
 		"pods/web.yaml": scripted("web", "exits 500ms after TERM"),
@@ -34,7 +34,7 @@ func prepareTwoPods(t *testing.T, host *login1, out *os.File, more ...string) (p
 
 // startTwoPods starts the agent of prepareTwoPods and waits until its pods run. read is the
 // end of a pipe with its output.
-func startTwoPods(t *testing.T, host *login1, more ...string) (p *process, read *os.File, stateDir string) {
+func startTwoPods(t *testing.T, host login1, more ...string) (p *process, read *os.File, stateDir string) {
 	t.Helper()
 	read, write := pipe(t)
 	p, stateDir = prepareTwoPods(t, host, write, more...)
@@ -82,7 +82,7 @@ func requireAllStopped(t *testing.T, stateDir string) {
 
 // requireDrained waits until the agent has released its lock, checks that its pods were
 // stopped, and ends the agent.
-func requireDrained(t *testing.T, p *process, host *login1, stateDir string) {
+func requireDrained(t *testing.T, p *process, host login1, stateDir string) {
 	t.Helper()
 	host.waitReleased(t)
 	requireAllStopped(t, stateDir)
@@ -118,7 +118,7 @@ func TestDrainSurvivesTheEndOfItsReader(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	p, read, stateDir := startTwoPods(t, host)
-	host.announce(t)
+	host.Prepare(true)
 	readUntil(t, read, "got SIGTERM, is ending")
 	closeFile(t, read)
 	requireDrained(t, p, host, stateDir)
@@ -136,7 +136,7 @@ func TestDrainDoesNotWaitForItsReader(t *testing.T) {
 	readUntil(t, read, "2 of 2 pods run.")
 	fillPipe(t, write)
 	closeFile(t, write)
-	host.announce(t)
+	host.Prepare(true)
 	requireDrained(t, p, host, stateDir)
 }
 
@@ -160,7 +160,7 @@ func TestDrainSurvivesHangups(t *testing.T) {
 	p, read, stateDir := startTwoPods(t, host)
 	defer closeFile(t, read)
 	p.signal(syscall.SIGHUP)
-	host.announce(t)
+	host.Prepare(true)
 	readUntil(t, read, "got SIGTERM, is ending")
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGPIPE)
@@ -178,7 +178,7 @@ func TestDrainSurvivesTheEndOfItsTerminal(t *testing.T) {
 	require.NoError(t, p.command.Start())
 	closeFile(t, terminal)
 	readUntil(t, master, "2 of 2 pods run.")
-	host.announce(t)
+	host.Prepare(true)
 	readUntil(t, master, "got SIGTERM, is ending")
 	closeFile(t, master)
 	requireDrained(t, p, host, stateDir)
@@ -214,7 +214,7 @@ func TestDrainSurvivesAFullDisk(t *testing.T) {
 	closeFile(t, log)
 	readUntil(t, read, "2 of 2 pods run.")
 	fillDisk(t, filepath.Join(disk, "filler"))
-	host.announce(t)
+	host.Prepare(true)
 	readUntil(t, read, "2 of 2 pods stopped in time.")
 	host.waitReleased(t)
 	readUntil(t, read, "no space left on device")

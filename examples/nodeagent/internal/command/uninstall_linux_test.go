@@ -4,11 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
@@ -36,12 +36,13 @@ const dropInText = "# Written by kubegrace: how long a node shutdown may be dela
 func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
-	signals := host.startSystemd(t)
+	hungUp := make(chan struct{}, 1)
+	bustest.StartSystemd1(t, host.address, func() { hungUp <- struct{}{} })
 	root, file := writeDropIn(t, dropInText)
 	output, err := runUninstall(t, host.address, "--host-root="+root)
 	require.NoError(t, err, output)
 	require.NoFileExists(t, file)
-	require.EqualValues(t, syscall.SIGHUP, <-signals, "logind reads its files again")
+	<-hungUp // logind reads its files again
 	require.Equal(t, "Removed "+file+".\nsystemd-logind goes by its other settings again.\n", output)
 	output, err = runUninstall(t, host.address, "--host-root="+root)
 	require.NoError(t, err, output)
@@ -72,7 +73,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	host := startLogin1(t)
 	p, read, stateDir := startTwoPods(t, host)
 	defer closeFile(t, read)
-	host.announce(t)
+	host.Prepare(true)
 	readUntil(t, read, "2 of 2 pods stopped in time.")
 	remove := []string{"--host-root=" + t.TempDir(), "--state-dir=" + stateDir, "--remove-state"}
 
