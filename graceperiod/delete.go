@@ -82,7 +82,7 @@ func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	return 0
 }
 
-// finished tells whether the pod's phase is final, so that no container will run again.
+// finished reports whether the pod's phase is final, so that no container will run again.
 func finished(pod *v1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded)
 }

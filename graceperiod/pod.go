@@ -13,7 +13,7 @@ import v1 "k8s.io/api/core/v1"
 // the three is set, spec.terminationGracePeriodSeconds decides. An explicit 0 therefore
 // means the minimum, not the grace period of the spec.
 //
-// shortened tells whether the result is less than current, so that a termination
+// shortened reports whether the result is less than current, so that a termination
 // under way has to end earlier. The result never exceeds a positive current. (The
 // kubelet's does in one case, which undoes a forced deletion:
 // deletionGracePeriodSeconds is 0 and override is longer than current.) A negative
@@ -52,7 +52,7 @@ func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	return grace
 }
 
-// replaces tells whether requested takes the place of grace: it is set, and grace is
+// replaces reports whether requested takes the place of grace: it is set, and grace is
 // undecided (0) or longer.
 func replaces(grace int64, requested *int64) bool {
 	return requested != nil && (grace == 0 || *requested < grace)

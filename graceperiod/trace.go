@@ -65,9 +65,9 @@ type Step struct {
 	// Value is the rule's value in seconds: that of Field, or a constant; 0 if Set is
 	// false.
 	Value int64
-	// Set tells whether the rule has a value. It is false only if Field is nil.
+	// Set reports whether the rule has a value. It is false only if Field is nil.
 	Set bool
-	// Applied tells whether Value became the result so far. The last step with
+	// Applied reports whether Value became the result so far. The last step with
 	// Applied gives [Explanation.Seconds].
 	Applied bool
 }

@@ -37,19 +37,19 @@ type startCall struct {
 	err        error                   // set if it is not known whether the call has started a container
 }
 
-// hasEnded tells whether a container has ended, or was given up.
+// hasEnded reports whether a container has ended, or was given up.
 func (c *container) hasEnded() bool { return c.run == nil && c.result.Outcome != "" }
 
-// isToStop tells whether a termination has to stop the container. It does so again for a
+// isToStop reports whether a termination has to stop the container. It does so again for a
 // container that is stuck.
 func (c *container) isToStop() bool {
 	return c.run == nil && (c.result.Outcome == "" || c.isStuck() || c.starting.cancel != nil)
 }
 
-// isStuck tells whether a container with a known ID was given up and may still run.
+// isStuck reports whether a container with a known ID was given up and may still run.
 func (c *container) isStuck() bool { return c.result.Outcome == RuntimeStuck && c.result.ID != "" }
 
-// mayRun tells whether a container must be stopped with its pod even if neither the request
+// mayRun reports whether a container must be stopped with its pod even if neither the request
 // nor the status names it.
 func (c *container) mayRun(pod *v1.Pod) bool {
 	switch {
@@ -64,17 +64,17 @@ func (c *container) mayRun(pod *v1.Pod) bool {
 	}
 }
 
-// isOfStart tells whether [Terminator.Start] has started the container, is starting it, or
+// isOfStart reports whether [Terminator.Start] has started the container, is starting it, or
 // may have started it.
 func (c *container) isOfStart() bool {
 	return c.started || c.starting.cancel != nil || c.starting.err != nil
 }
 
-// mayHaveStarted tells whether a call of [Terminator.Start] has failed in such a way that
+// mayHaveStarted reports whether a call of [Terminator.Start] has failed in such a way that
 // it may have started a container, whose ID is then not known.
 func (c *container) mayHaveStarted() bool { return c.starting.err != nil && c.starting.cancel == nil }
 
-// isPartOf tells whether the container is one of a termination that is under way.
+// isPartOf reports whether the container is one of a termination that is under way.
 func (c *container) isPartOf(t *Termination) bool {
 	return t != nil && t.active != nil && slices.Contains(t.active.containers, c)
 }

@@ -25,7 +25,7 @@ func grant(seconds int64) deadline { return deadline{granted: seconds, since: ti
 // at returns the time of the deadline.
 func (d deadline) at() time.Time { return d.since.Add(graceperiod.Duration(max(d.granted, 0))) }
 
-// isOver tells whether there is a deadline and it has passed.
+// isOver reports whether there is a deadline and it has passed.
 func (d deadline) isOver() bool { return !d.since.IsZero() && !time.Now().Before(d.at()) }
 
 // stopTimeout returns the timeout of a StopContainer that is called now, in seconds: what

@@ -87,7 +87,7 @@ func (c *container) watchExitLocked(ctx context.Context) <-chan struct{} {
 // watcher that hangs does not use up the grace period.
 const exitWatcherTimeout = 2 * time.Second
 
-// isClosed tells whether a channel is closed.
+// isClosed reports whether a channel is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -16,7 +16,7 @@ const (
 	ContainerStopSignals = features.ContainerStopSignals
 )
 
-// FeatureGate tells whether a feature is on, with a method Enabled(featuregate.Feature)
+// FeatureGate reports whether a feature is on, with a method Enabled(featuregate.Feature)
 // bool. Every featuregate.FeatureGate implements it, and so does the DefaultFeatureGate of a
 // kubelet fork. In options, nil means the default of every feature.
 type FeatureGate = features.Gate

@@ -71,7 +71,7 @@ func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
 	return nil, roleUnknown
 }
 
-// mustWaitFor tells whether a container is stopped after another one has ended: a sidecar
+// mustWaitFor reports whether a container is stopped after another one has ended: a sidecar
 // after all main containers and after every sidecar that is declared later. In the kubelet
 // a sidecar waits only for the next one, which is the same if all of them run.
 func (r role) mustWaitFor(other role) bool {
@@ -92,7 +92,7 @@ func unknownContainer(p *podTable, name string) *container {
 	return &container{table: p, result: ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}}
 }
 
-// isUnknown tells whether a container was made by unknownContainer.
+// isUnknown reports whether a container was made by unknownContainer.
 func (c *container) isUnknown() bool { return errors.Is(c.result.Err, ErrUnknownContainers) }
 
 // statusesOf yields the statuses of all containers of a pod. They are not copied, because
@@ -127,7 +127,7 @@ func ContainersOf(pod *v1.Pod) []Container {
 	return running
 }
 
-// hasState tells whether the status of a pod has a state for a container.
+// hasState reports whether the status of a pod has a state for a container.
 func hasState(pod *v1.Pod, name string) bool {
 	for s := range statusesOf(pod) {
 		if s.Name == name && s.State != (v1.ContainerState{}) {
@@ -148,7 +148,7 @@ func startOf(pod *v1.Pod, id string) time.Time {
 	return time.Time{}
 }
 
-// hasExited tells whether a container that was started after some time has exited by the
+// hasExited reports whether a container that was started after some time has exited by the
 // status of its pod. An exit before that time is one of another container with the same ID:
 // runtimes of processes reuse their IDs. A container without an ID is found by its name.
 func hasExited(pod *v1.Pod, c *ContainerResult, startedAfter time.Time) bool {

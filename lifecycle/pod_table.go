@@ -204,7 +204,7 @@ func (p *podTable) findOrAddLocked(pod *v1.Pod, named Container) *container {
 	return c
 }
 
-// isBefore tells whether a time in a pod's status is before another time. Times that the
+// isBefore reports whether a time in a pod's status is before another time. Times that the
 // API server has stored have whole seconds, so the two are compared in whole seconds then.
 func isBefore(statusTime, other time.Time) bool {
 	if statusTime.Nanosecond() == 0 {

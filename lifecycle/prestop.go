@@ -43,7 +43,7 @@ func (r *run) preStopLocked() {
 	}
 }
 
-// startHookLocked tells whether the preStop hook has to run now, and prepares its state if
+// startHookLocked reports whether the preStop hook has to run now, and prepares its state if
 // so. A hook runs once, so the second call for a container returns false. The hook is also
 // skipped if the deadline has passed, or if it is a sleep and the feature is off.
 func (r *run) startHookLocked() bool {

@@ -93,7 +93,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 	}
 }
 
-// mustWaitLocked tells whether the container has to wait for another one to end. Only
+// mustWaitLocked reports whether the container has to wait for another one to end. Only
 // containers that are being stopped are waited for, so that one that does not run holds up
 // no other (k/k#125880).
 func (r *run) mustWaitLocked() bool {

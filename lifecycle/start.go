@@ -132,7 +132,7 @@ func (c *container) startReturned(ctx context.Context, id string, err error, unk
 	return err
 }
 
-// ShouldRestart tells whether a sidecar that has exited while its pod is being terminated
+// ShouldRestart reports whether a sidecar that has exited while its pod is being terminated
 // should be started again, with [Terminator.Start], because the main containers may still
 // need it (KEP-4438). left is the time until the deadline. The result is true while there
 // are containers that must be stopped before the sidecar, unless the grace period is 1 s or

@@ -142,7 +142,7 @@ func (t *Termination) endIfDoneLocked() (outcome Outcome) {
 	return outcome
 }
 
-// isStuck tells whether a container of a termination that has ended may still run.
+// isStuck reports whether a container of a termination that has ended may still run.
 func (t *Termination) isStuck() bool {
 	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
 }

@@ -48,7 +48,7 @@ func (s *stopSignals) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// isSignal tells whether name is a signal of the Kubernetes API (v1.Signal,
+// isSignal reports whether name is a signal of the Kubernetes API (v1.Signal,
 // KEP-4960).
 func isSignal(name string) bool {
 	switch name {

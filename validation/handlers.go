@@ -31,7 +31,7 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirst counts a handler and tells whether it is the first of its hook. It adds an error
+// isFirst counts a handler and reports whether it is the first of its hook. It adds an error
 // if not.
 func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	*handlers++

@@ -38,7 +38,7 @@ func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	return o
 }
 
-// uses tells whether has is true for the lifecycle of any container.
+// uses reports whether has is true for the lifecycle of any container.
 func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle != nil && has(*lifecycle) {
@@ -48,18 +48,18 @@ func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	return false
 }
 
-// hasSleep tells whether a hook sleeps.
+// hasSleep reports whether a hook sleeps.
 func hasSleep(lifecycle *v1.Lifecycle) bool {
 	return sleepOf(lifecycle.PreStop) != nil || sleepOf(lifecycle.PostStart) != nil
 }
 
-// hasZeroSleep tells whether a hook sleeps for zero seconds.
+// hasZeroSleep reports whether a hook sleeps for zero seconds.
 func hasZeroSleep(lifecycle *v1.Lifecycle) bool {
 	isZero := func(sleep *v1.SleepAction) bool { return sleep != nil && sleep.Seconds == 0 }
 	return isZero(sleepOf(lifecycle.PreStop)) || isZero(sleepOf(lifecycle.PostStart))
 }
 
-// hasStopSignal tells whether a stop signal is set.
+// hasStopSignal reports whether a stop signal is set.
 func hasStopSignal(lifecycle *v1.Lifecycle) bool { return lifecycle.StopSignal != nil }
 
 // sleepOf returns the sleep of a hook, nil if it has none or is nil.

@@ -103,7 +103,7 @@ func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at place)
 	}
 }
 
-// isSidecar tells whether an init container is a sidecar, which runs beside the main
+// isSidecar reports whether an init container is a sidecar, which runs beside the main
 // containers. It must not be called for other kinds of containers, where restartPolicy
 // means something else.
 func isSidecar(container *v1.Container) bool {

@@ -94,7 +94,7 @@ func (c *changes) probe(probe, stored *v1.Probe, at place) {
 	}
 }
 
-// equal tells whether both values are nil, or the same.
+// equal reports whether both values are nil, or the same.
 func equal(a, b *int64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

@@ -31,7 +31,7 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	return warnings
 }
 
-// hasClassOnly tells whether a pod has a priority class but no priority, as static pods
+// hasClassOnly reports whether a pod has a priority class but no priority, as static pods
 // have it (k/k#133442). It does not check that the pod is a static pod: pods from the API
 // server always have a priority, and an agent that reads manifests may not annotate them.
 func hasClassOnly(pod *v1.Pod) bool {

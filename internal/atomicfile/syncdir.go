@@ -22,7 +22,7 @@ func syncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// cannotSync tells whether err means that the file system cannot sync directories, as some
+// cannotSync reports whether err means that the file system cannot sync directories, as some
 // network and FUSE file systems cannot. That is not a failure of the write.
 func cannotSync(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)

@@ -20,7 +20,7 @@ const (
 	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
 )
 
-// Gate tells whether a feature is on. Every featuregate.FeatureGate implements it, and so
+// Gate reports whether a feature is on. Every featuregate.FeatureGate implements it, and so
 // does the DefaultFeatureGate of a kubelet fork.
 type Gate interface {
 	Enabled(key featuregate.Feature) bool
@@ -45,7 +45,7 @@ func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 	}
 }
 
-// Enabled tells whether key is on in gate. It is the default of kubegrace for a nil gate,
+// Enabled reports whether key is on in gate. It is the default of kubegrace for a nil gate,
 // and for a gate to which key was never added. It reads the whole gate: call it once, in a
 // constructor.
 func Enabled(gate Gate, key featuregate.Feature) bool {

@@ -16,17 +16,17 @@ const (
 	sourceAPI = "api"
 )
 
-// Is tells whether a pod is a static pod, as the kubelet does. A pod without the
+// Is reports whether a pod is a static pod, as the kubelet does. A pod without the
 // annotation counts as a pod of the API.
 func Is(pod *v1.Pod) bool {
 	source, known := pod.Annotations[SourceAnnotation]
 	return known && source != sourceAPI
 }
 
-// IsOrMirrors tells whether a pod is a static pod or a mirror pod.
+// IsOrMirrors reports whether a pod is a static pod or a mirror pod.
 func IsOrMirrors(pod *v1.Pod) bool { return Is(pod) || IsMirror(pod) }
 
-// IsMirror tells whether a pod of the API is a mirror pod.
+// IsMirror reports whether a pod of the API is a mirror pod.
 func IsMirror(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror

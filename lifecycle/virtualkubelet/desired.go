@@ -31,7 +31,7 @@ func (d *desired) update(pod *v1.Pod) { d.pod, d.adopted = pod.DeepCopy(), false
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
 // remove marks the pod as deleted and returns the grace period in seconds that replaces
-// the pod's own; nil means that none does. terminating tells whether its termination has
+// the pod's own; nil means that none does. terminating reports whether its termination has
 // begun.
 func (d *desired) remove(pod *v1.Pod, terminating bool) (override *int64) {
 	d.deleted = true

@@ -40,7 +40,7 @@ func unknownEnd() v1.ContainerStateTerminated {
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
 // write writes phase, container statuses and readiness into the status of a pod; other
-// fields stay. ended tells whether all containers have ended for good.
+// fields stay. ended reports whether all containers have ended for good.
 func (cs *containers) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	status.Phase = cs.phase(ended)

@@ -83,7 +83,7 @@ func (c Config) validateByPriority(gate bool) error {
 	return nil
 }
 
-// hasTwoFields tells whether a field of the two-field form is set.
+// hasTwoFields reports whether a field of the two-field form is set.
 func (c Config) hasTwoFields() bool {
 	return c.ShutdownGracePeriod.Duration > 0 || c.ShutdownGracePeriodCriticalPods.Duration > 0
 }

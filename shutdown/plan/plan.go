@@ -65,7 +65,7 @@ type PodPlan struct {
 	Start, End time.Duration
 }
 
-// Truncated tells whether the pod gets less than its grace period.
+// Truncated reports whether the pod gets less than its grace period.
 func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 
 // New plans the drain of pods by a schedule, which is ascending by priority. It changes
@@ -176,7 +176,7 @@ func (p *PodPlan) maxTermination() time.Duration {
 	return max(grace, containerFloor)
 }
 
-// hasHookOrSidecar tells whether the pod has a sidecar or a preStop hook. The stop of its
+// hasHookOrSidecar reports whether the pod has a sidecar or a preStop hook. The stop of its
 // containers may then come later than the start of the termination.
 func hasHookOrSidecar(pod *v1.Pod) bool {
 	for _, c := range pod.Spec.InitContainers {

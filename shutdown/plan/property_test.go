@@ -210,7 +210,7 @@ func FuzzNew(f *testing.F) {
 	})
 }
 
-// saturates tells whether the ends of a schedule saturate, so that the longest duration
+// saturates reports whether the ends of a schedule saturate, so that the longest duration
 // limits it.
 func saturates(s plan.Schedule) bool { return s.Total() >= math.MaxInt64-time.Hour }
 

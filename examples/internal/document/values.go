@@ -61,7 +61,7 @@ func yieldAll(at path, value any, yield func(path, any) bool) bool {
 	return true
 }
 
-// isLeaf tells whether a value contains no other values.
+// isLeaf reports whether a value contains no other values.
 func isLeaf(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

@@ -47,7 +47,7 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
 }
 
-// allReady tells whether the mirrors of all pods of testdata are Ready.
+// allReady reports whether the mirrors of all pods of testdata are Ready.
 func allReady(pods []v1.Pod) bool {
 	return len(pods) == podCount && !slices.ContainsFunc(pods, func(pod v1.Pod) bool { return !ready(pod) })
 }

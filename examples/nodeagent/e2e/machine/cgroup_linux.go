@@ -59,7 +59,7 @@ func hierarchy(line string) (mount, path string) {
 	}
 }
 
-// isDir tells whether path is a folder that can be read.
+// isDir reports whether path is a folder that can be read.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

@@ -23,7 +23,7 @@ const (
 // Observed tells [Client.KeepMirror] how the agent sees a static pod. Package agent
 // implements it.
 type Observed interface {
-	// Ending tells whether the pod or its node is being shut down. From then on the
+	// Ending reports whether the pod or its node is being shut down. From then on the
 	// shutdown owns the mirror. It does not block.
 	Ending() bool
 	// Status returns the pod's phase and container statuses, or nil if the pod has not

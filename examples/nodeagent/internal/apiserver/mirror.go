@@ -30,13 +30,13 @@ func mirrorOf(pod *v1.Pod, node *v1.Node) *v1.Pod {
 	return mirror
 }
 
-// isMirror tells whether a pod of the API server is a mirror.
+// isMirror reports whether a pod of the API server is a mirror.
 func isMirror(server *v1.Pod) bool {
 	_, mirror := server.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror
 }
 
-// isStale tells whether a mirror has to be replaced: it shows another manifest, is being
+// isStale reports whether a mirror has to be replaced: it shows another manifest, is being
 // deleted, or has a terminal phase while the pod has none.
 func isStale(mirror, pod *v1.Pod, phase v1.PodPhase) bool {
 	return mirror.Annotations[v1.MirrorPodAnnotationKey] != pod.Annotations[hashAnnotation] ||

@@ -79,5 +79,5 @@ func setCondition(status *v1.PodStatus, condition v1.PodCondition, now metav1.Ti
 	status.Conditions = append(status.Conditions, condition)
 }
 
-// terminal tells whether a phase is final.
+// terminal reports whether a phase is final.
 func terminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }

@@ -35,7 +35,7 @@ func containerError(operation, containerID string, err error) error {
 	return fmt.Errorf("failed to %s container %q: %w", operation, containerID, err)
 }
 
-// isNotFound tells whether the runtime does not know the object of a call. Removals treat
+// isNotFound reports whether the runtime does not know the object of a call. Removals treat
 // that as success.
 func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 

@@ -43,7 +43,7 @@ func (w *exitWatcher) readEvents(stream eventStream) error {
 	}
 }
 
-// endsContainer tells whether a container no longer runs after an event of a type. A
+// endsContainer reports whether a container no longer runs after an event of a type. A
 // deletion counts, because a runtime that was restarted may never send the stop.
 func endsContainer(eventType runtimeapi.ContainerEventType) bool {
 	return eventType == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT ||

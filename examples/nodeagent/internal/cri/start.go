@@ -78,7 +78,7 @@ func (r *Runtime) startSteps(pod *v1.Pod) []startStep {
 	return steps
 }
 
-// isSidecar tells whether an init container is a sidecar (KEP-753).
+// isSidecar reports whether an init container is a sidecar (KEP-753).
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

@@ -135,7 +135,7 @@ func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	require.Equal(t, "shutdownplan: left out are pods that have ended: 1\n", r.log)
 }
 
-// isPasted tells whether a line is to be pasted, and so may be wider than the terminal.
+// isPasted reports whether a line is to be pasted, and so may be wider than the terminal.
 func isPasted(line string) bool { return strings.HasPrefix(line, "      ") }
 
 // Whatever the names are, tables and charts are no wider than the terminal, and no control

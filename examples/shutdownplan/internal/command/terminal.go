@@ -11,7 +11,7 @@ import (
 // defaultWidth is the width of a screen whose width is not known.
 const defaultWidth = 80
 
-// isTerminal tells whether a stream is a terminal.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

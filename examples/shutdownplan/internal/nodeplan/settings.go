@@ -38,7 +38,7 @@ func NewSettings(config plan.Config, gates map[string]bool, options plan.Options
 	return s, nil
 }
 
-// disabled tells whether a feature gate is set to false.
+// disabled reports whether a feature gate is set to false.
 func disabled(gates map[string]bool, name string) bool {
 	enabled, set := gates[name]
 	return set && !enabled

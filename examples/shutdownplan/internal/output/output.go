@@ -36,7 +36,7 @@ const (
 // Formats returns all formats.
 func Formats() []string { return []string{Table, Chart, JSON, YAML, HTML} }
 
-// ForPeople tells whether a format is for people, who do not want to see all nodes of a large
+// ForPeople reports whether a format is for people, who do not want to see all nodes of a large
 // cluster.
 func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
 

@@ -80,7 +80,7 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 	return nil
 }
 
-// isBinary tells whether a stream is no text, because zero bytes are in its start. A text in
+// isBinary reports whether a stream is no text, because zero bytes are in its start. A text in
 // UTF-16, as PowerShell writes it, has zero bytes as well, but begins with a byte order mark.
 func isBinary(start []byte) bool {
 	utf16 := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
