@@ -41,7 +41,7 @@
 //		manager, err := shutdown.NewManager(shutdown.Options{
 //			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 //			Source: source,
-//			Pods:   pods,
+//			Pods:   shutdown.PodsFunc(pods),
 //			Killer: shutdown.PodKillerFunc(kill),
 //		})
 //		if err != nil {

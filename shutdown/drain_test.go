@@ -239,10 +239,10 @@ func TestReleaseMargin(t *testing.T) {
 // The time that Options.Pods takes does not cost the pods a second.
 func TestSlowPods(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, -1)), func(t *testing.T, n *node) {
-		n.opts.Pods = func() []*v1.Pod {
+		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod {
 			<-time.After(30 * time.Millisecond)
 			return n.currentPods()
-		}
+		})
 		n.run()
 		n.announce()
 		n.advance(time.Minute)
@@ -267,7 +267,7 @@ func TestPodsInAnyOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shared := make([]*v1.Pod, 0, 8)
 			inBubble(t, nil, func(t *testing.T, n *node) {
-				n.opts.Pods = func() []*v1.Pod { return append(shared[:0], n.currentPods()...) }
+				n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { return append(shared[:0], n.currentPods()...) })
 				n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 				n.setPods(web, api, etcd)
 				n.run()

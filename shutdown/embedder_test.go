@@ -22,7 +22,7 @@ import (
 // options of a node: the call then calls misbehave first.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.Pods": func(n *node, misbehave func()) {
-		n.opts.Pods = func() []*v1.Pod { misbehave(); return n.currentPods() }
+		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() })
 	},
 	"Options.Plan.PriorityOf": func(n *node, misbehave func()) {
 		n.pods[0].Spec.Priority, n.pods[0].Spec.PriorityClassName = nil, "gold"

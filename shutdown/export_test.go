@@ -7,10 +7,21 @@ import (
 
 // NewManagerOn is NewManager on another boot and another clock since the boot.
 func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
-	return newManager(opts, boot)
+	return newManager(opts, boot, nil)
 }
 
-// StoreWith has the state files written by another function, before Run.
-func (m *Manager) StoreWith(write func(path string, encode func(io.Writer) error) error) {
-	m.state.ledger.write = write
+// NewManagerWith is NewManagerOn with another function that writes the state files.
+func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), write func(path string, encode func(io.Writer) error) error) (*Manager, error) {
+	return newManager(opts, boot, write)
 }
+
+// UnendedKills returns the number of kills of earlier shutdowns that are kept because their pods
+// are not known to have ended.
+func (m *Manager) UnendedKills() int {
+	m.unended.mu.Lock()
+	defer m.unended.mu.Unlock()
+	return len(m.unended.kills)
+}
+
+// UnacknowledgedStatuses returns the number of final statuses that are owed.
+func (m *Manager) UnacknowledgedStatuses() int { return m.outbox.Unacknowledged() }

@@ -57,9 +57,8 @@ func (m *machine) startAgent(healthy bool) {
 	var err error
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: faultyRuntime{a}, Exits: m.rt, Commands: faultyRuntime{a}, Events: &m.events})
 	require.NoError(m, err)
-	a.m, err = shutdown.NewManagerOn(a.options(), m.boot.sinceBoot)
+	a.m, err = shutdown.NewManagerWith(a.options(), m.boot.sinceBoot, a.writeFile)
 	require.NoError(m, err)
-	a.m.StoreWith(a.writeFile)
 	m.mu.Lock()
 	m.agents = append(m.agents, a)
 	m.mu.Unlock()
@@ -89,7 +88,7 @@ func (a *agent) options() shutdown.Options {
 		Killer:    faultyKiller{a, podkiller.New(a.terminator, podkiller.Options{Status: a.podStatus})},
 		Reporter:  faultyReporter{a},
 		Volumes:   volumes(a.unmount),
-		Pods:      a.listPods,
+		Pods:      shutdown.PodsFunc(a.listPods),
 		Policy:    a.policy,
 		OnPlan:    a.onPlan,
 		OnReport:  a.onReport,

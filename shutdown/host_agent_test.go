@@ -51,7 +51,7 @@ func newHostAgent(t *testing.T, dir string) *hostAgent {
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 			{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: topPriority, ShutdownGracePeriodSeconds: 1},
 		}},
-		Pods:     twoPods,
+		Pods:     shutdown.PodsFunc(twoPods),
 		Killer:   &a.killer,
 		Source:   &a.host,
 		StateDir: dir,

@@ -176,7 +176,7 @@ func TestOnPlanWithoutPods(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		plans := make(chan plan.Plan, 9)
 		n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-		n.opts.Pods = func() []*v1.Pod { panic("no pods") }
+		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { panic("no pods") })
 		n.run()
 		n.announce()
 		require.Len(t, plans, 1)

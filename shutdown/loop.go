@@ -3,264 +3,268 @@ package shutdown
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
-	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// The phases of a manager, in order.
+const (
+	phaseIdle int32 = iota
+	phaseRunning
+	phaseOver
 )
 
 // message is a task for the event loop. It runs in the loop and must not block.
 type message func(*loop)
 
-// loop is the event loop of a manager. It owns the state of the shutdown. It never waits for
-// pods, for the host or for the reporter, so that it hears a cancellation at any time.
-type loop struct {
-	m         *Manager
-	ctx       context.Context // of Run
-	keeper    *keeper         // nil: no host is watched
-	announcer *announcer
-	queue     *sharedQueue
-	calls     *call.Group    // the calls of the embedder's code
-	drains    sync.WaitGroup // the goroutines of the drains
-
-	current        *drain       // the drain of the shutdown that is under way; nil: none is
-	earlier        []*drain     // cancelled or overtaken drains whose pods may still end, the latest first
-	unacknowledged []*drain     // drains whose final statuses are not all acknowledged, the oldest first
-	published      *publication // the node state of the shutdown that is under way; nil: not yet published
-	announced      bool         // the host has announced the shutdown
-	triggered      bool         // Trigger has begun it
-	heardSession   uint64       // the session that has sent the last event
-	numbers        uint64       // the number of shutdowns so far
-
-	stateRead bool     // readState has run
-	deferred  []func() // is run after readState, in order
-
-	unfinished    *progress   // the shutdown of a previous agent; nil: none, or it was resumed
-	concluded     *progress   // one that its agent finished, perhaps without the release of the lock; nil: none
-	expiry        *time.Timer // fires when the time of unfinished is over
-	nodeStateSent bool        // this agent has published a node state, or begun to
-	stateErrs     []error     // of the state files, for the next report
+// inbox passes messages to the event loop.
+type inbox struct {
+	messages chan message  // only the event loop receives
+	stopped  chan struct{} // closed when the loop has ended
+	phase    atomic.Int32
 }
 
-// deferUntilStateRead postpones do until readState has run, and returns false if it has.
-// Admission follows a postponed event at once; a nil event changes nothing.
-func (l *loop) deferUntilStateRead(event *Event, do func()) bool {
-	if l.stateRead {
+// post passes a message to the loop and waits until it has run. It returns false if the loop has
+// ended, or has not begun.
+func (i *inbox) post(msg message) bool {
+	if i.phase.Load() != phaseRunning {
 		return false
 	}
-	if event != nil {
-		l.m.admission.shuttingDown.Store(!event.Cancelled)
+	heard := make(chan struct{})
+	select {
+	case i.messages <- func(l *loop) { defer close(heard); msg(l) }:
+		<-heard
+		return true
+	case <-i.stopped:
+		return false
 	}
-	l.deferred = append(l.deferred, do)
-	return true
 }
 
-// hostEvent handles an event of the host. session is the number of the session that sent it.
-func (l *loop) hostEvent(event Event, session uint64, received time.Time) {
-	if l.deferUntilStateRead(&event, func() { l.hostEvent(event, session, received) }) {
-		return
-	}
-	l.heardSession = session
+// loop is the event loop of a manager. It owns the shutdown of the node and never waits for pods,
+// for the host, for a disk or for the reporter, so that it hears a cancellation at any time.
+type loop struct {
+	m      *Manager
+	ctx    context.Context // of Run
+	host   *host.Host      // nil: no host is watched
+	events *nodeEvents
+	calls  *call.Group    // the calls of the embedder's code
+	drains sync.WaitGroup // the goroutines of the drains
+
+	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
+	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
+	timer   *time.Timer   // fires at the end of the time of current or past
+	cleared bool          // a node state was published, or is on its way
+	errs    []error       // of the state files, for the next report
+}
+
+// state returns the state of the shutdown.
+func (l *loop) state() state { return l.m.admission.state() }
+
+// become changes the state of the shutdown.
+func (l *loop) become(s state) {
+	klog.FromContext(l.ctx).V(2).Info("The state of the node shutdown has changed", "from", l.state().String(), "to", s.String())
+	l.m.admission.become(s)
+}
+
+// HostEvent handles an event of the host. One without a deadline gets that which the host granted
+// last.
+func (l *loop) hostEvent(event Event, received time.Time) {
 	if event.Cancelled {
 		l.hostCancelled()
+		l.clearNodeState()
 		return
 	}
-	l.hostShutsDown(event, received)
+	l.announced(l.announcementOf(event, true, received), received, false)
 }
 
-// pendingFound handles the answer of Session.Pending; nil means that no shutdown is pending. If
-// the session has sent an event, the event is newer than the answer, which is dropped then. If
+// hostPending handles the answer of Session.Pending; nil means that no shutdown is pending. If
 // known is false, the host cannot tell.
-func (l *loop) pendingFound(pending *Event, known bool, session uint64, received time.Time) {
-	if l.deferUntilStateRead(pending, func() { l.pendingFound(pending, known, session, received) }) {
-		return
-	}
-	l.reopen(pending)
+func (l *loop) hostPending(pending *Event, known bool, received time.Time) {
 	switch {
-	case l.heardSession == session:
 	case !known:
 		l.hostCannotTell(received)
-	case pending != nil && !pending.Cancelled:
-		if p := l.unfinished; p != nil && !p.mayBe(pending.Kind) {
-			l.unfinished = nil // the record is of another shutdown; admission stays refused
-			l.closeReport(p, false)
-		}
-		l.hostShutsDown(*pending, received)
-	default:
+	case pending == nil || pending.Cancelled:
 		l.hostCancelled()
+	case !pending.Deadline.IsZero() && !received.Before(pending.Deadline):
+		l.announcedInThePast(l.announcementOf(*pending, true, received))
+	default:
+		l.announced(l.announcementOf(*pending, true, received), received, true)
 	}
 	l.clearNodeState()
 }
 
-// hostShutsDown handles the shutdown of the host. If the event has no deadline, the host waits as
-// long as it granted; math.MaxInt64 stands for no limit.
-func (l *loop) hostShutsDown(event Event, received time.Time) {
-	l.announced = true
-	if limit, known := l.m.lock.grantedDelay(); known && limit < math.MaxInt64 && event.Deadline.IsZero() {
-		event.Deadline = received.Add(limit)
-	}
-	l.beginShutdown(event, received)
-}
-
-// hostCancelled handles the cancellation by the host. A shutdown that Trigger has begun too goes
-// on.
-func (l *loop) hostCancelled() {
-	l.m.admission.refusedUntil.Store(nil) // also if another agent has the state folder
-	l.dropUnfinished(true)
-	l.announced = false
-	if !l.triggered {
-		l.cancel()
-	}
-}
-
-// trigger handles an event of Trigger. A cancellation also cancels the shutdown of the host.
-func (l *loop) trigger(event Event) {
-	received := time.Now()
+// triggered handles an event of Trigger.
+func (l *loop) triggered(event Event, received time.Time) {
 	if event.Cancelled {
-		l.m.admission.refusedUntil.Store(nil)
-	}
-	if l.deferUntilStateRead(&event, func() { l.triggerAt(event, received) }) {
+		l.triggerCancelled(event.Origin)
+		l.clearNodeState()
 		return
 	}
-	l.triggerAt(event, received)
+	l.announced(l.announcementOf(event, false, received), received, false)
 }
 
-// triggerAt handles an event that Trigger received at a time.
-func (l *loop) triggerAt(event Event, received time.Time) {
-	l.triggered = !event.Cancelled
-	if event.Cancelled {
-		l.dropUnfinished(true)
-		l.announced = false
-		l.cancel()
-		return
-	}
-	l.beginShutdown(event, received)
-}
-
-// beginShutdown refuses admission and starts a drain. A shutdown that is under way goes on unless
-// the event leaves it less time. Then a new drain overtakes it, and kills that still run join the
-// new drain.
-func (l *loop) beginShutdown(event Event, received time.Time) {
-	event = withSteadyDeadline(event, received)
-	if l.current != nil && !l.current.outlasts(event, received) {
-		return
-	}
-	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", event.Kind, "origin", event.Origin)
-	l.m.admission.shuttingDown.Store(true)
-	l.nodeStateSent = true
-	request := l.request(event, received)
-	if l.current == nil {
-		l.published = nil
-		l.announcer.recordDetected()
-		l.queue.DropRestores()
-	} else {
-		request.overtakes = true
-		l.stopCurrent(errOvertaken)
-	}
-	for _, local := range l.earlier {
-		if local.local {
-			local.halt.stop(errTakenOver)
+// announcementOf returns what an event announces. A deadline that is a date, as in a cloud's
+// notice, would move with the wall clock, so it is tied to the monotonic clock of received. A host
+// that names none goes on when the time is over that it has granted.
+func (l *loop) announcementOf(event Event, byHost bool, received time.Time) announcement {
+	a := announcement{host: byHost, origin: event.Origin, kind: event.Kind}
+	if !event.Deadline.IsZero() {
+		a.deadline = received.Add(event.Deadline.Sub(received))
+	} else if byHost && l.host != nil {
+		if limit, known := l.host.Granted(); known && limit < math.MaxInt64 {
+			a.deadline = received.Add(limit)
 		}
 	}
-	d := l.newDrain(request)
-	l.current = d
-	l.drains.Go(func() {
-		d.run()
-		l.m.inbox.post(func(l *loop) { l.removeEnded(d) })
-	})
+	return a
 }
 
-// publish publishes the node state of a drain. It returns the publication of an earlier drain of
-// the same shutdown if there is one, and nil if the drain is not the current one any more.
-func (l *loop) publish(d *drain, state NodeState) *publication {
-	if l.current != d {
-		return nil
-	}
-	if l.published == nil {
-		l.published = l.announcer.publish(state)
-	}
-	return l.published
+// request returns what the timetable of a drain is made for.
+func (l *loop) request(hostEnd, received time.Time) timetable.Request {
+	return timetable.Request{Schedule: l.m.schedule, Options: l.m.opts.Plan, Received: received, HostEnd: hostEnd}
 }
 
-// request describes the next drain: of a new shutdown, or of that of a previous agent.
-func (l *loop) request(event Event, received time.Time) drainRequest {
-	l.numbers++
-	request := drainRequest{
-		event: event, number: l.numbers, received: received, started: received, announced: l.announced,
-		epoch: l.m.lock.suspend(), unlockAt: l.m.host.unlockAt(event, received),
+// end returns when a drain for an announcement would stop waiting for pods. Whether it begins late
+// is not known yet; it may if there is a deadline.
+func (l *loop) end(a announcement, received time.Time) time.Time {
+	request := l.request(a.deadline, received)
+	request.Late = true
+	if len(request.Schedule) == 0 {
+		request.Schedule = plan.Schedule{{Seconds: math.MaxInt32}} // the pods make it; the timetable then says when it ends
 	}
-	if l.unfinished != nil {
-		request.resume(l.unfinished)
-		request.unlockAt = l.m.state.ledger.timeOf(l.unfinished.HostEnd).Add(l.m.host.margin() / 2)
-		l.unfinished = nil
-	}
-	return request
+	end, _ := timetable.End(request)
+	return end
 }
 
-// newDrain makes the next drain. It schedules the release of the lock for the end of the host's
-// time, in case the drain does not get as far as its timetable.
-func (l *loop) newDrain(request drainRequest) *drain {
-	d := l.m.newDrain(l.ctx, request, l.calls)
-	d.statuses.queue = l.queue.Queue
-	d.killing.earlier = l.rosters()
-	for _, err := range l.stateErrs {
-		d.record.addErr(err)
+// begin begins a new shutdown.
+func (l *loop) begin(a announcement, received time.Time) {
+	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
+	s := &nodeShutdown{number: l.m.nextNumber(), received: received, account: newAccount(received, a.origin, l.m)}
+	end := l.end(a, received)
+	if l.state() == dismissed && l.current.ofHost() && l.current.end().Before(end) {
+		end = l.current.end() // the host goes then all the same
 	}
-	l.stateErrs = nil
-	l.dropAcknowledged()
-	for _, before := range l.unacknowledged {
-		d.record.recordsBefore = append(d.record.recordsBefore, before.record)
+	s.join(a, end)
+	for _, err := range l.errs {
+		s.account.addErr(err)
 	}
-	l.unacknowledged = append(l.unacknowledged, d)
-	d.record.ledger.newest.Store(d.record)
-	l.m.lock.releaseAt(l.ctx, request.epoch, request.unlockAt)
-	return d
+	l.errs = nil
+	l.m.outbox.Suspend()
+	l.events.detected()
+	l.enter(s, draining)
+	l.m.showTimes(s.number, s.account.head().Started, time.Time{})
+	l.startDrain(s, l.request(s.hostEnd(), received), nil)
 }
 
-// rosters returns the rosters of the drains whose pods may still end, the latest first.
-func (l *loop) rosters() []*kills.Roster {
-	rosters := make([]*kills.Roster, len(l.earlier))
-	for i, d := range l.earlier {
-		rosters[i] = d.killing.roster
+// enter makes a shutdown the current one, and has the host wait for it until the end of its time.
+func (l *loop) enter(s *nodeShutdown, to state) {
+	l.cleared = true
+	l.current = s
+	if l.host != nil {
+		s.hold = l.host.Suspend()
 	}
-	return rosters
+	l.become(to)
+	l.m.recorder.setNewest(s)
+	l.m.local.takeOver(&l.m.unended)
+	l.holdUntilEnd()
 }
 
-// cancel stops the drain, admits pods again and has a new lock taken.
+// holdUntilEnd has the lock let go, and the loop told, at the end of the current shutdown's time.
+func (l *loop) holdUntilEnd() {
+	end := l.current.end()
+	if l.current.hold != nil {
+		margin := timetable.Margin(l.request(l.current.hostEnd(), l.current.received))
+		l.current.hold.LetGoAt(l.ctx, end.Add(margin/2))
+	}
+	l.wakeAt(end)
+}
+
+// wakeAt has the loop told of the end of a shutdown's time.
+func (l *loop) wakeAt(end time.Time) {
+	l.timer.Reset(time.Until(end))
+}
+
+// drainAnew begins another drain of the current shutdown: because it has less time, or, with
+// again, because the host was let go and has been announced to go once more.
+func (l *loop) drainAnew(received time.Time, again bool) {
+	s := l.current
+	s.stopDrains(errOvertaken)
+	request := l.request(s.hostEnd(), received)
+	p := s.soFar()
+	request.Prepared, request.Held, request.Published = p.steps[0], p.steps[1], p.steps[2]
+	request.Done = p.done
+	if again {
+		request.Done = 0
+		s.account.reopen()
+		l.become(draining)
+		if s.hold != nil {
+			s.hold.Retake()
+		}
+	}
+	l.holdUntilEnd()
+	l.startDrain(s, request, nil)
+}
+
+// cancel cancels the current shutdown: its kills are stopped and the node's state is taken back.
 func (l *loop) cancel() {
-	if l.current == nil {
-		return
-	}
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
-	called := l.current
-	l.stopCurrent(errCancelled)
-	called.record.storeCancelled()
-	l.m.lock.renew()
-	l.m.admission.shuttingDown.Store(false)
-	l.announcer.announceCancelled()
-	if l.keeper != nil {
-		l.keeper.wakeUp()
-	}
+	s := l.current
+	l.m.unended.add(s.account.cancel()...)
+	s.stopDrains(errCancelled)
+	l.m.recorder.save(0)
+	l.events.cancelled()
+	l.publishNone()
+	l.m.outbox.Restore(s.account.spares)
 }
 
-// stopCurrent stops the kills of the current drain. It keeps the drain in earlier if its pods may
-// still end.
-func (l *loop) stopCurrent(cause error) {
-	l.current.halt.stop(cause)
-	select {
-	case <-l.current.done.Done():
-	default:
-		l.earlier = slices.Insert(l.earlier, 0, l.current)
-	}
+// conclude ends the current shutdown: the node stays.
+func (l *loop) conclude() {
+	s := l.current
 	l.current = nil
+	if s.hold != nil {
+		s.hold.End()
+	}
+	l.become(none)
 }
 
-// removeEnded removes a drain whose pods have all ended.
-func (l *loop) removeEnded(ended *drain) {
-	l.earlier = slices.DeleteFunc(l.earlier, func(d *drain) bool { return d == ended })
-	l.dropAcknowledged()
+// dismiss cancels the current shutdown although the host has it pending: the lock is kept.
+func (l *loop) dismiss() {
+	l.current.dismiss()
+	l.cancel()
+	l.become(dismissed)
+	l.wakeAt(l.current.end())
+}
+
+// letGo releases the lock of a dismissed shutdown at the end of its time.
+func (l *loop) letGo() {
+	if hold := l.current.hold; hold != nil {
+		l.calls.Go(func() string { return "the release of a dismissed shutdown" }, func() {
+			if err := hold.LetGo(l.ctx); err != nil {
+				klog.FromContext(l.ctx).Error(err, "Failed to let the host go")
+			}
+		})
+	}
+}
+
+// publishNone publishes that the node does not shut down.
+func (l *loop) publishNone() {
+	l.cleared = true
+	l.m.outbox.Publish(NodeState{})
+}
+
+// clearNodeState publishes that the node does not shut down, once it is known, unless this agent
+// has published a state before. It does so even if no shutdown is on record, because the files of
+// a former agent may be lost.
+func (l *loop) clearNodeState() {
+	if !l.cleared && (l.state() == none || l.state() == dismissed) {
+		l.publishNone()
+		l.restoreMarked()
+	}
 }

@@ -5,12 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -27,67 +33,70 @@ type Manager struct {
 	opts       Options
 	schedule   plan.Schedule // nil: the feature is off
 	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
+	off        string        // why no host is watched; "": one is
 
-	inbox             inbox
-	ready             chan struct{} // what Ready returns
-	closeReady        func()        // closes ready, once
-	admission         admissionState
-	newestShown       atomic.Uint64 // the highest number of a shutdown whose times the metrics show
-	local             localDrain
-	lock              hostLock
-	host              hostTime
-	last              lastReport
-	state             stateFolder
-	refusedFromRecord []finalStatus // pods that refuseFromRecord refuses until Run has read the state files
+	inbox     inbox
+	ready     readiness
+	host      atomic.Pointer[host.Host] // of Run; nil: none yet
+	numbers   atomic.Uint64             // of shutdowns and of drains
+	shown     atomic.Uint64             // the highest number of a shutdown whose times the metrics show
+	admission admissionState
+	unended   unended
+	local     localDrain
+	last      lastReport
+	outbox    *outbox.Outbox
+	store     *store.Store
+	recorder  recorder
+	past      *nodeShutdown // of a former agent of this boot, until Run has read the record
 }
 
 // NewManager checks the options and returns a manager. Its error joins all problems of the
 // options. Until Run the manager only decides on admission. If the state folder has a shutdown of
 // this boot that may still go on, it refuses every pod; otherwise it refuses the pods whose final
 // status is still in the folder.
-func NewManager(opts Options) (*Manager, error) { return newManager(opts, systemBoot) }
+func NewManager(opts Options) (*Manager, error) { return newManager(opts, nil, nil) }
 
-// newManager is NewManager with another source of the boot ID and the time since the boot.
-func newManager(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
+// newManager is NewManager with another source of the boot ID and the time since the boot, and
+// another disk; nil: those of this machine.
+func newManager(opts Options, boot func() (id string, since time.Duration, err error), write func(string, func(io.Writer) error) error) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
-	byPriority := features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority)
 	m := &Manager{
 		opts:       opts.withDefaults(),
-		byPriority: byPriority,
+		byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority),
 		inbox:      inbox{messages: make(chan message), stopped: make(chan struct{})},
-		ready:      make(chan struct{}),
-		lock:       hostLock{metrics: opts.Metrics, epoch: 1},
 	}
-	if features.Enabled(opts.Gates, GracefulNodeShutdown) {
-		m.schedule = opts.Config.Schedule(byPriority)
+	gate := features.Enabled(opts.Gates, GracefulNodeShutdown)
+	if gate {
+		m.schedule = opts.Config.Schedule(m.byPriority)
 	}
-	m.host = hostTime{schedule: m.schedule, options: m.opts.Plan}
-	m.closeReady = sync.OnceFunc(func() { close(m.ready) })
-	if m.lock.info.Off = m.whyOff(); !m.watches() {
-		m.closeReady()
+	m.ready.init()
+	if m.off = whyOff(opts.Source != nil, gate, m.schedule); m.off != "" {
+		m.ready.close()
 	}
-	m.state = stateFolder{
-		dir:             m.opts.StateDir,
-		keepsTimes:      byPriority && features.Enabled(opts.Gates, GracefulNodeShutdown),
-		byPriority:      byPriority,
-		boot:            boot,
-		refused:         m.admission.refused.Load,
-		longestShutdown: func(s plan.Schedule) time.Duration { return plan.NewBudget(s, m.opts.Plan).Total() },
+	dir := m.opts.StateDir
+	if !gate {
+		dir = "" // the feature is off: the record of another version's shutdown is left alone
 	}
-	m.refuseFromRecord()
+	m.store = store.New(store.Options{Dir: dir, Times: m.byPriority && gate, Boot: boot, Write: write})
+	m.outbox = outbox.New(m.outboxOptions())
+	_, flushes := m.opts.Reporter.(StatusFlusher)
+	m.recorder = recorder{store: m.store, outbox: m.outbox, flushes: flushes, refused: m.admission.refused.Load}
+	if m.past = m.loadRecord(m.store.Read(context.Background(), &call.Group{}, time.Now().Add(readTime))); m.past != nil && m.past.live() && !m.past.dismissed {
+		m.admission.become(unsettled)
+	}
 	return m, nil
 }
 
 // whyOff returns why no host is watched; "" if one is.
-func (m *Manager) whyOff() string {
+func whyOff(source, gate bool, schedule plan.Schedule) string {
 	switch {
-	case m.opts.Source == nil:
+	case !source:
 		return "there is no source"
-	case !features.Enabled(m.opts.Gates, GracefulNodeShutdown):
+	case !gate:
 		return "the feature gate GracefulNodeShutdown is off"
-	case len(m.schedule) == 0:
+	case len(schedule) == 0:
 		return "the configuration gives no time to any pod"
 	default:
 		return ""
@@ -95,15 +104,18 @@ func (m *Manager) whyOff() string {
 }
 
 // watches reports whether a host is watched.
-func (m *Manager) watches() bool { return m.lock.info.Off == "" }
+func (m *Manager) watches() bool { return m.off == "" }
+
+// nextNumber returns a number that is higher than all before.
+func (m *Manager) nextNumber() uint64 { return m.numbers.Add(1) }
 
 // showTimes sets the metrics of the start and the end of a shutdown. A lower number than the
-// newest one shown is ignored, as an overtaken drain may end last. Without the priority gate
+// newest one shown is ignored, as a cancelled shutdown may end last. Without the priority gate
 // nothing is shown, as in the kubelet.
 func (m *Manager) showTimes(number uint64, started, ended time.Time) {
-	newest := m.newestShown.Load()
-	for number > newest && !m.newestShown.CompareAndSwap(newest, number) {
-		newest = m.newestShown.Load()
+	newest := m.shown.Load()
+	for number > newest && !m.shown.CompareAndSwap(newest, number) {
+		newest = m.shown.Load()
 	}
 	if number >= newest && m.byPriority {
 		m.opts.Metrics.Times(started, ended)
@@ -119,7 +131,7 @@ func (m *Manager) showTimes(number uint64, started, ended time.Time) {
 // closes the channel in any case.
 //
 // The package documentation shows a Start function that is made of Run and Ready.
-func (m *Manager) Ready() <-chan struct{} { return m.ready }
+func (m *Manager) Ready() <-chan struct{} { return m.ready.closed }
 
 // Run watches the host, holds the inhibitor lock, and drains the pods when the host shuts down.
 // It returns when ctx ends, with nil or with the errors of releasing the lock, closing the
@@ -135,35 +147,60 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.runLoop(ctx)
 }
 
-// Trigger begins a shutdown without a signal of the host, or cancels one if event.Cancelled is
-// set. The source need not know of it. When Trigger returns, admission is refused, or open again
-// after a cancellation. Outside Run the error is [ErrNotRunning].
+// Trigger announces a shutdown without a signal of the host. With event.Cancelled it takes back
+// the announcement of event.Origin, or with the Origin "" all of them, that of the host too: then
+// the pods stay, and the lock is kept until the host says that it stays or its time is over. When
+// Trigger returns, admission is refused, or open again after a cancellation. Outside Run the error
+// is [ErrNotRunning].
 func (m *Manager) Trigger(event Event) error {
-	if m.inbox.phase.Load() != phaseRunning {
+	received := time.Now()
+	if !m.inbox.post(func(l *loop) { l.triggered(event, received) }) {
 		return ErrNotRunning
 	}
-	heard := make(chan struct{})
-	if !m.inbox.post(func(l *loop) { defer close(heard); l.trigger(event) }) {
-		return ErrNotRunning
-	}
-	<-heard
 	return nil
 }
 
-// Inhibitor returns the state of the inhibitor lock and how long the host waits.
-func (m *Manager) Inhibitor() Inhibitor { return m.lock.status() }
-
 // Plan returns what a shutdown would do if it began now, with the current pods and the limit that
 // the host granted last. Without a configured schedule it returns what Trigger and TerminateAll
-// would do. It calls Options.Pods and Options.Plan.PriorityOf in the caller's goroutine.
+// would do. It calls Options.Pods and Options.Plan.PriorityOf in the caller's goroutine. If the
+// list of pods is not complete, a warning of the plan says so.
 func (m *Manager) Plan() plan.Plan {
 	opts := m.opts.Plan
-	if delay, known := m.lock.grantedDelay(); known && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
+	if delay, known := m.granted(); known && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
 		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would mean no limit
 	}
-	pods := m.opts.Pods()
-	if len(m.schedule) == 0 {
-		return plan.New(scheduleFromPods(pods), pods, opts)
+	pods, err := m.opts.Pods(context.Background())
+	schedule := m.schedule
+	if len(schedule) == 0 {
+		schedule = drain.ScheduleOf(pods)
 	}
-	return plan.New(m.schedule, pods, opts)
+	planned := plan.New(schedule, pods, opts)
+	if err != nil {
+		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is not complete: %v", err))
+	}
+	return planned
+}
+
+// readiness is what Ready returns. It is closed when the host and the state folder were tried.
+type readiness struct {
+	closed chan struct{}
+	close  func()
+	host   sync.Once
+	folder sync.Once
+	left   atomic.Int32
+}
+
+func (r *readiness) init() {
+	r.closed = make(chan struct{})
+	r.close = sync.OnceFunc(func() { close(r.closed) })
+	r.left.Store(2)
+}
+
+func (r *readiness) hostTried()   { r.host.Do(r.one) }
+func (r *readiness) folderTried() { r.folder.Do(r.one) }
+
+func (r *readiness) one() {
+	if r.left.Add(-1) == 0 {
+		r.close()
+	}
 }

@@ -20,7 +20,7 @@ func Example() {
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 		Source: host,
-		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 15)} },
+		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 15)} }),
 		Killer: shutdown.PodKillerFunc(printKill),
 		OnReport: func(_ context.Context, report shutdown.Report) {
 			fmt.Println("a", report.Kind, "of", len(report.Pods), "pod")
@@ -54,9 +54,9 @@ func exampleOptions() shutdown.Options {
 			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},
-		Pods: func() []*v1.Pod {
+		Pods: shutdown.PodsFunc(func() []*v1.Pod {
 			return []*v1.Pod{shutdowntest.Pod("etcd", 2_000_001_000, 5), shutdowntest.Pod("web", 0, 15)}
-		},
+		}),
 		Killer: shutdown.PodKillerFunc(printKill),
 	}
 }

@@ -64,7 +64,7 @@ func newNode(t *testing.T, pods []*v1.Pod) *node {
 	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
 	n.opts = shutdown.Options{
 		Config: config(30*time.Second, 10*time.Second),
-		Pods:   n.currentPods,
+		Pods:   shutdown.PodsFunc(n.currentPods),
 		Killer: n.killer,
 		Source: n.host,
 		Events: n.events,

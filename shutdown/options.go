@@ -22,16 +22,18 @@ type Options struct {
 	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
 	// longest grace period of a pod.
 	Config plan.Config
-	// Pods returns the pods of this node that have not ended, each once. Leave out pods that have
-	// ended: one that is listed is killed like the others, and the report has it. Pods is called
-	// when a shutdown begins and again before each bucket, from any goroutine. The manager does
-	// not change the pods and does not keep the slice.
+	// Pods returns the pods of this node that have not ended, each once. An error says that the list
+	// is not complete yet: the last complete one counts, and Pods is called again. Leave out pods
+	// that have ended: one that is listed is killed like the others, and the report has it. Pods is
+	// called when a shutdown begins, again before each bucket, and before the host is released, from
+	// any goroutine; beside a call that has not returned for a second it is called again. The manager
+	// does not change the pods and does not keep the slice. [PodsFunc] is for a list that cannot fail.
 	//
 	// To start a pod, first put it into this list, then call [Manager.Admit], then start it; if
 	// it is refused, take it out again. So a shutdown either refuses the pod or finds it in the
 	// list. A pod that is listed only after Admit may be missed by a shutdown that has begun
 	// between the two.
-	Pods func() []*v1.Pod
+	Pods func(context.Context) ([]*v1.Pod, error)
 	// Killer kills one pod. It is called for many pods at once.
 	Killer PodKiller
 
@@ -61,7 +63,8 @@ type Options struct {
 	// error.
 	Policy func(Kind) PodPolicy
 	// Plan sets the times beside the kills, roll-over, priorities, and a limit to the time of a
-	// drain. Its Hooks are overwritten: they follow from Hold, Reporter and Volumes.
+	// drain. Its Hooks are overwritten: they follow from Prepare, Hold,
+	// Reporter and Volumes.
 	Plan plan.Options
 
 	// LateStart decides whether the kills of a drain begin as late as the schedule allows before
@@ -69,6 +72,11 @@ type Options struct {
 	// the pods two minutes of work. Admission is refused and the node state published at once in
 	// either case. Nil: kills begin at once.
 	LateStart func(Event) bool
+	// Prepare is called when a drain begins, before the pods are listed: what would start pods again
+	// is stopped here. The drain waits for it for at most Plan.PrepareTimeout, which is never
+	// shortened. It is called once in a shutdown, and again by an agent that takes up the shutdown
+	// after a restart. An error is reported and the drain goes on. Nil: nothing is called.
+	Prepare func(context.Context) error
 	// Hold is called before the first kill, which waits for it for at most Plan.HoldTimeout:
 	// another program can move its work away meanwhile. An error is reported and the drain goes
 	// on. If the host waits for less than asked, the hold is shortened first. Nil: no hold.
@@ -76,12 +84,13 @@ type Options struct {
 	// OnPlan is called with the plan when a drain begins: of a shutdown, or of TerminateAll. The
 	// drain does not wait for it. Nil: nothing is called.
 	OnPlan func(context.Context, plan.Plan)
-	// OnReport is called with the report of each drain, of a shutdown or of TerminateAll, when
-	// the drain is done or was cancelled and the pods that it has killed have ended. The host
-	// does not wait for it, but Run or TerminateAll, whichever has drained the pods, returns only
-	// after it. Its context ends with that of Run, or ten seconds after the drain of
-	// TerminateAll; if it has not returned ten seconds after that, the error of Run or
-	// TerminateAll names it. Nil: nothing is called.
+	// OnReport is called with the report of a shutdown, or of TerminateAll, when it is drained or was
+	// cancelled and the pods that it has killed have ended. A shutdown that is announced again after
+	// the host was released, and drains again, is reported again as a whole. The host does not wait
+	// for OnReport, but Run or TerminateAll, whichever has drained the pods, returns only after it.
+	// Its context ends with that of Run, or ten seconds after the drain of TerminateAll; if it has
+	// not returned ten seconds after that, the error of Run or TerminateAll names it. Nil: nothing
+	// is called.
 	OnReport func(context.Context, Report)
 	// OnRelease is called right before the lock is released, within the host's limit: the last
 	// moment to end a lease, for example. Nil: nothing is called.
@@ -89,10 +98,20 @@ type Options struct {
 
 	// StateDir is the directory of the state files. It must exist. "": nothing is stored, and a
 	// restarted agent does not know of the shutdown. If another agent uses the directory, Run
-	// waits for it for ten seconds and holds the host meanwhile. After that it goes on, stores
-	// and resumes nothing, and reports this as an error; it refuses pods as long as the other
+	// waits for it for ten seconds, holds the host and refuses pods meanwhile. After that it goes on,
+	// stores and resumes nothing, and reports this as an error; it refuses pods as long as the other
 	// agent's shutdown may go on.
 	StateDir string
+	// RequireStateDir has Run end with an error if another agent uses StateDir for ten seconds.
+	RequireStateDir bool
+}
+
+// PodsFunc returns a list of pods that is always complete as an [Options.Pods]. Nil gives nil.
+func PodsFunc(f func() []*v1.Pod) func(context.Context) ([]*v1.Pod, error) {
+	if f == nil {
+		return nil
+	}
+	return func(context.Context) ([]*v1.Pod, error) { return f(), nil }
 }
 
 // VolumeWaiter waits until the volumes of pods are unmounted. The kubelet's volume manager is
@@ -169,6 +188,7 @@ func (o Options) withDefaults() Options {
 	_, marks := o.Reporter.(ReadinessMarker)
 	_, flushes := o.Reporter.(StatusFlusher)
 	o.Plan.Hooks = plan.Hooks{
+		Prepare:   o.Prepare != nil,
 		Hold:      o.Hold != nil,
 		Publish:   o.Reporter != nil,
 		Readiness: marks,

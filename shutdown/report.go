@@ -1,19 +1,26 @@
 package shutdown
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// Report says what became of the pods in one shutdown.
+// Report says what became of the pods in one shutdown, over all of its drains and over the agents
+// that have drained for it.
 type Report struct {
 	Kind      Kind        `json:"kind,omitempty"`
-	Origin    string      `json:"origin,omitempty"`
-	Started   time.Time   `json:"started"`             // the event, by the wall clock
+	Origin    string      `json:"origin,omitempty"`    // the host, if it has announced the shutdown, else who was first
+	Started   time.Time   `json:"started"`             // the first event, by the wall clock
 	Ended     time.Time   `json:"ended"`               // when the host was released; zero: not yet
-	Cancelled bool        `json:"cancelled,omitempty"` // it was cancelled, or overtaken by one with less time
+	Cancelled bool        `json:"cancelled,omitempty"` // every announcement of it was taken back
 	Pods      []PodReport `json:"pods,omitempty"`      // in the order of their kills
 	// Errors lists failures other than those of single kills: of publishing, volumes, final
 	// statuses, files.
@@ -35,33 +42,71 @@ type PodReport struct {
 	// Unflushed means that the API server has not acknowledged the final status. It is false if
 	// the [Reporter] is no [StatusFlusher].
 	Unflushed bool `json:"unflushed,omitempty"`
+	// Joined means that an earlier shutdown, which was cancelled, has signalled the pod. Its times
+	// and its grace period are those of that kill, and the metrics count it there.
+	Joined bool `json:"joined,omitempty"`
 }
 
-// texts returns the texts of errors.
-func texts(errs []error) []string {
-	if len(errs) == 0 {
-		return nil
+// Err joins what has failed: Errors, and the error of each pod that is not known to have ended.
+// Nil: nothing has.
+func (r Report) Err() error {
+	var errs []error
+	for _, text := range r.Errors {
+		errs = append(errs, errors.New(text))
 	}
-	all := make([]string, len(errs))
-	for i, err := range errs {
-		all[i] = err.Error()
+	for _, p := range r.Pods {
+		if p.Ended.IsZero() && p.Error != "" {
+			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, p.Error))
+		}
 	}
-	return all
+	return errors.Join(errs...)
 }
 
-// lastReport holds the newest report.
+// podReports returns the reports of the pods that were signalled, in the order of their kills.
+// flushes says that final statuses are sent to the API server.
+func podReports(account *kills.Account, flushes bool) []PodReport {
+	all := account.All()
+	reports := make([]PodReport, 0, len(all))
+	for _, k := range all {
+		state := k.State()
+		if !state.Signalled {
+			continue
+		}
+		pod := k.Pod()
+		r := PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			Priority: k.Priority, Bucket: state.Bucket, GrantedSeconds: state.Seconds,
+			Started: state.Started, Ended: state.Ended, Outcome: state.Result.Outcome,
+			Unflushed: flushes && !state.Acknowledged, Joined: account.Joined(k),
+			Error: textOf(state.Err),
+		}
+		reports = append(reports, r)
+	}
+	slices.SortStableFunc(reports, func(a, b PodReport) int { return cmp.Compare(a.Started.Sub(b.Started), 0) })
+	return slices.Clip(reports)
+}
+
+// textOf returns the text of an error; "" for nil. An Error method that panics gives a text too.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprint(err)
+}
+
+// lastReport holds the report of the newest shutdown that has ended or was interrupted.
 type lastReport struct {
 	mu     sync.Mutex    // guards all below; never held while a report is made
-	made   time.Time     // when its drain was made
+	number uint64        // of its shutdown
 	report func() Report // makes the report; nil: there is none
 }
 
-// set replaces the report unless it is that of a later drain.
-func (l *lastReport) set(made time.Time, report func() Report) {
+// set replaces the report unless it is that of a later shutdown.
+func (l *lastReport) set(number uint64, report func() Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.report == nil || !made.Before(l.made) {
-		l.made, l.report = made, report
+	if number >= l.number {
+		l.number, l.report = number, report
 	}
 }
 
@@ -71,15 +116,9 @@ func (l *lastReport) get() func() Report {
 	return l.report
 }
 
-// setReport sets the report of a previous agent. Every report of this agent counts as later, even
-// if the wall clock went back.
-func (m *Manager) setReport(r Report) {
-	m.last.set(time.Time{}, func() Report { return r })
-}
-
 // LastReport returns the report of the last shutdown that has ended or was interrupted by the end
 // of Run; false if there is none. Before the first shutdown of this agent it is the report that a
-// previous agent stored in [Options.StateDir]. A pod that outlives the shutdown gets its end in
+// former agent stored in [Options.StateDir]. A pod that outlives the shutdown gets its end in
 // later calls.
 func (m *Manager) LastReport() (Report, bool) {
 	report := m.last.get()

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // The report says what became of each pod.
@@ -43,7 +44,7 @@ func ExamplePodKillerFunc() {
 	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 		return shutdown.KillResult{}, fmt.Errorf("%w: pod %s is of another node", shutdown.ErrNoRetry, pod.Name)
 	})
-	_, err := killer.KillPod(context.Background(), exampleOptions().Pods()[0], shutdown.KillRequest{GracePeriodSeconds: 30})
+	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: 30})
 	fmt.Println(errors.Is(err, shutdown.ErrNoRetry), err)
 	// Output:
 	// true the kill is not tried again: pod etcd is of another node

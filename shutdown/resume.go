@@ -1,154 +1,309 @@
 package shutdown
 
 import (
+	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 
-// refuseFromRecord refuses pods from NewManager on: every pod if the record has a shutdown of
-// this boot that may still go on, and each pod whose final status is on record. Run decides what
-// becomes of both, and reports errors of the files.
-func (m *Manager) refuseFromRecord() {
-	m.state.openLedger(m.state.dir)
-	r := m.state.read()
-	if p := m.state.unfinished(r); p != nil {
-		until := m.state.ledger.timeOf(p.HostEnd)
-		m.admission.refusedUntil.Store(&until)
+// loadRecord sets the manager to what is on record: the debts of a former agent, its report, the
+// metrics. It returns the shutdown of this boot that is on record; nil if there is none, or if the
+// host has cancelled it.
+func (m *Manager) loadRecord(c store.Contents) (past *nodeShutdown) {
+	m.outbox.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
+		for _, debt := range owedNow(c, m.store.BootID()) {
+			kind := outbox.KindStatus
+			if debt.Kind == store.DebtReady {
+				kind = outbox.KindMark
+			}
+			if !yield(kind, debt.Pod) {
+				return
+			}
+		}
+	})
+	r := c.Record
+	if r == nil {
+		return nil
 	}
-	if _, ok := m.opts.Reporter.(StatusFlusher); ok {
-		m.refusedFromRecord = m.state.carried(r)
-		for _, s := range m.refusedFromRecord {
-			m.admission.unacknowledgedPods.add(s.Pod, nil)
+	if r.BootID == m.store.BootID() && r.Report.Cancelled && r.Report.Ended.IsZero() {
+		r.Report.Ended = time.Now() // its agent died before it could say so
+	}
+	m.recorder.setFormer(r)
+	if r.BootID != m.store.BootID() || r.Report.Cancelled && !r.Dismissed {
+		return nil
+	}
+	return m.restoredShutdown(r)
+}
+
+// showRecord sets the metrics and the last report to what is on record.
+func (m *Manager) showRecord(c store.Contents) {
+	times := c.Times
+	if r := c.Record; r != nil {
+		m.admission.refused.Add(r.Refused)
+		m.opts.Metrics.PodsRefused(r.Refused)
+		if !r.Report.Started.IsZero() { // newer than the kubelet's file, which is written beside it
+			times = store.Times{StartTime: r.Report.Started, EndTime: r.Report.Ended}
+			m.last.set(0, func() Report { return m.formerReport(r) })
 		}
 	}
-}
-
-// showStored sets the metrics, the last report and the ledger to what the files contain.
-func (m *Manager) showStored(r storedState) {
-	if r.times != (times{}) {
-		m.showTimes(0, r.times.StartTime, r.times.EndTime)
-	}
-	if r.progress != nil {
-		m.setReport(r.progress.Report)
-		stored := *r.progress
-		stored.Unacknowledged = nil // the ledger carries them
-		m.state.ledger.stored = &stored
-		m.admission.refused.Add(r.progress.Refused)
-		m.opts.Metrics.PodsRefused(r.progress.Refused)
-	} else if len(r.errs) > 0 {
-		m.setReport(Report{Errors: texts(r.errs)})
+	if times != (store.Times{}) {
+		m.showTimes(0, times.StartTime, times.EndTime)
 	}
 }
 
-// readState reads the state files once the state folder is locked, or cannot be locked. An
-// unfinished shutdown is resumed at once if no host is watched. Otherwise admission is refused
-// until the host says whether the shutdown goes on, or until its time is over.
-func (l *loop) readState() {
-	l.stateRead = true
-	r := l.m.state.read()
-	l.stateErrs = append(l.stateErrs, r.errs...)
-	for _, err := range l.stateErrs {
-		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
+// formerReport returns the report of a former agent. Statuses that were acknowledged since are no
+// longer unflushed in it.
+func (m *Manager) formerReport(r *store.Record) Report {
+	report := reportOf(r.Report)
+	for i := range report.Pods {
+		p := &report.Pods[i]
+		p.Unflushed = p.Unflushed && (p.Ended.IsZero() || m.outbox.Owes(identity(p.Namespace, p.Name, p.UID)))
 	}
-	l.m.showStored(r)
-	l.queueCarried(r)
-	if l.unfinished = l.m.state.unfinished(r); l.unfinished != nil {
-		l.m.admission.shuttingDown.Store(true)
-		l.expiry = time.NewTimer(time.Until(l.m.state.ledger.timeOf(l.unfinished.HostEnd)))
-	} else if p := r.progress; p != nil && p.BootID == l.m.state.ledger.bootID {
-		if l.keeper != nil && p.ended() && !p.Report.Cancelled && time.Now().Before(l.m.state.ledger.timeOf(p.HostEnd)) {
-			l.concluded = p
-		} else {
-			l.closeOutlived(p)
+	return report
+}
+
+// owedNow returns the debts that a former agent has left. Everything has ended with another boot,
+// so there whom a shutdown has killed is owed the final status, seen to end or not; but static
+// pods run again.
+func owedNow(c store.Contents, boot string) []store.Debt {
+	if c.Record == nil || c.Record.BootID == boot {
+		return c.Debts
+	}
+	var owed []store.Debt
+	for _, debt := range c.Debts {
+		if debt.Kind == store.DebtStatus && !staticpod.IsOrMirrors(debt.Pod) {
+			owed = append(owed, debt)
 		}
 	}
-	if l.m.state.isOurs() { // another agent's shutdown may go on
-		l.m.admission.refusedUntil.Store(nil)
+	if c.Record.Report.Cancelled {
+		return owed
 	}
-	switch {
-	case l.keeper != nil:
-	case l.unfinished != nil:
-		l.beginShutdown(Event{}, time.Now())
-	default:
-		l.clearNodeState()
-	}
-}
-
-// queueCarried sends the final statuses that a previous agent could not send. If the previous
-// agent has sent some of them after NewManager read the files, their pods are admitted again.
-func (l *loop) queueCarried(r storedState) {
-	flusher, ok := l.m.opts.Reporter.(StatusFlusher)
-	if !ok {
-		return
-	}
-	carried, carries := l.m.state.carried(r), map[types.UID]bool{}
-	l.m.state.ledger.setCarried(carried)
-	for _, s := range carried {
-		carries[kills.Key(s.Pod)] = true
-		l.m.admission.unacknowledgedPods.add(s.Pod, func() { l.queue.Withdraw(s.Pod) })
-		l.queue.Status(flusher.FlushPod, s.Pod, func() { l.carriedAcknowledged(s.Pod) })
-	}
-	for _, s := range l.m.refusedFromRecord {
-		if !carries[kills.Key(s.Pod)] {
-			l.m.admission.unacknowledgedPods.remove(s.Pod)
+	for _, p := range c.Record.Report.Pods {
+		if p.Ended.IsZero() && p.End != nil && !staticpod.IsOrMirrors(p.End) {
+			owed = append(owed, store.Debt{Kind: store.DebtStatus, Pod: p.End})
 		}
 	}
-	l.m.refusedFromRecord = nil
+	return owed
 }
 
-// clearNodeState publishes that the node does not shut down, unless a shutdown goes on or this
-// agent has published a state before. It does so even if no shutdown is on record, because the
-// files of a previous agent may be lost.
-func (l *loop) clearNodeState() {
-	if l.deferUntilStateRead(nil, l.clearNodeState) {
-		return
-	}
-	if l.nodeStateSent || l.current != nil || l.unfinished != nil {
-		return
-	}
-	l.nodeStateSent = true
-	l.announcer.publish(NodeState{})
+// readRecord is what the loop learns of the state folder.
+type readRecord struct {
+	contents store.Contents
+	errs     []error // of the folder
 }
 
-// hostCannotTell handles a host that was reached and cannot say whether a shutdown is pending: an
-// unfinished shutdown is resumed.
-func (l *loop) hostCannotTell(received time.Time) {
-	if l.unfinished != nil {
-		l.announced = true
-		l.beginShutdown(Event{}, received)
-	}
-	l.clearNodeState()
-}
-
-// dropUnfinished ends the unfinished shutdown of a previous agent, which was cancelled while no
-// agent ran, or whose time is over.
-func (l *loop) dropUnfinished(cancelled bool) {
-	p := l.unfinished
-	if p == nil {
-		return
-	}
-	l.unfinished = nil
-	l.closeReport(p, cancelled)
-	l.m.admission.shuttingDown.Store(false)
-	if cancelled {
-		l.nodeStateSent = true
-		l.announcer.announceCancelled()
-	}
-	l.clearNodeState()
-}
-
-// closeReport sets the end in the report of a previous agent's shutdown and stores it.
-func (l *loop) closeReport(p *progress, cancelled bool) {
-	p.Report.Cancelled, p.Report.Ended = cancelled, time.Now()
-	l.m.setReport(p.Report)
-	l.numbers++
-	l.m.state.ledger.writeProgress(writeRequest{ctx: l.ctx, calls: l.calls, shutdown: l.numbers}, func() progress {
-		closed := *p
-		closed.Unacknowledged = nil // the ledger carries them
-		return closed
+// startReading locks the state folder and reads the files, in a goroutine.
+func (l *loop) startReading() *call.Future[readRecord] {
+	return call.Start(l.ctx, l.calls, "the reading of the shutdown state", func(ctx context.Context) (readRecord, error) {
+		var r readRecord
+		waiting, enough := context.WithTimeout(ctx, folderTime)
+		defer enough()
+		warning, err := l.m.store.Lock(waiting)
+		for _, err := range []error{warning, err} {
+			if err != nil {
+				r.errs = append(r.errs, err)
+			}
+		}
+		if err == nil {
+			r.contents = l.m.store.Read(ctx, l.calls, time.Now().Add(readTime))
+		}
+		return r, err
 	})
 }
+
+// folderRead handles the end of startReading.
+func (l *loop) folderRead(r readRecord, had bool) {
+	l.errs = append(l.errs, append(r.errs, r.contents.Errs...)...)
+	for _, err := range l.errs {
+		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
+	}
+	if !had {
+		l.m.recorder.setOpen(false)
+	} else {
+		l.past = l.m.loadRecord(r.contents)
+		l.m.showRecord(r.contents)
+	}
+	switch {
+	case l.state() == draining || l.state() == released:
+		l.mergePast(r.contents.Record)
+	case !had && l.past != nil && l.past.live():
+		// Another agent drains this node. Its record counts until its time is over.
+		l.timer.Reset(time.Until(l.past.end()))
+		l.become(unsettled)
+	case l.past == nil:
+		l.become(none)
+	default:
+		l.settleRecord()
+	}
+}
+
+// settleRecord sets the state to what the record says, until the host says more.
+func (l *loop) settleRecord() {
+	switch s := l.past; {
+	case s.wasDismissed():
+		l.past = nil
+		l.enter(s, dismissed)
+	case !s.live() && l.host == nil:
+		l.become(none)
+		l.closePast()
+	case !s.live():
+		l.become(none)
+		s.account.end(time.Now()) // its pods are another matter: the host may still go down
+		l.m.recorder.setNewest(s)
+		l.m.recorder.save(0)
+		l.m.last.set(s.number, s.account.report)
+	default:
+		l.become(unsettled)
+		l.wakeAt(s.end())
+		if l.host == nil {
+			l.resume(nil, time.Now())
+		}
+	}
+}
+
+// resume goes on with the shutdown of a former agent. a is its announcement by the host; nil if
+// nobody has said anything.
+func (l *loop) resume(a *announcement, received time.Time) {
+	s := l.past
+	l.past = nil
+	sooner := false
+	if a != nil {
+		_, sooner = s.join(*a, l.end(*a, received))
+	}
+	klog.FromContext(l.ctx).V(1).Info("Shutdown manager goes on with the shutdown of a former agent", "began", s.received)
+	l.events.detected()
+	l.enter(s, draining)
+	s.account.reopen()
+	l.m.showTimes(s.number, s.account.head().Started, time.Time{})
+	p := s.soFar()
+	request := l.request(s.hostEnd(), s.received)
+	request.Prepared, request.Held, request.Published, request.Done = false, p.steps[1], p.steps[2], p.done
+	if sooner {
+		request.Received = received
+	}
+	table := p.table
+	if sooner {
+		table = nil
+	}
+	if table != nil {
+		request.Done = min(p.done, max(len(table.Schedule())-1, 0)) // for pods that no agent has seen yet
+	}
+	l.startDrain(s, request, table)
+}
+
+// takeUpPast has the shutdown of a former agent, whose time is over, as one for which the host was
+// let go.
+func (l *loop) takeUpPast(a announcement) {
+	s := l.past
+	l.past = nil
+	s.join(a, s.end())
+	s.account.end(time.Now())
+	l.enter(s, released)
+	l.m.recorder.save(0)
+}
+
+// mergePast adds what a former agent has on record to a shutdown that has begun before the record
+// could be read.
+func (l *loop) mergePast(r *store.Record) {
+	s := l.past
+	l.past = nil
+	if s != nil && s.live() {
+		l.current.account.restore(r, s.received, !s.received.Equal(l.current.received))
+	}
+	l.m.recorder.save(0)
+}
+
+// dropPast ends the shutdown of a former agent: the host has cancelled it, or its time is over.
+func (l *loop) dropPast(cancelled bool) {
+	s := l.past
+	l.become(none)
+	if s == nil {
+		return
+	}
+	if cancelled {
+		l.events.cancelled()
+	}
+	l.closeAs(cancelled)
+	l.clearNodeState()
+}
+
+// closePast closes the report of a former agent's shutdown that does not go on.
+func (l *loop) closePast() {
+	if l.past != nil {
+		l.closeAs(false)
+	}
+}
+
+func (l *loop) closeAs(cancelled bool) {
+	s := l.past
+	l.past = nil
+	if cancelled {
+		s.account.cancel()
+	}
+	s.account.close()
+	l.m.recorder.setNewest(s)
+	l.m.recorder.save(0)
+	l.m.last.set(s.number, s.account.report)
+}
+
+// dismissPast has Trigger's cancellation count for the shutdown of a former agent, which the host
+// may have pending.
+func (l *loop) dismissPast() {
+	s := l.past
+	l.past = nil
+	if s == nil {
+		return
+	}
+	s.dismiss()
+	s.account.cancel()
+	s.account.end(time.Now())
+	l.events.cancelled()
+	l.enter(s, dismissed)
+	l.publishNone()
+	l.m.recorder.save(0)
+	l.m.last.set(s.number, s.account.report)
+}
+
+// restoreMarked restores the readiness of pods that a former agent has taken out of their services
+// without killing them. It is called outside a shutdown.
+func (l *loop) restoreMarked() {
+	if _, ok := l.m.opts.Reporter.(ReadinessRestorer); !ok {
+		return
+	}
+	call.Start(l.ctx, l.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
+		pods, err := l.m.opts.Pods(ctx)
+		if err != nil {
+			return struct{}{}, err // a shutdown that begins lists again
+		}
+		var marked []*v1.Pod
+		for _, pod := range pods {
+			if pod != nil && takenOut(pod) && !l.m.unended.has(pod) {
+				marked = append(marked, pod)
+			}
+		}
+		l.m.outbox.RestoreMarked(marked)
+		return struct{}{}, nil
+	})
+}
+
+// takenOut reports whether the Ready condition of a pod has the reason that only a node's end of
+// the pod gives it.
+func takenOut(pod *v1.Pod) bool {
+	ready := podcondition.Get(&pod.Status, v1.PodReady)
+	return ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet
+}
+
+const (
+	// folderTime bounds the wait for another agent to unlock the state folder, and readTime that for
+	// the files.
+	folderTime = 10 * time.Second
+	readTime   = 5 * time.Second
+)

@@ -52,7 +52,7 @@ func (s *soak) startAgent() {
 	s.killer = s.recordKills(podkiller.New(s.terminator, podkiller.Options{Containers: s.containers, Status: s.status}))
 	s.m, err = shutdown.NewManagerOn(shutdown.Options{
 		Config:   config(30*time.Second, 10*time.Second),
-		Pods:     s.listPods,
+		Pods:     shutdown.PodsFunc(s.listPods),
 		Killer:   s.killer,
 		Source:   s,
 		Reporter: s.soakWorld,

@@ -209,7 +209,7 @@ func (s *soak) unfinishedWork() string {
 			return "the final status of pod " + p.pod.Name
 		}
 	}
-	if n := s.m.EarlierDrains(); n > 0 {
+	if n := s.m.UnendedKills(); n > 0 {
 		return fmt.Sprint(n, " drains")
 	}
 	if s.publishedState.ShuttingDown {

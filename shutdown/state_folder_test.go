@@ -111,15 +111,14 @@ func TestLastWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, twoPods())
 		n.opts.StateDir = dir
-		m, err := shutdown.NewManagerOn(n.opts, (&boot{id: "one", began: time.Now()}).sinceBoot)
-		require.NoError(t, err)
 		var full atomic.Bool
-		m.StoreWith(func(_ string, encode func(io.Writer) error) error {
+		m, err := shutdown.NewManagerWith(n.opts, (&boot{id: "one", began: time.Now()}).sinceBoot, func(_ string, encode func(io.Writer) error) error {
 			if full.Load() {
 				return errFull
 			}
 			return encode(io.Discard)
 		})
+		require.NoError(t, err)
 		n.start(m)
 		<-m.Ready()
 		n.announce()

@@ -125,7 +125,7 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 func (s *stress) options() shutdown.Options {
 	rng := s.rng
 	opts := shutdown.Options{
-		Pods: s.listPods, Killer: s.stressWorld, Source: s.host, Events: s.stressWorld, Node: &v1.Node{},
+		Pods: shutdown.PodsFunc(s.listPods), Killer: s.stressWorld, Source: s.host, Events: s.stressWorld, Node: &v1.Node{},
 		Config: []plan.Config{
 			config(30*time.Second, 10*time.Second),
 			config(0, 0, priorityPeriod(0, 5), priorityPeriod(1000, 0), priorityPeriod(topPriority, 20)),
@@ -203,7 +203,7 @@ func (s *stress) runSteps(verbose bool) {
 	<-time.After(pass)
 	synctest.Wait()
 	s.checkInvariants()
-	require.Zero(t, s.m.EarlierDrains(), "drains that are kept")
+	require.Zero(t, s.m.UnendedKills(), "drains that are kept")
 	require.Equal(t, 1, s.host.Held(), "the host is held again")
 	s.stopRun()
 	require.NoError(t, <-s.runErr)
@@ -263,6 +263,6 @@ func TestEndedDrainsAreNotKept(t *testing.T) {
 			synctest.Wait()
 		}
 		n.advance(time.Minute)
-		require.Zero(t, n.m.EarlierDrains())
+		require.Zero(t, n.m.UnendedKills())
 	})
 }

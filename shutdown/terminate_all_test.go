@@ -212,7 +212,7 @@ func TestTerminateAllIsForgotten(t *testing.T) {
 		n.run()
 		_, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, n.m.EarlierDrains())
+		require.Zero(t, n.m.UnendedKills())
 	})
 }
 

@@ -112,12 +112,12 @@ func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
 			n.host.Cancel()
 			n.advance(time.Minute)
 		}
-		require.Equal(t, 3, n.m.UnacknowledgedDrains())
+		require.Equal(t, 3, n.m.UnacknowledgedStatuses())
 		c.setAway(false)
 		n.advance(time.Minute)
 		n.announce()
 		n.advance(time.Minute)
-		require.Zero(t, n.m.UnacknowledgedDrains())
+		require.Zero(t, n.m.UnacknowledgedStatuses())
 		require.Equal(t, []string{"web"}, c.flushedPods())
 	})
 }

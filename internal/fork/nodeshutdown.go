@@ -33,7 +33,7 @@ func newManager(conf *Config, host shutdown.Source) Manager {
 	}
 	m, err := shutdown.NewManager(shutdown.Options{
 		Config:   conf.plan(),
-		Pods:     conf.GetPodsFunc,
+		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
 		Killer:   shutdown.PodKillerFunc(conf.killPod),
 		Source:   host,
 		Volumes:  conf.VolumeManager,

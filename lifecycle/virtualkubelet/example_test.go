@@ -150,7 +150,7 @@ func ExampleProvider_KillPod() {
 	}
 	await(statuses, v1.PodRunning)
 
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider})
+	manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(provider.Pods), Killer: provider})
 	if err != nil {
 		fmt.Println(err)
 		return

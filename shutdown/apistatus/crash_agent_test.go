@@ -80,7 +80,7 @@ func TestCrashAgent(t *testing.T) {
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 			{Priority: 0, ShutdownGracePeriodSeconds: 1}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 		}},
-		Pods:     pods.runningPods,
+		Pods:     shutdown.PodsFunc(pods.runningPods),
 		Killer:   pods,
 		Reporter: reporter,
 		StateDir: o.StateDir,

@@ -45,7 +45,7 @@ func Example() {
 	}
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
-		Pods:   func() []*v1.Pod { return []*v1.Pod{running("web")} },
+		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{running("web")} }),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			status := pod.Status.DeepCopy()
 			req.SetStatus(status)

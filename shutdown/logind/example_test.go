@@ -26,7 +26,7 @@ func Example() {
 			return err
 		}
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Pods: func() []*v1.Pod { return nil },
+			Pods: shutdown.PodsFunc(func() []*v1.Pod { return nil }),
 			Killer: shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 				return shutdown.KillResult{}, nil
 			}),

@@ -123,7 +123,7 @@ func TestManagersReconnect(t *testing.T) {
 	})
 	var all []*shutdown.Manager
 	for range managers {
-		manager, err := shutdown.NewManager(shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}, Pods: func() []*v1.Pod { return nil }, Source: source})
+		manager, err := shutdown.NewManager(shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}, Pods: shutdown.PodsFunc(func() []*v1.Pod { return nil }), Source: source})
 		require.NoError(t, err)
 		all = append(all, manager)
 		go func() { ended <- manager.Run(ctx) }()

@@ -126,7 +126,7 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 			ShutdownGracePeriod:             metav1.Duration{Duration: 2 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: time.Second},
 		},
-		Pods:     func() []*v1.Pod { return pods },
+		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return pods }),
 		Killer:   shutdown.PodKillerFunc(stopAtOnce),
 		Source:   source,
 		StateDir: os.Getenv(memoryAgentDir),

@@ -81,7 +81,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 		host := &signalHost{events: make(chan shutdown.Event), released: make(chan struct{})}
 		m, err := shutdown.NewManager(shutdown.Options{
 			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-			Pods:   func() []*v1.Pod { return pods },
+			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return pods }),
 			Killer: podkiller.New(terminator, podkiller.Options{}),
 			Source: host,
 		})

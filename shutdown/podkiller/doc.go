@@ -44,7 +44,7 @@
 //			log.Fatal(err)
 //		}
 //		killer := podkiller.New(terminator, podkiller.Options{Containers: containers})
-//		manager, err := shutdown.NewManager(shutdown.Options{Pods: pods, Killer: killer})
+//		manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(pods), Killer: killer})
 //		if err != nil {
 //			log.Fatal(err)
 //		}

@@ -24,7 +24,7 @@ func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
 		manager, err := shutdown.NewManager(shutdown.Options{
 			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 			Source: host,
-			Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} },
+			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }),
 			Killer: killer,
 		})
 		require.NoError(t, err)

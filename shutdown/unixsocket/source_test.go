@@ -245,7 +245,7 @@ func TestManager(t *testing.T) {
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
-		Pods:   func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} },
+		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} }),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			killed <- pod.Name
 			return shutdown.KillResult{}, nil

@@ -6,12 +6,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// retryPause is the pause between two attempts to kill a pod.
+// retryPause is the pause between two calls for the same pod.
 const retryPause = time.Second
 
 // Killing is what a batch needs of its drain. The functions are called concurrently.
@@ -27,15 +26,13 @@ type Killing struct {
 	Seconds func(*v1.Pod) int64
 	// Kill calls the embedder's killer.
 	Kill func(ctx context.Context, pod *v1.Pod, seconds int64) (Result, error)
-	// Final reports whether no attempt is to follow an error of the killer.
+	// Final reports whether no call is to follow an error of the killer.
 	Final func(error) bool
-	// Earlier returns the kill of a pod that still runs in an earlier drain; nil if there is
-	// none.
-	Earlier func(types.UID) *Kill
-	// Signalled is called when a pod is signalled, and Ended when it has ended or was given up.
-	// Failed is called after the first attempt that failed, if another one follows.
+	// Signalled is called when a pod is signalled for the first time, and Ended, once, when it has
+	// ended. Failed is called after the first failed call of a pod that another one follows. GaveUp is called when this batch no
+	// longer waits for a pod that is not known to have ended.
 	Signalled, Ended func(*Kill)
-	Failed           func(*Kill, error)
+	Failed, GaveUp   func(*Kill, error)
 }
 
 // Batch is a set of pods that are killed at the same time.
@@ -81,7 +78,7 @@ func (k *Kill) String() string {
 	if k == nil {
 		return "Options.Killer"
 	}
-	return "Options.Killer for pod " + k.Pod.Namespace + "/" + k.Pod.Name
+	return "Options.Killer for pod " + k.Pod().Namespace + "/" + k.Pod().Name
 }
 
 // work takes pods until there is none left. If the killer ends the goroutine, another worker
@@ -118,8 +115,9 @@ func (b *Batch) signal(k *Kill) bool {
 	if b.killing.Halted() {
 		return false
 	}
-	k.setSignalled(b.killing.Seconds(k.Pod))
-	b.killing.Signalled(k)
+	if k.signal(b.killing.Seconds(k.Pod())) {
+		b.killing.Signalled(k)
+	}
 	return true
 }
 
@@ -131,30 +129,36 @@ func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 }
 
 // killUntilEnded calls the killer until the pod has ended, an error is final, or the host is
-// released.
+// released. While a call of another drain is under way whose grace period ends no later, it waits
+// for that call instead.
 func (b *Batch) killUntilEnded(k *Kill) {
-	var result Result
-	var err error
-	returned := false
-	defer func() {
-		if !returned { // the killer has ended the goroutine
-			err = &call.PanicError{Call: k.String()}
-		}
-		k.setEnded(result, err)
-		b.killing.Ended(k)
-	}()
-	for seconds := k.State().Seconds; ; seconds = k.secondsLeft() {
-		var last bool
-		returned = false
-		result, last, err = b.killOnce(k, seconds)
-		returned = true
-		if err == nil || last || b.killing.Context.Err() != nil {
+	for {
+		t := k.nextTurn()
+		if t.over {
 			return
 		}
-		if k.setRetriedErr(err) {
+		if t.changed != nil {
+			select {
+			case <-t.changed:
+				continue
+			case <-b.killing.Context.Done():
+				b.killing.GaveUp(k, context.Cause(b.killing.Context))
+				return
+			}
+		}
+		last, err := b.callOnce(k, t)
+		if err == nil {
+			return
+		}
+		if last || b.killing.Context.Err() != nil {
+			b.killing.GaveUp(k, err)
+			return
+		}
+		if k.reportRetry() {
 			b.killing.Failed(k, err)
 		}
 		if !b.waitBeforeRetry() {
+			b.killing.GaveUp(k, err)
 			return
 		}
 	}
@@ -172,26 +176,31 @@ func (b *Batch) waitBeforeRetry() bool {
 	}
 }
 
-// killOnce calls the killer once. If an earlier drain still kills the pod, and its grace period
-// ends no later, killOnce waits for that kill and takes its result instead. last says that no
-// attempt is to follow. It is computed here, because methods of the killer's error are the
-// embedder's code and may panic too.
-func (b *Batch) killOnce(k *Kill, seconds int64) (result Result, last bool, err error) {
-	ctx := b.killing.Context
-	defer call.Recover(ctx, k, &err)
-	if before := b.killing.Earlier(Key(k.Pod)); before != nil {
-		if until, ok := before.inFlight(); ok && k.join(before, until) {
-			select {
-			case <-before.Over():
-			case <-ctx.Done():
-				return Result{}, false, context.Cause(ctx)
-			}
-			if state := before.State(); state.Err == nil {
-				return state.Result, false, nil
-			}
-			seconds = min(seconds, k.secondsLeft()) // less is left after the wait
+// callOnce calls the killer once and records the result, also if the killer ends the goroutine.
+// last says that no call is to follow the error.
+func (b *Batch) callOnce(k *Kill, t turn) (last bool, err error) {
+	var result Result
+	returned := false
+	defer func() {
+		if !returned { // the killer has ended the goroutine
+			err = &call.PanicError{Call: k.String()}
 		}
-	}
-	result, err = b.killing.Kill(ctx, k.Pod, seconds)
+		if k.endCall(t, result, err) {
+			b.killing.Ended(k)
+		}
+		if !returned {
+			b.killing.GaveUp(k, err)
+		}
+	}()
+	result, last, err = b.callKiller(k, t.seconds)
+	returned = true
+	return last, err
+}
+
+// callKiller calls the killer and turns a panic into an error. last is computed here, because
+// methods of the killer's error are the embedder's code and may panic too.
+func (b *Batch) callKiller(k *Kill, seconds int64) (result Result, last bool, err error) {
+	defer call.Recover(b.killing.Context, k, &err)
+	result, err = b.killing.Kill(b.killing.Context, k.Pod(), seconds)
 	return result, err != nil && b.killing.Final(err), err
 }

@@ -3,6 +3,7 @@ package kills
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
+
+// timerLag is how late a timer may fire without costing a whole second of grace.
+const timerLag = 100 * time.Millisecond
 
 // Key identifies a pod: by its UID, or by its namespace and name if it has none.
 func Key(pod *v1.Pod) types.UID {
@@ -25,43 +29,54 @@ type Result struct {
 	Status  *v1.PodStatus // nil: the killer does not report it
 }
 
-// The states of a kill, in order. A pod that is never signalled stays planned.
+// The phases of a kill, in order. A pod that is never signalled stays planned.
 const (
 	planned uint8 = iota
 	signalled
 	ended
 )
 
-// Kill is the kill of one pod in a drain: the request and its result. There is one for each pod
-// of the node, so it is kept small: times are stored as durations since the event of the drain.
-// All methods may be called concurrently.
+// Kill is the kill of one pod. There is one for each pod, whoever asks for it: a drain that
+// overtakes another, and a shutdown that follows a cancelled one, find the kill that is under way
+// and only shorten it. There is one for each pod of a node, so it is kept small: times are stored
+// as durations since the event of the first shutdown. All methods may be called concurrently.
 type Kill struct {
-	Pod      *v1.Pod
 	Priority int32 // of the pod
-	Bucket   int32 // the priority that names its bucket
 
-	event *time.Time // when the drain's event was received
+	pod   atomic.Pointer[v1.Pod]
+	event *time.Time // when the event of the shutdown that killed the pod first was received
 
 	mu             sync.Mutex // guards all below
-	state          uint8
-	acknowledged   bool          // the API server has the final status
-	seconds        int64         // the granted grace period
-	until          time.Duration // the end of the grace period
+	phase          uint8
+	restored       bool // it comes from the record of a former agent, which may have signalled the pod
+	counted        bool // Count was called
+	retried        bool // a failed call was followed by another
+	acknowledged   bool // the API server has the final status
+	calling        int16
+	bucket         int32         // the priority that names its bucket
+	passage        uint64        // the newest drain that has picked the pod
+	seconds        int64         // the grace period that was granted first
+	until          time.Duration // the end of the grace period; it only moves earlier
+	callUntil      time.Duration // the end that the shortest call under way knows
 	started, ended time.Duration
 	result         Result
-	err            error         // of the last attempt
-	over           chan struct{} // closed when state is ended; nil: Over was not called
-	joined         *Kill         // the kill of an earlier drain that this one waits for; nil: none
+	err            error         // of the last call that has returned
+	changed        chan struct{} // closed when a call returns or the pod has ended; nil: nobody waits
 }
+
+// Pod returns the pod. For a pod of a former agent's record this is what was on record until the
+// pod is listed.
+func (k *Kill) Pod() *v1.Pod { return k.pod.Load() }
 
 // State is a copy of what is known of a kill.
 type State struct {
-	Seconds      int64     // the granted grace period
+	Bucket       int32     // the priority that names the bucket
+	Seconds      int64     // the grace period that was granted first
 	Signalled    bool      // the killer was called
 	Started      time.Time // the first call of the killer; zero: never
-	Ended        time.Time // when the pod had ended or was given up; zero: not yet
+	Ended        time.Time // when the pod had ended; zero: it is not known to have ended
 	Result       Result
-	Err          error // of the last attempt; nil if it succeeded
+	Err          error // of the last call; nil if it succeeded
 	Acknowledged bool  // the API server has the final status
 }
 
@@ -70,8 +85,9 @@ func (k *Kill) State() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := State{
+		Bucket:       k.bucket,
 		Seconds:      k.seconds,
-		Signalled:    k.state >= signalled,
+		Signalled:    k.phase >= signalled,
 		Result:       k.result,
 		Err:          k.err,
 		Acknowledged: k.acknowledged,
@@ -79,122 +95,48 @@ func (k *Kill) State() State {
 	if s.Signalled {
 		s.Started = k.event.Add(k.started)
 	}
-	if k.state == ended {
+	if k.phase == ended {
 		s.Ended = k.event.Add(k.ended)
 	}
 	return s
 }
 
-// setSignalled records that the pod is signalled now, with this grace period.
-func (k *Kill) setSignalled(seconds int64) {
-	now := max(time.Since(*k.event), 0)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.state, k.started, k.seconds = signalled, now, seconds
-	k.until = math.MaxInt64
-	if grace := graceperiod.Duration(seconds); grace <= math.MaxInt64-now {
-		k.until = now + grace
-	}
-}
-
-// setRetriedErr records the error of an attempt that another one follows. It returns whether this
-// is the first such error.
-func (k *Kill) setRetriedErr(err error) (first bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	first = k.err == nil
-	k.err = err
-	return first
-}
-
-// setEnded records the result of the kill.
-func (k *Kill) setEnded(result Result, err error) {
-	now := time.Since(*k.event)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.state, k.ended, k.result, k.err, k.joined = ended, now, result, err, nil
-	if k.over != nil {
-		close(k.over)
-	}
-}
-
-// Over returns a channel that is closed when the pod has ended or was given up.
-func (k *Kill) Over() <-chan struct{} {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over == nil {
-		k.over = make(chan struct{})
-		if k.state == ended {
-			close(k.over)
-		}
-	}
-	return k.over
-}
-
-// secondsLeft returns the whole seconds that are left of the grace period, at least 0. It
-// tolerates 100 ms of timer lag.
-func (k *Kill) secondsLeft() int64 {
-	now := time.Since(*k.event)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return max(int64((k.until-now+timerLag)/time.Second), 0)
-}
-
-// timerLag is how late a timer may fire without costing a whole second of grace.
-const timerLag = 100 * time.Millisecond
-
-// inFlight reports whether the pod was signalled and has not ended, and returns the end of its
-// grace period.
-func (k *Kill) inFlight() (until time.Time, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.event.Add(k.until), k.state == signalled
-}
-
-// shortenTo moves the end of the grace period to an earlier time, also for the kill that this one
-// waits for. It returns false if the end is earlier already.
-func (k *Kill) shortenTo(until time.Time) bool {
-	other := until.Sub(*k.event)
-	k.mu.Lock()
-	if k.until < other {
-		k.mu.Unlock()
-		return false
-	}
-	k.until = other
-	joined := k.joined
-	k.mu.Unlock()
-	if joined != nil {
-		joined.shortenTo(until)
-	}
-	return true
-}
-
-// join makes this kill wait for one of the same pod in an earlier drain. Both then have the
-// earlier end of their two grace periods, which counts if the earlier drain has to try again.
-// tookOver reports whether this kill got its end from the other one.
-func (k *Kill) join(before *Kill, until time.Time) (tookOver bool) {
-	tookOver = k.shortenTo(until)
-	ownUntil, _ := k.inFlight()
-	k.mu.Lock()
-	k.joined = before
-	k.mu.Unlock()
-	before.shortenTo(ownUntil)
-	return tookOver
-}
-
-// HasEnded reports whether the pod is known to have ended, because the killer returned without an
-// error. A pod whose kill was given up may still run.
+// HasEnded reports whether the pod is known to have ended, because the killer has returned
+// without an error. A pod whose kill was given up may still run.
 func (k *Kill) HasEnded() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state == ended && k.err == nil
+	return k.phase == ended
 }
 
 // Signalled reports whether the killer was called for the pod, or is about to be.
 func (k *Kill) Signalled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state != planned
+	return k.phase != planned
+}
+
+// Unended reports whether the pod was signalled, and is not known to have ended.
+func (k *Kill) Unended() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.phase == signalled
+}
+
+// Left returns the seconds that are left to a pod that was signalled, rounded up; false if it was
+// not.
+func (k *Kill) Left() (seconds int64, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.phase != signalled {
+		return 0, false
+	}
+	left := max(k.until-k.now(), 0)
+	seconds = int64(left / time.Second)
+	if left%time.Second > timerLag {
+		seconds++
+	}
+	return seconds, true
 }
 
 // Acknowledge records that the API server has the final status, or that it needs none.
@@ -202,4 +144,139 @@ func (k *Kill) Acknowledge() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.acknowledged = true
+}
+
+// Acknowledged reports whether Acknowledge was called.
+func (k *Kill) Acknowledged() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.acknowledged
+}
+
+// Count returns true in its first call, so that the metrics count each pod once.
+func (k *Kill) Count() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.counted
+	k.counted = true
+	return !before
+}
+
+// mayNeed reports whether a pod that is not listed is to be killed all the same: it was
+// signalled, or may have been by a former agent, and is not known to have ended.
+func (k *Kill) mayNeed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.phase == signalled || k.restored && k.phase == planned
+}
+
+// take picks the pod for a drain and a bucket. It returns false if the pod has ended, or if this
+// drain or a newer one has picked it.
+func (k *Kill) take(passage uint64, bucket int32) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.phase == ended || k.passage >= passage {
+		return false
+	}
+	k.passage = passage
+	if k.phase == planned {
+		k.bucket = bucket
+	}
+	return true
+}
+
+// signal records that the pod is to end within a grace period from now. It returns true if it is
+// the first such request. A later one may only shorten the grace period.
+func (k *Kill) signal(seconds int64) (first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	until := time.Duration(math.MaxInt64)
+	if grace := graceperiod.Duration(seconds); grace <= math.MaxInt64-now {
+		until = now + grace
+	}
+	if k.phase != planned {
+		k.until = min(k.until, until)
+		return false
+	}
+	k.phase, k.started, k.seconds, k.until = signalled, now, seconds, until
+	return true
+}
+
+// now returns the time since the event. The mutex is held.
+func (k *Kill) now() time.Duration { return max(time.Since(*k.event), 0) }
+
+// turn is what to do next about a signalled pod: nothing, since it has ended; to wait until changed
+// is closed, since a call under way knows the end of the grace period; or to call the killer with
+// seconds, and then endCall with until.
+type turn struct {
+	over    bool
+	changed <-chan struct{}
+	seconds int64
+	until   time.Duration
+}
+
+func (k *Kill) nextTurn() turn {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.phase == ended:
+		return turn{over: true}
+	case k.calling > 0 && k.callUntil <= k.until:
+		if k.changed == nil {
+			k.changed = make(chan struct{})
+		}
+		return turn{changed: k.changed}
+	default:
+		k.calling++
+		k.callUntil = k.until
+		return turn{seconds: k.secondsLeft(), until: k.until}
+	}
+}
+
+// secondsLeft returns the whole seconds that are left of the grace period, at least 0. The mutex
+// is held.
+func (k *Kill) secondsLeft() int64 {
+	if k.until == math.MaxInt64 {
+		return max(k.seconds-int64((k.now()-k.started)/time.Second), 0)
+	}
+	left := k.until - k.now()
+	if left > math.MaxInt64-timerLag {
+		left -= timerLag
+	}
+	return max(int64((left+timerLag)/time.Second), 0)
+}
+
+// endCall records the result of the call of a turn. It returns true if this call is the one that
+// says that the pod has ended.
+func (k *Kill) endCall(t turn, result Result, err error) (hasEnded bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.changed != nil {
+		close(k.changed)
+		k.changed = nil
+	}
+	k.calling--
+	if t.until == k.callUntil {
+		k.callUntil = math.MaxInt64 // the other calls under way may know a later end
+	}
+	switch {
+	case k.phase == ended:
+		return false
+	case err != nil:
+		k.err = err
+		return false
+	default:
+		k.phase, k.ended, k.result, k.err = ended, k.now(), result, nil
+		return true
+	}
+}
+
+// reportRetry returns true in its first call.
+func (k *Kill) reportRetry() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.retried
+	k.retried = true
+	return !before
 }

@@ -44,7 +44,7 @@ func (a *Agent) newManager() error {
 	a.killer = newKiller(a.pods, a.opts.Runtime, a.terminator, hasAPIServer)
 	opts := shutdown.Options{
 		Config:   a.opts.Config,
-		Pods:     a.podsToStop,
+		Pods:     shutdown.PodsFunc(a.podsToStop),
 		Killer:   a.killer,
 		Source:   a.opts.Source,
 		Metrics:  shutdownMetrics,

@@ -88,7 +88,7 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	require.NoError(t, err)
 	options := shutdown.Options{
 		Config: n.config, Plan: plan.Options{Limit: n.limit},
-		Pods: func() []*v1.Pod { return pods },
+		Pods: shutdown.PodsFunc(func() []*v1.Pod { return pods }),
 		Killer: podkiller.New(terminator, podkiller.Options{Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
 			return []lifecycle.Container{{Name: pod.Spec.Containers[0].Name, ID: pod.Name}}
 		}}),

@@ -42,7 +42,7 @@ func run(ctx context.Context, registry *prometheus.Registry) error {
 	}
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-		Pods:     func() []*v1.Pod { return nil },
+		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return nil }),
 		Killer:   podkiller.New(terminator, podkiller.Options{}),
 		Source:   host,
 		Metrics:  drains,

@@ -1,0 +1,198 @@
+package shutdown
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
+)
+
+// account is what one shutdown, or one TerminateAll, answers for: whom it has killed, what has
+// failed, and what becomes of the statuses. It makes the report. All methods may be called
+// concurrently.
+type account struct {
+	kills   *kills.Account
+	flushes bool // final statuses are sent to the API server
+	marks   bool // pods are marked not ready before they are signalled
+
+	mu       sync.Mutex // guards all below
+	outline  Report     // without pods
+	policy   PodPolicy
+	closed   bool // who has not ended is left to others, also after the next boot
+	finished *call.Future[Report] // completes when all whom it has killed have ended
+	complete func(Report, error)
+}
+
+// newAccount returns an account that begins at a time.
+func newAccount(began time.Time, origin string, m *Manager) *account {
+	a := &account{kills: kills.NewAccount(began, m.unended.find), flushes: m.flushes(), marks: m.marks()}
+	a.outline.Started, a.outline.Origin = began, origin
+	a.finished, a.complete = call.NewFuture[Report]()
+	return a
+}
+
+// name sets what the report calls the shutdown; "" leaves it as it is.
+func (a *account) name(kind Kind, origin string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outline.Kind, a.outline.Origin = cmp.Or(kind, a.outline.Kind), cmp.Or(origin, a.outline.Origin)
+}
+
+// addErr adds an error to the report that is logged elsewhere; it ignores nil.
+func (a *account) addErr(err error) {
+	if err == nil {
+		return
+	}
+	text := textOf(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outline.Errors = append(slices.Clip(a.outline.Errors), text)
+}
+
+// setPolicy records what becomes of the statuses.
+func (a *account) setPolicy(policy PodPolicy) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.policy = policy
+}
+
+// podPolicy returns what becomes of the statuses.
+func (a *account) podPolicy() PodPolicy {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.policy
+}
+
+// cancel records that the shutdown is cancelled, and returns the kills that are under way.
+func (a *account) cancel() (underway []*kills.Kill) {
+	a.mu.Lock()
+	a.outline.Cancelled, a.closed = true, true
+	a.mu.Unlock()
+	for _, k := range a.kills.All() {
+		if k.Unended() {
+			underway = append(underway, k)
+		}
+	}
+	return underway
+}
+
+// cancelled reports whether the shutdown was cancelled.
+func (a *account) cancelled() bool { return a.head().Cancelled }
+
+// end records when the host was released, unless that is known.
+func (a *account) end(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.outline.Ended.IsZero() {
+		a.outline.Ended = at
+	}
+}
+
+// close ends a shutdown of a former agent that does not go on: its pods may run on.
+func (a *account) close() {
+	a.end(time.Now())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+}
+
+// owes reports what becomes of the statuses of pods that have not ended when the node goes down.
+func (a *account) owes() (policy PodPolicy, owes bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.policy, a.flushes && !a.closed
+}
+
+// reopen takes back the end: the shutdown drains again.
+func (a *account) reopen() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outline.Ended = time.Time{}
+	select {
+	case <-a.finished.Done():
+		a.finished, a.complete = call.NewFuture[Report]()
+	default:
+	}
+}
+
+// finish says that all whom the shutdown has killed have ended, or are not waited for any more.
+func (a *account) finish(r Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-a.finished.Done():
+	default:
+		a.complete(r, nil)
+	}
+}
+
+// wait waits until the shutdown is finished, or until ctx ends.
+func (a *account) wait(ctx context.Context) (Report, error) {
+	a.mu.Lock()
+	finished := a.finished
+	a.mu.Unlock()
+	return finished.Wait(ctx)
+}
+
+// head returns the report without its pods.
+func (a *account) head() Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.outline
+}
+
+// report returns the report as it is now.
+func (a *account) report() Report {
+	report := a.head()
+	report.Pods = podReports(a.kills, a.flushes)
+	return report
+}
+
+// spares reports whether a pod lives on if the shutdown is cancelled: it was not signalled.
+func (a *account) spares(pod *v1.Pod) bool {
+	k := a.kills.Find(kills.Key(pod))
+	return k == nil || !k.Signalled()
+}
+
+// restore adds the pods of a former agent's record, and with head also the rest of its report.
+// began is when the shutdown began, in the clock of this process.
+func (a *account) restore(r *store.Record, began time.Time, head bool) {
+	former := reportOf(r.Report)
+	if head {
+		a.mu.Lock()
+		former.Errors = append(slices.Clip(former.Errors), a.outline.Errors...)
+		former.Kind, former.Origin = cmp.Or(a.outline.Kind, former.Kind), cmp.Or(former.Origin, a.outline.Origin)
+		a.outline = former
+		a.outline.Pods = nil
+		a.mu.Unlock()
+	}
+	at := func(t time.Time) time.Time { // by the wall clock of the record
+		if t.IsZero() {
+			return t
+		}
+		return began.Add(t.Sub(former.Started))
+	}
+	for i := range r.Report.Pods {
+		p := &r.Report.Pods[i]
+		pod := p.End
+		if pod == nil {
+			pod = identity(p.Namespace, p.Name, p.UID)
+			pod.Spec.TerminationGracePeriodSeconds = p.GraceSeconds
+		}
+		if a.kills.Find(kills.Key(pod)) != nil {
+			continue
+		}
+		a.kills.Restore(kills.Restored{
+			Pod: pod, Priority: p.Priority, Bucket: p.Bucket, Signalled: p.Signalled, Seconds: p.GrantedSeconds,
+			Started: at(p.Started), Ended: at(p.Ended),
+			Outcome: p.Outcome, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
+		})
+	}
+}

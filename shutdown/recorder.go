@@ -1,0 +1,136 @@
+package shutdown
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
+)
+
+const (
+	// stepLag delays a write about the drain that nobody waits for. On a node whose pods end at once
+	// a newer write replaces it, so that it need not be made at all.
+	stepLag = 10 * time.Millisecond
+	// podLag delays a write about a pod: many pods change at once.
+	podLag = 50 * time.Millisecond
+	// manyLag is podLag for more than manyPods, whose file is large.
+	manyLag  = time.Second
+	manyPods = 1000
+)
+
+// recorder has the newest shutdown stored, with all debts. One file has one shutdown: kills of an
+// earlier one are on record as debts, once their pods have ended.
+type recorder struct {
+	store   *store.Store
+	outbox  *outbox.Outbox
+	flushes bool
+	refused func() uint64
+
+	mu     sync.Mutex // guards all below; never held while content is made
+	open   bool       // Run goes on and has the state folder, or still may
+	newest *nodeShutdown
+	former *store.Record // of a former agent, while this one has no shutdown; nil: none
+	stored uint64        // the number of refused pods that is on record
+}
+
+// setNewest has a shutdown on record from now on.
+func (r *recorder) setNewest(s *nodeShutdown) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest, r.former = s, nil
+}
+
+// setFormer keeps the record of a former agent until this agent has a shutdown.
+func (r *recorder) setFormer(record *store.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.newest == nil {
+		r.former, r.stored = record, record.Refused
+	}
+}
+
+// savePods stores that pods were signalled, have ended, or are acknowledged.
+func (r *recorder) savePods() {
+	r.mu.Lock()
+	newest := r.newest
+	r.mu.Unlock()
+	if newest != nil && len(newest.account.kills.All()) > manyPods {
+		r.save(manyLag)
+	} else {
+		r.save(podLag)
+	}
+}
+
+// saveSignalled stores that pods were signalled: soon, because an agent that dies before that does
+// not know whom it has killed.
+func (r *recorder) saveSignalled() {
+	r.mu.Lock()
+	newest := r.newest
+	r.mu.Unlock()
+	if newest != nil && len(newest.account.kills.All()) <= manyPods {
+		r.save(stepLag)
+	} else {
+		r.save(manyLag)
+	}
+}
+
+// save stores the newest shutdown and the debts after a lag, unless a newer write replaces it.
+func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
+	r.mu.Lock()
+	open := r.open
+	r.mu.Unlock()
+	if !open {
+		_, stored := r.outbox.Debts()
+		stored()
+		saved, complete := call.NewFuture[struct{}]()
+		complete(struct{}{}, nil)
+		return saved
+	}
+	return r.store.Save(lag, r.content)
+}
+
+// saveRefused stores the number of refused pods if it has changed since the last write.
+func (r *recorder) saveRefused() {
+	r.mu.Lock()
+	changed := r.stored != r.refused() && (r.newest != nil || r.former != nil)
+	r.mu.Unlock()
+	if changed {
+		r.save(0)
+	}
+}
+
+// setOpen says whether anything can be stored from now on.
+func (r *recorder) setOpen(open bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = open
+}
+
+// saveTimes stores the kubelet's file, beside the record.
+func (r *recorder) saveTimes(of Report) {
+	r.store.SaveTimes(store.Times{StartTime: of.Started, EndTime: of.Ended})
+}
+
+// content returns what is to be on record now.
+func (r *recorder) content() (content store.Content) {
+	refused := r.refused()
+	r.mu.Lock()
+	newest, former := r.newest, r.former
+	r.stored = refused
+	r.mu.Unlock()
+	debts, stored := r.outbox.Debts()
+	switch {
+	case newest != nil:
+		content = newest.content(r.store)
+	case former != nil:
+		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), r.outbox)}
+	default:
+		content = store.Content{Record: store.Record{BootID: r.store.BootID()}}
+	}
+	content.Record.Refused = refused
+	content.Debts = storedDebts(debts)
+	content.Written = stored // also after a failure: a full disk must not keep a pod from its start
+	return content
+}
