@@ -119,10 +119,7 @@ func (a *announcements) deadline() time.Time {
 	}
 }
 
-// pending returns the shutdown that is under way according to logind's
-// PreparingForShutdown, or nil. Events does not deliver such a shutdown again, but it
-// does deliver its cancellation. There is no deadline: logind does not say when it has armed
-// its timer.
+// pending returns the shutdown that is under way, or nil, as Session.Pending does.
 func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	preparing, at, err := a.readPreparing(ctx)
 	if err != nil || !preparing {
