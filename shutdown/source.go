@@ -5,13 +5,18 @@ import "github.com/kubegrace/kubegrace/shutdown/source"
 // Kind is [source.Kind]: what the host is going to do.
 type Kind = source.Kind
 
-// The kinds are those of package source.
 const (
-	KindUnknown    = source.KindUnknown
-	KindPoweroff   = source.KindPoweroff
-	KindReboot     = source.KindReboot
-	KindHalt       = source.KindHalt
-	KindKexec      = source.KindKexec
+	// KindUnknown is [source.KindUnknown]: the source does not know.
+	KindUnknown = source.KindUnknown
+	// KindPoweroff is [source.KindPoweroff]: the machine is switched off.
+	KindPoweroff = source.KindPoweroff
+	// KindReboot is [source.KindReboot]: the machine starts again.
+	KindReboot = source.KindReboot
+	// KindHalt is [source.KindHalt]: the machine stops and stays switched on.
+	KindHalt = source.KindHalt
+	// KindKexec is [source.KindKexec]: another kernel is booted without the firmware.
+	KindKexec = source.KindKexec
+	// KindSoftReboot is [source.KindSoftReboot]: user space restarts under the same kernel.
 	KindSoftReboot = source.KindSoftReboot
 )
 

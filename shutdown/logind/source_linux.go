@@ -71,10 +71,11 @@ func (s *Source) Available(ctx context.Context) (err error) {
 // During a shutdown it is the only lock to be had. A session that finds a lock here that was
 // not adopted uses it during a shutdown, and closes it otherwise, when Inhibit is called.
 func (s *Source) Adopt() io.Closer {
-	if stored := s.store.adopt(); stored != nil {
-		return stored
+	stored := s.store.adopt()
+	if stored == nil {
+		return nil // not a nil *lock
 	}
-	return nil // not a nil *lock
+	return stored
 }
 
 // RemoveDropIn removes the drop-in that this package has written and reloads logind, so
