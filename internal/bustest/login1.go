@@ -34,6 +34,7 @@ type Login1 struct {
 	hidden    bool // ListInhibitors returns no entries
 	asked     int  // calls of Inhibit
 	listed    int  // calls of ListInhibitors
+	behind    map[string]func()
 }
 
 // Refusal is an error reply.
@@ -56,7 +57,7 @@ type Inhibitor struct {
 // StartLogin1 starts a Login1 that owns logind's bus name until the test ends.
 func StartLogin1(t testing.TB, address string) *Login1 {
 	t.Helper()
-	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond)}
+	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}}
 	t.Cleanup(l.closeReaders) // runs after the connection is closed, which may release locks
 	l.object = serve(t, address, login1, l.answer)
 	return l
@@ -97,13 +98,18 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 	if l.kind != "" {
 		values["PreparingForShutdownWithMetadata"] = map[string]dbus.Variant{"preparing": dbus.MakeVariant(l.preparing), "type": dbus.MakeVariant(l.kind)}
 	}
-	l.mu.Unlock()
 	name, _ := call.Body[1].(string)
+	behind := l.behind[name]
+	delete(l.behind, name)
+	l.mu.Unlock()
 	if value, known := values[name]; known {
 		o.reply(call, dbus.MakeVariant(value))
-		return
+	} else {
+		o.refuse(call, "org.freedesktop.DBus.Error.UnknownProperty", "no property "+name)
 	}
-	o.refuse(call, "org.freedesktop.DBus.Error.UnknownProperty", "no property "+name)
+	if behind != nil {
+		behind()
+	}
 }
 
 func (l *Login1) inhibit(o *object, call *dbus.Message) {
@@ -211,6 +217,14 @@ func (l *Login1) Prepare(active bool) {
 // Emit broadcasts a signal of logind with the given body.
 func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
+}
+
+// Behind makes the next reply about a property be followed by f, which may send signals: they
+// arrive right behind the reply.
+func (l *Login1) Behind(property string, f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.behind[property] = f
 }
 
 // Refuse makes the next calls of Inhibit fail, one for each refusal.

@@ -33,7 +33,7 @@ func allowedImports() map[string][]string {
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
+		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		// The parts of the drain: none of them imports the drain, the manager or the timetable.
 		"shutdown/internal/call":      {klog},
@@ -43,8 +43,9 @@ func allowedImports() map[string][]string {
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
-		"shutdown/logind":       {klog, dbus, systemd, module + "/shutdown", module + "/internal/atomicfile"},
-		"shutdown/unixsocket":   {klog, module + "/shutdown"},
+		"shutdown/source":       {},
+		"shutdown/logind":       {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
+		"shutdown/unixsocket":   {klog, module + "/shutdown/source"},
 		"shutdown/apistatus":    {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
@@ -104,6 +105,10 @@ func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
 	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
 		require.NotEmpty(t, graph.Denied(module+"/"+pure, machine), "%s is in the graph", pure)
 		require.Empty(t, graph.Denied(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
+	}
+	// A program that wants the inhibitor alone gets no manager.
+	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket"} {
+		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile"}, graph.Denied(module+"/"+source, module), source)
 	}
 	for path := range graph {
 		if path != signals {

@@ -12,6 +12,6 @@ import (
 func TestDocProgramsCompile(t *testing.T) {
 	require.Equal(t, []string{
 		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind",
-		"shutdown/plan", "shutdown/podkiller", "shutdown/unixsocket", "validation", "validation/featuregates",
+		"shutdown/plan", "shutdown/podkiller", "shutdown/source", "shutdown/unixsocket", "validation", "validation/featuregates",
 	}, docprogram.Compile(t, "../.."))
 }

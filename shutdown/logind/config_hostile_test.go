@@ -22,8 +22,9 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 // A signal whose body has other types than documented is no event.
 func TestBodiesThatAnnounceNothing(t *testing.T) {
 	for _, body := range [][]any{nil, {}, {"true"}, {1, true}} {
-		a, ok := parseAnnouncement(body)
+		active, kind, ok := parsePrepare(body)
 		require.False(t, ok, "%v", body)
-		require.Zero(t, a, "%v", body)
+		require.False(t, active, "%v", body)
+		require.Zero(t, kind, "%v", body)
 	}
 }

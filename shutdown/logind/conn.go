@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 const (
@@ -20,6 +22,9 @@ const (
 // replyTimeout bounds every call over the bus that the caller's context does not bound. A
 // stopped process does not answer. libdbus waits 25 s.
 const replyTimeout = 12 * time.Second
+
+// callTimeout bounds the calls that a session makes without a caller's context.
+const callTimeout = time.Second
 
 // conn is a private connection to the bus that logind is on.
 type conn struct {
@@ -73,6 +78,12 @@ func connect(life context.Context, address string, signals dbus.SignalHandler) (
 	return bus, nil
 }
 
+// callContext returns the context of a call that a session makes by itself. It ends with
+// the connection, or after callTimeout.
+func (c *conn) callContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.Context(), callTimeout)
+}
+
 // property reads a property of logind's manager from logind itself, without a cache,
 // because logind declares some properties as constant that do change
 // (InhibitDelayMaxUSec). The returned sequence number orders the reply among the signals
@@ -92,6 +103,25 @@ func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequen
 	return call.ResponseSequence, nil
 }
 
+// limit returns how long logind lets inhibitors delay a shutdown. 0 means not at all.
+func (c *conn) limit(ctx context.Context) (time.Duration, error) {
+	var usec uint64
+	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
+		return 0, err
+	}
+	return fromMicroseconds(usec), nil
+}
+
+// pendingKind returns the kind of the shutdown that is under way. It is unknown for a
+// logind before v257.
+func (c *conn) pendingKind(ctx context.Context) source.Kind {
+	var metadata map[string]dbus.Variant
+	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
+		return source.KindUnknown
+	}
+	return kindOf(metadata)
+}
+
 // owner returns the unique bus name of the current logind process.
 func (c *conn) owner(ctx context.Context) (string, error) {
 	var owner string
@@ -99,6 +129,17 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("find the owner of %s: %w", login1, err)
 	}
 	return owner, nil
+}
+
+// subscribe asks the bus for signals. Each match includes the sender, so the bus does not
+// deliver broadcasts of other processes.
+func (c *conn) subscribe(ctx context.Context, matches ...[]dbus.MatchOption) error {
+	for _, match := range matches {
+		if err := c.AddMatchSignalContext(ctx, match...); err != nil {
+			return fmt.Errorf("subscribe to logind's signals: %w", err)
+		}
+	}
+	return nil
 }
 
 // joinClose closes the connection and joins the error of closing to err.

@@ -1,5 +1,7 @@
-// Package logind is the [shutdown.Source] of hosts with systemd: systemd-logind
+// Package logind is the [source.Source] of hosts with systemd: systemd-logind
 // announces a shutdown over D-Bus and delays it while somebody holds an inhibitor.
+//
+// The manager of package shutdown drains pods with it:
 //
 //	package main
 //
@@ -48,8 +50,12 @@
 //
 // Without a logind Run logs the reason and tries again every second. An agent that has
 // another source for such hosts, or does not want to start on them, asks
-// [Source.Available] before it makes the manager. [shutdown.Manager.Ready] is closed when
-// the first attempt to hold the host is over.
+// [Source.Available] before it makes the manager. The manager's Ready is closed when the
+// first attempt to hold the host is over.
+//
+// A program that wants the inhibitor alone needs no manager. It imports this package and
+// shutdown/source, whose documentation has such a program, and gets godbus, go-systemd and
+// klog, and neither Kubernetes' types nor Prometheus.
 //
 // The agent must be root to raise logind's limit. To take the inhibitor it must be
 // root or allowed by polkit.
@@ -90,10 +96,10 @@
 //	Restart=always
 //	RestartSec=0
 //
-// The session then keeps a copy of the inhibitor in systemd's FD store. If the
-// shutdown is still under way when the agent is started again, the new process adopts
-// that copy; otherwise it takes a new inhibitor and closes the copy. The first Source
-// that a process makes receives what was stored.
+// The session then keeps a copy of the inhibitor in systemd's FD store. The first Source that
+// the next process makes receives that copy. [Source.Adopt] hands it out at once, before the
+// bus can be reached. If nobody calls Adopt, the session's Inhibit adopts the copy if a
+// shutdown is still under way; otherwise it takes a new inhibitor and closes the copy.
 //
 // # Concurrency properties
 //
@@ -110,11 +116,14 @@
 //     the inhibitor: the channel of events is closed. The old inhibitor may still be
 //     in force, so close it after the next session has taken a new one.
 //   - logind grants less than was requested: RequestDelay returns what it grants, and
-//     a *[shutdown.DelayCappedError] joined with the reason.
+//     a *[source.DelayCappedError] joined with the reason.
 //   - Somebody else has made a file with the name of the drop-in, for example a link to
 //     /dev/null that masks it: the file stays as it is, and is an error.
 //   - Inhibit is called during a shutdown: logind refuses with OperationInProgress,
-//     unless there is a stored inhibitor to adopt.
+//     unless there is a stored inhibitor that was not adopted.
+//   - The agent starts during a shutdown: Pending returns it without a deadline, because
+//     logind does not say when it has begun to wait. The event of a shutdown that is
+//     announced later has one, by the limit at that moment.
 //   - logind does not see the drop-in, as when the agent runs in a container without the
 //     host's /etc: the error asks for Options.HostRoot, and logind is reloaded only once.
 //   - Inhibit is cancelled by its context or by Close: no inhibitor stays held. The

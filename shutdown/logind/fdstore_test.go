@@ -19,8 +19,11 @@ import (
 )
 
 // asAgent is the environment variable that makes the test binary an agent, see
-// [TestAgentProcess].
-const asAgent = "KUBEGRACE_TEST_AGENT"
+// [TestAgentProcess]. With the value adopts the agent calls Adopt first.
+const (
+	asAgent = "KUBEGRACE_TEST_AGENT"
+	adopts  = "adopts"
+)
 
 // TestAgentProcess is the process of an agent that other tests start and kill. It takes
 // the lock, prints what it found, and follows the commands of the test.
@@ -30,14 +33,30 @@ func TestAgentProcess(t *testing.T) {
 	}
 	source, err := logind.New(logind.Options{VerifyInterval: time.Hour})
 	require.NoError(t, err)
-	_, err = logind.New(logind.Options{})
-	require.NoError(t, err, "a second source finds nothing that is stored")
+	var adopted io.Closer
+	if os.Getenv(asAgent) == adopts {
+		adopted = source.Adopt()
+		require.True(t, source.Adopt() == nil, "each lock is handed out once; not even a nil *lock")
+	}
+	second, err := logind.New(logind.Options{})
+	require.NoError(t, err)
+	require.True(t, second.Adopt() == nil, "a second source finds nothing that is stored")
 	session, err := source.Connect(t.Context())
 	require.NoError(t, err)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	lock, err := session.Inhibit(t.Context())
-	fmt.Printf("agent: pending=%t locked=%t names=%s\n", pending != nil, err == nil, os.Getenv("LISTEN_FDNAMES"))
+	if adopted != nil {
+		fmt.Printf("agent: adopted ")
+		if err == nil {
+			require.NoError(t, adopted.Close())
+		} else {
+			lock = adopted
+		}
+	} else {
+		fmt.Printf("agent: ")
+	}
+	fmt.Printf("pending=%t locked=%t names=%s\n", pending != nil, err == nil, os.Getenv("LISTEN_FDNAMES"))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "again":
@@ -63,10 +82,15 @@ type agent struct {
 
 func startAgent(t *testing.T, store *bustest.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
+	return startAgentThat(t, "inhibits", store, others)
+}
+
+func startAgentThat(t *testing.T, does string, store *bustest.FDStore, others map[string]*os.File) *agent {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	a := &agent{t: t, cmd: store.Command(self, "-test.run=^TestAgentProcess$")}
-	a.cmd.Env = append(a.cmd.Env, asAgent+"=1")
+	a.cmd.Env = append(a.cmd.Env, asAgent+"="+does)
 	a.cmd.Stderr = os.Stderr
 	a.in, err = a.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -162,6 +186,35 @@ func TestDeadAgentDoesNotEndTheDelay(t *testing.T) {
 	third.command("release")
 	awaitReleased(t, lock)
 	require.Empty(t, store.Names(), "out of the store before it was closed")
+}
+
+// Adopt hands out the lock before there is a session. Inhibit then neither adopts nor drops it.
+func TestAdopt(t *testing.T) {
+	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			h, store := hostWithFDStore(t)
+			first := startAgent(t, store, nil)
+			h.login1.SetPreparing(preparing)
+			requireStored(t, store, "inhibitor")
+			first.kill()
+			second := startAgentThat(t, adopts, store, nil)
+			require.Equal(t, fmt.Sprintf("adopted pending=%t locked=%t names=taken", preparing, !preparing), second.found)
+			locks := h.login1.Locks()
+			last := locks[len(locks)-1]
+			if !preparing {
+				require.Len(t, locks, 2)
+				awaitReleased(t, locks[0])
+			}
+			requireHeld(t, last)
+			second.command("release")
+			awaitReleased(t, last)
+			require.Empty(t, store.Names())
+		})
+	}
+}
+
+func TestNothingToAdopt(t *testing.T) {
+	require.True(t, newHost(t).source(t).Adopt() == nil, "not even a nil *lock")
 }
 
 func TestStoredLockIsDroppedWhenIdle(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // encodeMessage returns a message as it is sent over the socket.
@@ -43,7 +43,7 @@ func FuzzMessage(f *testing.F) {
 		f.Add(encodeMessage(f, dbus.TypeMethodReply, order, dbus.MakeVariant(metadata)))
 		f.Add(encodeMessage(f, dbus.TypeMethodReply, order, []inhibitor{{What: "shutdown", Who: "kubelet", Why: "why", Mode: "delay", PID: 7}}))
 	}
-	kinds := []shutdown.Kind{shutdown.KindUnknown, shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot}
+	kinds := []source.Kind{source.KindUnknown, source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot}
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		text, err := readMessage(bytes.NewReader(wire))
 		if err != nil || text == nil {
@@ -54,10 +54,10 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a, ok := parseAnnouncement(message.Body)
-		require.Contains(t, kinds, a.kind)
+		_, kind, ok := parsePrepare(message.Body)
+		require.Contains(t, kinds, kind)
 		if !ok {
-			require.Zero(t, a)
+			require.Zero(t, kind)
 		}
 		var (
 			value    dbus.Variant

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/godbus/dbus/v5"
+	"k8s.io/klog/v2"
 )
 
 // delayMode is the mode of an inhibitor that delays a shutdown up to logind's limit.
@@ -42,39 +43,48 @@ func (l *lock) closeIfAny() error {
 	return l.Close()
 }
 
-// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way
-// logind refuses with OperationInProgress; the session then adopts the lock that the
-// previous process has stored. If logind grants a new inhibitor, the stored lock is
-// closed instead. A call whose context ends before the reply takes no lock.
-func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
-	file, err := s.requestInhibitor(ctx)
+// locks takes the inhibitors of a session and watches whether logind goes on listing them.
+type locks struct {
+	conn    *conn
+	owner   string // the unique bus name of logind
+	options Options
+	store   *fdStore // nil stores nothing
+	logger  klog.Logger
+
+	mu       sync.Mutex // guards verified; never held during a call over the bus
+	verified int        // how many of our held locks logind has listed
+}
+
+// inhibit takes an inhibitor, or adopts the stored one.
+func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
+	file, err := l.request(ctx)
 	if isInProgress(err) {
-		if stored := s.source.store.adopt(); stored != nil {
-			s.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
+		if stored := l.store.adopt(); stored != nil {
+			l.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
 			return stored, nil
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the inhibitor: %w", err)
 	}
-	granted := s.newHeldLock(file)
-	if err := s.source.store.adopt().closeIfAny(); err != nil {
-		s.logger.Error(err, "Failed to drop the stored inhibitor")
+	granted := l.hold(file)
+	if err := l.store.adopt().closeIfAny(); err != nil {
+		l.logger.Error(err, "Failed to drop the stored inhibitor")
 	}
 	return granted, nil
 }
 
-// requestInhibitor calls logind's Inhibit. It returns with the reply, or when ctx or the
+// request calls logind's Inhibit. It returns with the reply, or when ctx or the
 // session ends.
-func (s *session) requestInhibitor(ctx context.Context) (*os.File, error) {
+func (l *locks) request(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.conn.Context(), func() { cancel(dbus.ErrClosed) })()
-	if !s.conn.Connected() {
+	defer context.AfterFunc(l.conn.Context(), func() { cancel(dbus.ErrClosed) })()
+	if !l.conn.Connected() {
 		return nil, dbus.ErrClosed
 	}
-	return callForDescriptor(ctx, s.source.options.Address, s.owner, "Inhibit",
-		"shutdown", s.source.options.Who, s.source.options.Why, delayMode)
+	return callForDescriptor(ctx, l.options.Address, l.owner, "Inhibit",
+		"shutdown", l.options.Who, l.options.Why, delayMode)
 }
 
 func isInProgress(err error) bool {
@@ -83,16 +93,16 @@ func isInProgress(err error) bool {
 	return ok && refused.Name == login1+".OperationInProgress"
 }
 
-// newHeldLock makes a lock of the descriptor that logind has granted. It puts a copy into
-// the FD store and verifies the lock from now on.
-func (s *session) newHeldLock(file *os.File) *lock {
-	stored, err := s.source.store.keep(file)
+// hold makes a lock of the descriptor that logind has granted. It puts a copy into the FD
+// store and verifies the lock from now on.
+func (l *locks) hold(file *os.File) *lock {
+	stored, err := l.store.keep(file)
 	if err != nil {
-		s.logger.Error(err, "The death of this process would end the shutdown delay")
+		l.logger.Error(err, "The death of this process would end the shutdown delay")
 	}
-	stopVerifying := s.verifyLock()
+	stopVerifying := l.verify()
 	return newLock(func() error {
 		stopVerifying()
-		return errors.Join(s.source.store.remove(stored), file.Close())
+		return errors.Join(l.store.remove(stored), file.Close())
 	})
 }

@@ -24,12 +24,12 @@ const (
 // reload makes logind read its files again, through systemd. If logind's unit has a
 // reload (v253 and later, and v252 of some distributions), logind has read the files when
 // reload returns. Otherwise it handles the SIGHUP some time later.
-func (s *Source) reload(ctx context.Context) error {
+func (f *delayFiles) reload(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// go-systemd makes one call without a context when it connects. The connection ends
 	// with ctx so that the call does too.
-	manager, err := systemd.NewConnection(func() (*dbus.Conn, error) { return connect(ctx, s.options.Address, nil) })
+	manager, err := systemd.NewConnection(func() (*dbus.Conn, error) { return connect(ctx, f.options.Address, nil) })
 	if err != nil {
 		return fmt.Errorf("reload %s: %w", logindUnit, err)
 	}

@@ -4,56 +4,31 @@ package logind
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"fmt"
+	"io"
 	"time"
 
-	"github.com/godbus/dbus/v5"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
-
-// callTimeout bounds the calls that a session makes without a caller's context.
-const callTimeout = time.Second
 
 // session is one connection to one logind process. When logind's bus name gets a new
 // owner, the session ends.
 type session struct {
-	source *Source
-	conn   *conn
-	logger klog.Logger
-	// owner is the unique bus name of logind. The bus never gives it to another
-	// connection, so a signal from any other sender is forged.
-	owner     string
-	signals   *signalQueue
-	events    chan shutdown.Event
-	watchLoop sync.WaitGroup // the goroutine of watch
-
-	// mu guards the two fields below. It is never held during a call over the bus.
-	mu                   sync.Mutex
-	notPreparingSequence dbus.Sequence // of the last reply that no shutdown is under way
-	// verifiedLocks is how many of our held locks logind has listed.
-	verifiedLocks int
-
-	// preparing is true while a shutdown is known to be under way, from a signal or from
-	// Pending. Whoever changes it sends the event, so each change is sent once.
-	preparing atomic.Bool
+	conn          *conn
+	announcements *announcements
+	locks         *locks
+	files         *delayFiles
+	logger        klog.Logger
 }
 
-var _ shutdown.Session = (*session)(nil)
+var _ source.Session = (*session)(nil)
 
 // newSession subscribes to owner changes before it reads the owner, so that no change is
 // missed. It subscribes to logind's signals when it knows the owner, so that signals of
 // other senders are dropped.
-func newSession(ctx context.Context, source *Source, c *conn, signals *signalQueue) (*session, error) {
-	s := &session{
-		source:  source,
-		conn:    c,
-		logger:  klog.FromContext(ctx),
-		signals: signals,
-		events:  make(chan shutdown.Event),
-	}
+func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
 	if err := c.subscribe(ctx, ownerChanges()); err != nil {
 		return nil, err
 	}
@@ -65,30 +40,66 @@ func newSession(ctx context.Context, source *Source, c *conn, signals *signalQue
 	if err != nil {
 		return nil, err
 	}
-	s.owner = owner
 	signals.setOwner(owner)
 	if err := c.subscribe(ctx, fromLogin1(prepareForShutdown), fromLogin1(prepareForShutdownWithMetadata)); err != nil {
 		return nil, err
 	}
-	s.watchLoop.Go(s.watch)
-	return s, nil
+	logger := klog.FromContext(ctx)
+	held := &locks{conn: c, owner: owner, options: s.options, store: s.store, logger: logger}
+	told := &announcements{conn: c, locks: held, owner: owner, signals: signals, events: make(chan source.Event), logger: logger}
+	told.start(s.options.PollInterval, s.options.VerifyInterval)
+	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 
 // Events returns the channel of shutdowns and cancellations. It is closed when the bus is
 // lost, when logind's bus name changes its owner, when logind no longer lists a lock that
 // is held, and by Close.
-func (s *session) Events() <-chan shutdown.Event { return s.events }
+func (s *session) Events() <-chan source.Event { return s.announcements.events }
+
+// Pending returns the shutdown that is under way according to logind's
+// PreparingForShutdown, or nil. Events does not deliver such a shutdown again, but it does
+// deliver its cancellation. There is no deadline: logind does not say when it has armed its
+// timer.
+func (s *session) Pending(ctx context.Context) (*source.Event, error) {
+	return s.announcements.pending(ctx)
+}
+
+// RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in.
+// It returns the limit that logind has afterwards; math.MaxInt64 means that there is
+// none.
+//
+// If the limit stays below wish, the error is a *[source.DelayCappedError], joined with
+// the reason why the limit could not be raised.
+//
+// A drop-in of ours that wish does not need is removed, so a wish of 0 leaves the host as
+// it was before. While another process holds an inhibitor for the same reason
+// (Options.Why), the drop-in is neither removed nor lowered. Concurrent calls run one
+// after the other, across all sessions of the Source.
+func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	unlock, err := s.files.lock(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("set the shutdown delay: %w", err)
+	}
+	defer unlock()
+	request := &delayRequest{wish: wish, conn: s.conn, locks: s.locks, files: s.files, logger: s.logger}
+	granted, err := request.apply(ctx)
+	if err != nil {
+		err = fmt.Errorf("set the shutdown delay: %w", err)
+	}
+	return granted, err
+}
+
+// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way
+// logind refuses with OperationInProgress; the session then adopts the lock that the
+// previous process has stored, unless [Source.Adopt] has handed it out. If logind grants a
+// new inhibitor, the stored lock is closed instead. A call whose context ends before the
+// reply takes no lock.
+func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends the calls that are under way, and waits for the
 // session's goroutine. Locks stay held.
 func (s *session) Close() error {
 	err := joinClose(nil, s.conn)
-	s.watchLoop.Wait()
+	s.announcements.loop.Wait()
 	return err
-}
-
-// callContext returns the context of a call that the session makes by itself. It ends
-// with the connection, or after callTimeout.
-func (s *session) callContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.conn.Context(), callTimeout)
 }

@@ -3,13 +3,11 @@
 package logind
 
 import (
-	"context"
-	"fmt"
 	"sync"
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 const (
@@ -63,7 +61,8 @@ func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	case dbusName:
 		return signal.Name == dbusName+"."+nameOwnerChanged
 	case q.owner:
-		return signal.Path == login1Path && isPrepareSignal(signal.Name)
+		return signal.Path == login1Path &&
+			(signal.Name == login1Manager+"."+prepareForShutdown || signal.Name == login1Manager+"."+prepareForShutdownWithMetadata)
 	default:
 		return false
 	}
@@ -76,17 +75,6 @@ func (q *signalQueue) take() []*dbus.Signal {
 	taken := q.queue
 	q.queue = nil
 	return taken
-}
-
-// subscribe asks the bus for signals. Each match includes the sender, so the bus does not
-// deliver broadcasts of other processes.
-func (c *conn) subscribe(ctx context.Context, matches ...[]dbus.MatchOption) error {
-	for _, match := range matches {
-		if err := c.AddMatchSignalContext(ctx, match...); err != nil {
-			return fmt.Errorf("subscribe to logind's signals: %w", err)
-		}
-	}
-	return nil
 }
 
 func ownerChanges() []dbus.MatchOption {
@@ -103,39 +91,31 @@ func fromLogin1(member string) []dbus.MatchOption {
 	}
 }
 
-// announcement is the content of a PrepareForShutdown signal.
-type announcement struct {
-	active bool
-	kind   shutdown.Kind
-}
-
-// parseAnnouncement reads the body of PrepareForShutdown or
-// PrepareForShutdownWithMetadata. ok is false if the body does not have the documented
-// types. Metadata of other types leave the kind unknown.
-func parseAnnouncement(body []any) (a announcement, ok bool) {
+// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is
+// false if the body does not have the documented types. Metadata of other types leave the
+// kind unknown.
+func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	if len(body) == 0 {
-		return announcement{}, false
+		return false, source.KindUnknown, false
 	}
-	if a.active, ok = body[0].(bool); !ok {
-		return announcement{}, false
-	}
-	if len(body) > 1 {
+	active, ok = body[0].(bool)
+	if ok && len(body) > 1 {
 		metadata, _ := body[1].(map[string]dbus.Variant)
-		a.kind = kindOf(metadata)
+		kind = kindOf(metadata)
 	}
-	return a, true
+	return active, kind, ok
 }
 
 // kindOf reads the type from logind's metadata. The manual documents power-off, but
-// logind sends poweroff. Other types are [shutdown.KindUnknown].
-func kindOf(metadata map[string]dbus.Variant) shutdown.Kind {
+// logind sends poweroff. Other types are [source.KindUnknown].
+func kindOf(metadata map[string]dbus.Variant) source.Kind {
 	name, _ := metadata["type"].Value().(string)
-	switch kind := shutdown.Kind(name); kind {
+	switch kind := source.Kind(name); kind {
 	case "power-off":
-		return shutdown.KindPoweroff
-	case shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot:
+		return source.KindPoweroff
+	case source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot:
 		return kind
 	default:
-		return shutdown.KindUnknown
+		return source.KindUnknown
 	}
 }

@@ -5,6 +5,7 @@ package logind
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,10 @@ import (
 
 // errTimespan reports a value that systemd does not parse as a time span.
 var errTimespan = errors.New("not a time span")
+
+// unlimited is a limit that never ends the delay: InhibitDelayMaxSec=infinity, and every
+// value that does not fit into a [time.Duration].
+const unlimited = time.Duration(math.MaxInt64)
 
 // unitLength returns the length of a unit of systemd.time(7). A number without a unit
 // means seconds, as in all settings whose names end with Sec.
@@ -84,4 +89,13 @@ func cutWhile(text string, in func(rune) bool) (head, rest string) {
 		end = len(text)
 	}
 	return text[:end], text[end:]
+}
+
+// fromMicroseconds saturates at [unlimited]. logind's infinity is the largest uint64,
+// which would overflow a time.Duration to -1 µs.
+func fromMicroseconds(usec uint64) time.Duration {
+	if usec > uint64(unlimited/time.Microsecond) {
+		return unlimited
+	}
+	return time.Duration(usec) * time.Microsecond
 }

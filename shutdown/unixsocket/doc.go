@@ -1,4 +1,4 @@
-// Package unixsocket is the [shutdown.Source] of hosts without systemd: their init
+// Package unixsocket is the [source.Source] of hosts without systemd: their init
 // script announces the shutdown on a unix socket of the agent and waits for the reply.
 //
 //	package main
@@ -57,10 +57,18 @@
 // replies with the line "released". Several connections may announce; they are one
 // shutdown.
 //
+// The host goes on when the seconds are over or it has read "released", whichever is first. A
+// host that is still up half an hour after that has not shut down: an agent whose session is lost
+// then does not find the shutdown pending any more. Until then it does, with the host's own
+// deadline if SECONDS were given, and it is not begun again once that has passed.
+//
 // The line "cancel" cancels the shutdown, on any connection. The agent replies
 // "cancelled" to the sender and to all that wait. A script that wants to announce
 // another shutdown waits for that line, or for the end of the connection, before it
 // does. A line of another form changes nothing; its reply is "error: " and the reason.
+//
+// A program that wants to hold its host and has no pods needs no manager: it imports this package
+// and shutdown/source, whose documentation has such a program for logind, and gets klog besides.
 //
 // Whoever can connect can drain the node. The socket has mode 0600 from the moment it
 // exists, and on Linux the kernel tells which user has connected: only root and the

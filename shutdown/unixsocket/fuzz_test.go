@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // Whatever a host says is a shutdown of a kind that is known, with an end that is not
@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(line)
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	kinds := []shutdown.Kind{shutdown.KindUnknown, shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot}
+	kinds := []source.Kind{source.KindUnknown, source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot}
 	f.Fuzz(func(t *testing.T, line string) {
 		event, err := parse(line, now)
 		if err != nil {
@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		}
 		require.Equal(t, Origin, event.Origin)
 		if event.Cancelled {
-			require.Equal(t, shutdown.Event{Cancelled: true, Origin: Origin}, event)
+			require.Equal(t, source.Event{Cancelled: true, Origin: Origin}, event)
 			return
 		}
 		require.Contains(t, kinds, event.Kind)
@@ -54,10 +54,10 @@ func FuzzServe(f *testing.F) {
 // serveAll sends a text in pieces to a session that has a lock, and ends it.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
-	source, err := New(Options{Path: "unused"})
+	made, err := New(Options{Path: "unused"})
 	require.NoError(t, err)
-	source.addLock()
-	s := &session{source: source, events: make(chan shutdown.Event), statements: make(chan statement)}
+	made.hosts.addLock()
+	s := &session{source: made, events: make(chan source.Event), statements: make(chan statement)}
 	s.life, s.end = context.WithCancel(t.Context())
 	s.work.Go(s.relayStatements)
 	heard := make(chan int)
@@ -84,7 +84,7 @@ func serveAll(t *testing.T, text []byte, piece int) {
 			break // it has been told to go
 		}
 	}
-	require.NoError(t, replyAndClose(source.removeLock(), "released"))
+	require.NoError(t, replyAndClose(made.hosts.removeLock(), "released"))
 	s.end()
 	s.work.Wait()
 	close(s.events)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // maxDelaySeconds bounds SECONDS to one year, which a time.Duration can hold.
@@ -16,30 +16,30 @@ const maxDelaySeconds = 365 * 24 * 60 * 60
 
 // parse parses one line of a host: KIND, KIND SECONDS, or cancel. now is the time from
 // which the seconds count.
-func parse(line string, now time.Time) (shutdown.Event, error) {
+func parse(line string, now time.Time) (source.Event, error) {
 	words := strings.Fields(line)
 	switch {
 	case len(words) == 0:
-		return shutdown.Event{}, errors.New("an empty line says nothing")
+		return source.Event{}, errors.New("an empty line says nothing")
 	case words[0] == "cancel" && len(words) == 1:
-		return shutdown.Event{Cancelled: true, Origin: Origin}, nil
+		return source.Event{Cancelled: true, Origin: Origin}, nil
 	case len(words) > 2 || words[0] == "cancel":
-		return shutdown.Event{}, fmt.Errorf("%q is more than KIND [SECONDS] or cancel", line)
+		return source.Event{}, fmt.Errorf("%q is more than KIND [SECONDS] or cancel", line)
 	}
-	event := shutdown.Event{Kind: shutdown.Kind(words[0]), Origin: Origin}
+	event := source.Event{Kind: source.Kind(words[0]), Origin: Origin}
 	switch event.Kind {
 	case "shutdown":
-		event.Kind = shutdown.KindUnknown
-	case shutdown.KindPoweroff, shutdown.KindReboot, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot:
+		event.Kind = source.KindUnknown
+	case source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot:
 	default:
-		return shutdown.Event{}, fmt.Errorf("kind %q is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot", words[0])
+		return source.Event{}, fmt.Errorf("kind %q is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot", words[0])
 	}
 	if len(words) == 1 {
 		return event, nil
 	}
 	seconds, err := strconv.ParseInt(words[1], 10, 64)
 	if err != nil || seconds < 0 || seconds > maxDelaySeconds {
-		return shutdown.Event{}, fmt.Errorf("seconds %q is no number from 0 to %d", words[1], maxDelaySeconds)
+		return source.Event{}, fmt.Errorf("seconds %q is no number from 0 to %d", words[1], maxDelaySeconds)
 	}
 	event.Deadline = now.Add(time.Duration(seconds) * time.Second)
 	return event, nil

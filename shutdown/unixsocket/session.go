@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 type session struct {
 	source      *Source
 	logger      klog.Logger
-	events      chan shutdown.Event
+	events      chan source.Event
 	statements  chan statement
 	unannounced unannounced
 	life        context.Context
@@ -38,11 +38,11 @@ type session struct {
 
 // newSession starts to accept connections. The session ends with Close and not with ctx,
 // which may only bound the connecting.
-func newSession(ctx context.Context, source *Source, e *endpoint) *session {
+func newSession(ctx context.Context, from *Source, e *endpoint) *session {
 	s := &session{
-		source:     source,
+		source:     from,
 		logger:     klog.FromContext(ctx),
-		events:     make(chan shutdown.Event),
+		events:     make(chan source.Event),
 		statements: make(chan statement),
 		over:       make(chan struct{}),
 	}
@@ -60,33 +60,35 @@ func newSession(ctx context.Context, source *Source, e *endpoint) *session {
 
 // Events returns the channel of shutdowns and cancellations. It is closed when the socket
 // cannot be made again, and by Close.
-func (s *session) Events() <-chan shutdown.Event { return s.events }
+func (s *session) Events() <-chan source.Event { return s.events }
 
-// Pending returns the shutdown that a host has announced to this process. If none was, it
-// cannot know whether one is under way, because the host answers no questions; the error
-// then wraps errors.ErrUnsupported.
-func (s *session) Pending(context.Context) (*shutdown.Event, error) {
-	if event := s.source.pendingEvent(); event != nil {
-		copied := *event
-		return &copied, nil
+// Pending returns the shutdown that a host has announced to this process, with the deadline
+// that the host has set, if any. It returns nil if the host has not shut down half an hour
+// after it went on. If no host has announced a shutdown, it cannot know whether one is under
+// way, because the host answers no questions; the error then wraps errors.ErrUnsupported.
+func (s *session) Pending(context.Context) (*source.Event, error) {
+	event, heard := s.source.hosts.pending()
+	if !heard {
+		return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
 	}
-	return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
+	return event, nil
 }
 
-// RequestDelay grants wish, or Options.Delay with a *[shutdown.DelayCappedError] if that
+// RequestDelay grants wish, or Options.Delay with a *[source.DelayCappedError] if that
 // is shorter.
 func (s *session) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
 	limit := s.source.options.Delay
 	if limit == 0 || limit >= wish {
 		return wish, nil
 	}
-	return limit, &shutdown.DelayCappedError{Requested: wish, Granted: limit}
+	return limit, &source.DelayCappedError{Requested: wish, Granted: limit}
 }
 
 // Inhibit takes a lock. Hosts that announce a shutdown wait until all locks are closed.
 func (s *session) Inhibit(context.Context) (io.Closer, error) {
-	s.source.addLock()
-	return &lock{release: sync.OnceValue(func() error { return replyAndClose(s.source.removeLock(), "released") })}, nil
+	hosts := s.source.hosts
+	hosts.addLock()
+	return &lock{release: sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })}, nil
 }
 
 // lock is held while the hosts wait.
@@ -163,7 +165,7 @@ func (s *session) accept(e *endpoint) {
 
 // statement is an announcement or cancellation of a host on its way to relayStatements.
 type statement struct {
-	event   shutdown.Event
+	event   source.Event
 	host    net.Conn
 	outcome chan outcome // buffered, so that relayStatements does not block
 }
@@ -193,27 +195,27 @@ func (s *session) relayStatements() {
 }
 
 func (s *session) announce(stmt statement) outcome {
-	waits, line := s.source.addAnnouncement(stmt.event, stmt.host)
+	waits, line := s.source.hosts.announce(stmt.event, stmt.host)
 	s.send(stmt.event) // if the session ends instead, the next session finds the shutdown pending
 	return outcome{waits: waits, line: line}
 }
 
 // cancel keeps the shutdown pending if the session ends before the manager has received
 // the cancellation. The host is told so and may cancel again.
-func (s *session) cancel(event shutdown.Event) outcome {
-	pending := s.source.setPending(nil)
+func (s *session) cancel(event source.Event) outcome {
+	announced := s.source.hosts.setAnnounced(nil)
 	if !s.send(event) {
-		s.source.setPending(pending)
+		s.source.hosts.setAnnounced(announced)
 		return outcome{line: sessionEndingLine}
 	}
-	return outcome{line: "cancelled", released: s.source.takeWaiting()}
+	return outcome{line: "cancelled", released: s.source.hosts.takeWaiting()}
 }
 
 // sessionEndingLine is the reply to a statement that the ending session did not pass on.
 const sessionEndingLine = "error: the agent is about to listen anew, say it again"
 
 // send passes an event to the manager. It returns false if the session ends instead.
-func (s *session) send(event shutdown.Event) bool {
+func (s *session) send(event source.Event) bool {
 	select {
 	case s.events <- event:
 		return true

@@ -1,0 +1,44 @@
+//go:build linux
+
+package logind
+
+import (
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// Signals and replies count in the order of their arrival, in whatever order they are handled.
+func TestPreparation(t *testing.T) {
+	type call func(*preparation) bool
+	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }
+	cancelled := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(false, at) } }
+	confirmed := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.confirmed(at) } }
+	denied := func(at dbus.Sequence) call { return func(p *preparation) bool { p.denied(at); return p.known() } }
+	ended := (*preparation).ended
+	type step struct {
+		call call
+		want bool
+	}
+	for name, steps := range map[string][]step{
+		"both signals of one shutdown":             {{announced(1), true}, {announced(2), false}, {cancelled(3), true}, {cancelled(4), false}},
+		"cancelled behind the reply":               {{cancelled(2), false}, {confirmed(1), false}},
+		"cancelled after the reply":                {{confirmed(1), true}, {cancelled(2), true}, {confirmed(1), false}},
+		"announced again behind the reply":         {{cancelled(2), false}, {announced(3), true}, {confirmed(1), true}},
+		"signals before the reply":                 {{confirmed(4), true}, {announced(1), false}, {cancelled(2), false}, {announced(3), false}, {cancelled(5), true}},
+		"a reply that another reply has overtaken": {{denied(2), false}, {confirmed(1), false}},
+		"an announcement that is over":             {{denied(2), false}, {announced(1), false}, {announced(3), true}},
+		"a cancellation behind a denial":           {{announced(1), true}, {denied(3), true}, {cancelled(2), true}, {ended, false}},
+		"over without a signal":                    {{announced(1), true}, {ended, false}, {denied(2), true}, {ended, true}, {ended, false}},
+		"over, and the next one announced":         {{announced(1), true}, {denied(2), true}, {announced(3), true}, {announced(4), false}, {ended, false}},
+		"confirmed by a later reply too":           {{confirmed(1), true}, {confirmed(3), true}, {cancelled(2), true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &preparation{}
+			for i, step := range steps {
+				require.Equal(t, step.want, step.call(p), "step %d", i)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package unixsocket
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// A shutdown is pending, with the host's own deadline, until the host is cancelled or has had
+// half an hour to go down. Without a lock the host goes on at once.
+func TestPendingExpires(t *testing.T) {
+	for name, test := range map[string]struct {
+		line     string
+		delay    time.Duration
+		locked   bool
+		released time.Duration // after the announcement; 0: never
+		over     time.Duration // after the announcement; 0: never
+	}{
+		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + stayedAfter},
+		"with seconds, released before":     {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + stayedAfter},
+		"with seconds, released after":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + stayedAfter},
+		"of a year":                         {line: "reboot 31536000", locked: true, over: 8760*time.Hour + stayedAfter},
+		"without seconds":                   {line: "halt", locked: true},
+		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, over: time.Hour + stayedAfter},
+		"without seconds, of Options.Delay": {line: "halt", delay: time.Minute, locked: true, over: time.Minute + stayedAfter},
+		"with seconds and Options.Delay":    {line: "poweroff 90", delay: time.Minute, locked: true, over: 90*time.Second + stayedAfter},
+		"without a lock":                    {line: "halt 90", over: stayedAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				made, err := New(Options{Path: "unused", Delay: test.delay})
+				require.NoError(t, err)
+				s := &session{source: made}
+				_, err = s.Pending(t.Context())
+				require.ErrorIs(t, err, errors.ErrUnsupported)
+				if test.locked {
+					made.hosts.addLock()
+				}
+				event, err := parse(test.line, time.Now())
+				require.NoError(t, err)
+				made.hosts.announce(event, nil)
+				pending := func() *source.Event {
+					found, err := s.Pending(t.Context())
+					require.NoError(t, err)
+					return found
+				}
+				began := time.Now()
+				if test.released != 0 {
+					<-time.After(test.released)
+					made.hosts.removeLock()
+				}
+				if test.over == 0 {
+					<-time.After(10_000 * time.Hour)
+					require.Equal(t, &event, pending())
+					return
+				}
+				<-time.After(test.over - time.Since(began) - 1)
+				require.Equal(t, &event, pending(), "with its own deadline or none")
+				<-time.After(1)
+				require.Nil(t, pending())
+				made.hosts.announce(source.Event{Kind: source.KindKexec}, nil)
+				require.Equal(t, &source.Event{Kind: source.KindKexec}, pending(), "the next one")
+			})
+		})
+	}
+}
