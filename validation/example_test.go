@@ -132,8 +132,6 @@ func ExampleWarnNodeShutdown() {
 		fmt.Println(warning)
 	}
 	// Output:
-	// the schedule takes 1m0s but is cut to 40s
-	// publishing, readiness, unmounts and final statuses have 4.5s of the 6s that they ask for
-	// bucket 0 is cut from 40s to 20s
+	// the schedule takes 1m0s but is cut to 38s, by seconds that no pod needs
 	// pod kube-system/etcd-node1 has priority class "system-node-critical" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first
 }

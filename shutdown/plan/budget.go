@@ -1,142 +1,110 @@
 package plan
 
 import (
-	"math"
-	"math/bits"
 	"slices"
 	"time"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 )
-
-// containerFloor is the shortest timeout of a container's stop, which may end after the
-// grace period of its pod.
-const containerFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 
 // Budget is the time of a drain, part by part. Every part is 0 or more.
 type Budget struct {
+	// Prepare is the time in which what would start pods again is stopped, before the
+	// first list of pods.
+	Prepare time.Duration `json:"prepareNanoseconds"`
 	// Hold is the time of the hold before the first bucket.
-	Hold time.Duration
+	Hold time.Duration `json:"holdNanoseconds"`
 	// Publish is the time in which the node's state is published.
-	Publish time.Duration
+	Publish time.Duration `json:"publishNanoseconds"`
 	// Schedule is the pods' time, ascending by priority.
-	Schedule Schedule
+	Schedule Schedule `json:"schedule"`
 	// Reserves has, for each bucket of Schedule, the time of its other steps. It is
 	// zero for a bucket of 0 s.
-	Reserves []Reserve
+	Reserves []Reserve `json:"reserves"`
 	// Floor is the 2 s in which containers stop whose grace period is used up.
-	Floor time.Duration
-	// Margin is how long before the end of the host's delay the lock is released.
-	Margin time.Duration
+	Floor time.Duration `json:"floorNanoseconds"`
+	// Margin is how long before the end of the host's delay the drain stops waiting.
+	Margin time.Duration `json:"marginNanoseconds"`
 }
 
 // Reserve is the time that a bucket has for its steps other than the kills.
 type Reserve struct {
-	Readiness time.Duration // before the kills: the pods are marked as not ready
-	Unmount   time.Duration // after the kills: the pods' volumes are unmounted
-	Statuses  time.Duration // after the unmounts: the final statuses are acknowledged
+	// Readiness is for the marks that the pods are not ready, before the kills.
+	Readiness time.Duration `json:"readinessNanoseconds"`
+	// Unmount is for the unmounts of the pods' volumes, after the kills.
+	Unmount time.Duration `json:"unmountNanoseconds"`
+	// Statuses is for the acknowledgements of the final statuses, after the unmounts.
+	Statuses time.Duration `json:"statusesNanoseconds"`
 }
 
 // total returns the sum of the reserve. It saturates at the longest duration.
 func (r Reserve) total() time.Duration {
-	return saturatingAdd(saturatingAdd(r.Readiness, r.Unmount), r.Statuses)
+	return windows.Add(windows.Add(r.Readiness, r.Unmount), r.Statuses)
 }
 
 // within returns the reserve shortened to a total, each part in proportion.
 func (r Reserve) within(total time.Duration) Reserve {
-	parts := apportion([]time.Duration{r.Readiness, r.Unmount, r.Statuses}, total)
-	return Reserve{Readiness: parts[0], Unmount: parts[1], Statuses: parts[2]}
+	readiness := share(r.Readiness, total, r.total())
+	unmount := min(share(r.Unmount, total, r.total()), total-readiness)
+	return Reserve{Readiness: readiness, Unmount: unmount, Statuses: min(r.Statuses, total-readiness-unmount)}
 }
 
 // NewBudget returns the budget that a drain by a schedule, ascending by priority, needs.
-// Its Total is the delay to request from the host. The Limit of the options is not
-// applied; [Budget.Fit] does that.
+// Its Total is the delay to request from the host, or less ([Options.Cap]). The Limit of
+// the options is not applied; [Budget.Fit] does that.
 func NewBudget(s Schedule, opts Options) Budget {
 	b := Budget{
+		Prepare:  orDefault(opts.PrepareTimeout, DefaultPrepareTimeout, opts.Hooks.Prepare),
 		Hold:     orDefault(opts.HoldTimeout, DefaultHoldTimeout, opts.Hooks.Hold),
 		Publish:  orDefault(opts.PublishTimeout, DefaultPublishTimeout, opts.Hooks.Publish),
 		Schedule: slices.Clone(s),
-		Floor:    containerFloor,
+		Reserves: make([]Reserve, len(s)),
+		Floor:    windows.Floor,
 		Margin:   orDefault(opts.ReleaseMargin, DefaultReleaseMargin, true),
 	}
+	each := opts.reserve()
 	for i := range b.Schedule {
 		b.Schedule[i].Seconds = max(b.Schedule[i].Seconds, 0)
-	}
-	b.setReserves(opts.reserve())
-	return b
-}
-
-// setReserves gives the same reserve to each bucket that has time.
-func (b *Budget) setReserves(each Reserve) {
-	b.Reserves = make([]Reserve, len(b.Schedule))
-	for i := range b.Schedule {
 		if b.Schedule[i].Seconds > 0 {
 			b.Reserves[i] = each
 		}
 	}
+	return b
 }
 
 // Total returns the sum of all parts. It saturates at the longest duration.
 func (b Budget) Total() time.Duration {
-	return saturatingAdd(saturatingAdd(b.Hold, b.Publish), saturatingAdd(b.buckets(), saturatingAdd(b.Floor, b.Margin)))
-}
-
-// buckets returns the time of all buckets with their reserves. It saturates.
-func (b Budget) buckets() time.Duration {
-	var sum time.Duration
-	for i := range b.Schedule {
-		sum = saturatingAdd(sum, b.bucket(i))
+	sum := b.BeforeBuckets()
+	for _, part := range []time.Duration{b.Schedule.Total(), b.reserves(), b.Floor, b.Margin} {
+		sum = windows.Add(sum, part)
 	}
 	return sum
 }
 
-// bucket returns the time of bucket i with its reserve.
-func (b Budget) bucket(i int) time.Duration {
-	return saturatingAdd(b.Schedule[i].time(), b.reserve(i).total())
+// BeforeBuckets returns the time before the first bucket: that of Prepare, Hold and
+// Publish. It saturates at the longest duration.
+func (b Budget) BeforeBuckets() time.Duration {
+	return windows.Add(windows.Add(b.Prepare, b.Hold), b.Publish)
 }
 
-// reserve returns the reserve of bucket i, which is zero if Reserves is too short.
-func (b Budget) reserve(i int) Reserve {
-	if i < len(b.Reserves) {
-		return b.Reserves[i]
-	}
-	return Reserve{}
-}
+// Overhead returns the time of publishing and of all reserves: what gives way before the
+// pods' time and after all else. It saturates at the longest duration.
+func (b Budget) Overhead() time.Duration { return windows.Add(b.Publish, b.reserves()) }
 
-// Overhead returns the time of publishing and of all reserves: the steps of a drain
-// other than the hold and the kills. It saturates at the longest duration.
-func (b Budget) Overhead() time.Duration {
-	sum := b.Publish
+// reserves returns the sum of all reserves.
+func (b Budget) reserves() (sum time.Duration) {
 	for _, reserve := range b.Reserves {
-		sum = saturatingAdd(sum, reserve.total())
+		sum = windows.Add(sum, reserve.total())
 	}
 	return sum
 }
 
-// apportion shortens parts, in place and in proportion, so that their sum is total at
-// most. It changes nothing if the sum is not more already.
-func apportion(parts []time.Duration, total time.Duration) []time.Duration {
-	sums := make([]time.Duration, len(parts)) // of each part and those after it
-	var sum time.Duration
-	for i := len(parts) - 1; i >= 0; i-- {
-		sum = saturatingAdd(sum, parts[i])
-		sums[i] = sum
+// buckets returns the times of the buckets.
+func (b Budget) buckets() []windows.Bucket {
+	all := make([]windows.Bucket, len(b.Schedule))
+	for i, bucket := range b.Schedule {
+		r := b.Reserves[i]
+		all[i] = windows.Bucket{Readiness: r.Readiness, Pods: bucket.time(), Unmount: r.Unmount, Statuses: r.Statuses}
 	}
-	for i := range parts {
-		if sums[i] > total {
-			hi, lo := bits.Mul64(uint64(parts[i]), uint64(total))
-			quotient, _ := bits.Div64(hi, lo, uint64(sums[i]))
-			parts[i] = time.Duration(quotient)
-		}
-		total -= parts[i]
-	}
-	return parts
-}
-
-// saturatingAdd adds two durations that are not negative.
-func saturatingAdd(a, b time.Duration) time.Duration {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	return all
 }

@@ -35,16 +35,14 @@
 //
 // [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each of which is a range
 // of pod priorities with its seconds (KEP-2712). These seconds are for the pods alone.
-// The other steps of a drain have time of their own: the hold and the publishing of the
-// node's state before the first bucket, and in each bucket the readiness marks, the
-// unmounts and the final statuses. [NewBudget] adds all of this up, with the 2 s that a
-// container's stop has at least, and a margin before the host goes on. The total is the
-// delay to request from the host.
+// The other steps of a drain have time of their own: what is done before the first bucket,
+// and in each bucket the readiness marks, the unmounts and the final statuses. [NewBudget]
+// adds all of this up, with the 2 s that a container's stop has at least, and a margin
+// before the host goes on. The total is the delay to request from the host.
 //
-// If the host waits for less, [Budget.Fit] shortens the parts: first the time of the
-// other steps, then the pods' time, that of the highest bucket last. A [Timetable] places
-// the result in time, for one drain. [Timetable.Window] gives the time of one bucket when
-// it starts. Time that the pods of a bucket do not use rolls over to later buckets, up to
+// If the host waits for less, [Budget.Fit] shortens the parts. The seconds that pods need
+// come last: a host that waits for the sum of the schedule leaves each pod what a kubelet
+// gives it. Time that the pods of a bucket do not use rolls over to later buckets, up to
 // the planned ends; the time of the other steps does not.
 //
 // [New] computes a [Plan] for pods, on the assumption that each pod uses all of its time.
@@ -64,6 +62,5 @@
 // # Testing
 //
 // A test needs no clock, no machine and no fake: it calls [New] with some pods and a
-// limit, and compares their grace periods. The example of [Timetable.Window] shows how to
-// step through a drain bucket by bucket.
+// limit, and compares their grace periods.
 package plan

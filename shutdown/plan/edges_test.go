@@ -11,20 +11,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// A budget that was made by hand may have no reserves at all.
-func TestBudgetWithoutReserves(t *testing.T) {
-	require.Equal(t, 30*time.Second, plan.Budget{Schedule: twoBuckets()}.Total())
-}
-
-// The least reserve of a bucket of a few seconds is a tenth of it.
-func TestFitOfAShortBucketBesideItsReserve(t *testing.T) {
-	opts := plan.Options{ReleaseMargin: -1, Hooks: plan.Hooks{Readiness: true, Unmount: true}}
-	for limit, want := range map[time.Duration]int64{5499 * time.Millisecond: 4, 5500 * time.Millisecond: 5, 5460 * time.Millisecond: 4} {
-		fitted := plan.NewBudget(plan.Schedule{{0, 20}}, opts).Fit(limit)
-		require.Equal(t, want, fitted.Schedule[0].Seconds, limit)
-	}
-}
-
 // The shortest span there is counts as a form that is used.
 func TestValidateRefusesBothFormsWhateverTheirLength(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
@@ -62,44 +48,11 @@ func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
 	}
 }
 
-// The plan of a drain that another process has begun counts from its first bucket.
-func TestPlanOfAResumedDrain(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks()}
-	before := table(60*time.Second, opts)
-	resumed := plan.ResumeTimetable(plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release()}, opts)
-	require.Equal(t, before.Release().Add(250*time.Millisecond), before.Unlock(), "half of the margin")
-	require.Equal(t, before.Unlock(), resumed.Unlock())
-	require.Zero(t, resumed.NotBefore())
-	require.Zero(t, resumed.Budget().Hold)
-	require.Zero(t, resumed.Budget().Publish)
-
-	p := resumed.Plan(list(pod("p", withGrace(5))), opts)
-	require.Equal(t, []time.Duration{0, 24 * time.Second}, startsAndEnds(p)[:2])
-	require.Equal(t, p.Wanted, p.Fitted)
-	require.Empty(t, p.Warnings)
-
-	late := plan.ResumeTimetable(plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release(), Late: true}, opts)
-	require.Equal(t, before.First(), late.NotBefore())
-}
-
-func TestPlanWarnsOfWhatGivesWayBesideTheBuckets(t *testing.T) {
-	hooks := allHooks()
-	hooks.Hold = true
-	p := plan.New(twoBuckets(), nil, plan.Options{Hooks: hooks, Limit: 34 * time.Second})
-	require.Equal(t, twoBuckets(), p.Schedule)
-	require.Equal(t, []string{
-		"the hold has 0s of the 10s that it asks for",
-		"publishing, readiness, unmounts and final statuses have 4s of the 10s that they ask for",
-	}, p.Warnings)
-}
-
-func TestPlanWarnsOfOneUnknownClass(t *testing.T) {
-	static := pod("static", withClass("lead"), withAnnotation("kubernetes.io/config.source", "file"))
-	p := plan.New(twoBuckets(), list(static), plan.Options{})
-	require.Empty(t, p.Warnings, "a static pod counts as node-critical")
-	var chosen int32 = 7
-	p = plan.New(twoBuckets(), list(static), plan.Options{StaticPods: &chosen})
-	require.Empty(t, p.Warnings, "or as the options say")
-	p = plan.New(twoBuckets(), list(pod("p", withClass("gold"))), plan.Options{})
-	require.Equal(t, []string{`priority class "gold": value not known, counts as 0; pods: 1, among them test/p`}, p.Warnings)
+// The plan of a drain whose times are known already is that of New with the same times.
+func TestPlanOfADrain(t *testing.T) {
+	opts := plan.Options{Hooks: allHooks(), Limit: 35 * time.Second}
+	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
+	p := plan.New(twoBuckets(), pods, opts)
+	d := plan.Drain{Wanted: p.Wanted, Fitted: p.Fitted, First: p.Buckets[0].Start, Release: p.Release}
+	require.Equal(t, p, d.Plan(pods, opts))
 }

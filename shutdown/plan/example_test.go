@@ -66,14 +66,17 @@ func ExampleSchedule_Index() {
 }
 
 // If the host waits for 30 s only, the pods of the lowest priority lose their time first.
+// If it is known what the pods need, only the seconds that none needs are lost.
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 60}, {Priority: 1000, Seconds: 25}, {Priority: 2_000_000_000, Seconds: 10}}
 	wanted := plan.NewBudget(schedule, plan.Options{})
 	fmt.Println(wanted.Total(), wanted.Schedule)
-	fmt.Println(wanted.Fit(30 * time.Second).Schedule)
+	fmt.Println(wanted.Fit(30*time.Second, nil).Schedule)
+	fmt.Println(wanted.Fit(30*time.Second, []int64{5, 15, 2}).Schedule)
 	// Output:
 	// 1m37.5s [{0 60} {1000 25} {2000000000 10}]
-	// [{0 0} {1000 19} {2000000000 10}]
+	// [{0 0} {1000 20} {2000000000 10}]
+	// [{0 5} {1000 15} {2000000000 7}]
 }
 
 // The budget has time for the steps besides the kills. If the host waits for less, those
@@ -81,49 +84,23 @@ func ExampleBudget_Fit() {
 func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	wanted := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}})
-	for _, b := range []plan.Budget{wanted, wanted.Fit(34 * time.Second), wanted.Fit(10 * time.Second)} {
-		fmt.Println("publish", b.Publish.Round(time.Millisecond), "buckets", b.Schedule, "overhead", b.Overhead().Round(time.Millisecond), "floor", b.Floor, "margin", b.Margin)
+	for _, b := range []plan.Budget{wanted, wanted.Fit(35*time.Second, nil), wanted.Fit(10*time.Second, nil)} {
+		fmt.Println("publish", b.Publish, "buckets", b.Schedule, "overhead", b.Overhead(), "floor", b.Floor, "margin", b.Margin)
 	}
 	// Output:
 	// publish 2s buckets [{0 20} {2000000000 10}] overhead 10s floor 2s margin 500ms
-	// publish 2s buckets [{0 20} {2000000000 10}] overhead 4s floor 0s margin 500ms
-	// publish 1.186s buckets [{0 0} {2000000000 7}] overhead 2.5s floor 0s margin 500ms
+	// publish 1s buckets [{0 20} {2000000000 10}] overhead 5s floor 0s margin 500ms
+	// publish 0s buckets [{0 0} {2000000000 10}] overhead 0s floor 0s margin 500ms
 }
 
-// The timetable of a drain is made once. The window of a bucket is known when it starts.
-func ExampleTimetable_Window() {
+// The longest grace period of the pods of a bucket is what a short limit leaves it.
+func ExampleSchedule_Needs() {
+	grace := int64(5)
+	web := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace}}
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	table := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
-
-	low := table.Window(0, announced, 0)
-	fmt.Println("low:", low.Grace(announced), "until", low.End.Format(time.TimeOnly))
-	ended := announced.Add(5 * time.Second) // the last pod of the first bucket
-	high := table.Window(1, ended, low.Left(announced, ended.Sub(announced)))
-	fmt.Println("high:", high.Grace(ended), "until", high.End.Format(time.TimeOnly))
-	fmt.Println("released by", table.Release().Format("15:04:05.0"))
+	fmt.Println(schedule.Needs([]*v1.Pod{web}, plan.Options{}))
 	// Output:
-	// low: 20s until 12:00:20
-	// high: 25s until 12:00:30
-	// released by 12:00:32.5
-}
-
-// An agent that restarts in the middle of a drain continues with the timetable of the process
-// before it.
-func ExampleResumeTimetable() {
-	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	announced := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	before := plan.NewTimetable(schedule, plan.Options{}, plan.Announcement{Received: announced, HostEnd: announced.Add(time.Minute)})
-	stored := plan.Resumed{Schedule: before.Schedule(), First: before.First(), Release: before.Release()}
-
-	table := plan.ResumeTimetable(stored, plan.Options{})
-	restarted := announced.Add(15 * time.Second)
-	low := table.Window(0, restarted, 0)
-	fmt.Println("low:", low.Grace(restarted), "until", low.End.Format(time.TimeOnly))
-	fmt.Println("released by", table.Release().Format("15:04:05.0"))
-	// Output:
-	// low: 5s until 12:00:20
-	// released by 12:00:32.5
+	// [5 0]
 }
 
 // Settings that the kubelet refuses if its feature gate GracefulNodeShutdown is off.
@@ -157,14 +134,13 @@ func ExampleNew() {
 		fmt.Println("warning:", warning)
 	}
 	// Output:
-	// bucket 0, from 0s to 39s
+	// bucket 0, from 0s to 45s
 	//   web: 30 of 30 s
-	//   db: 39 of 120 s
-	// bucket 2000000000, from 39s to 49s
+	//   db: 45 of 120 s
+	// bucket 2000000000, from 45s to 49.5s
 	//   dns: 5 of 5 s
-	// warning: the schedule takes 55s but is cut to 49s
-	// warning: bucket 0 is cut from 45s to 39s
-	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 39s
+	// warning: the schedule takes 55s but is cut to 50s, by seconds that no pod needs
+	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 45s
 }
 
 // A pod with the name of a priority class and no priority, as static pods have it.

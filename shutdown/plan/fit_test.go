@@ -10,6 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+const second = time.Second
+
 func seconds(s plan.Schedule) (all []int64) {
 	for _, b := range s {
 		all = append(all, b.Seconds)
@@ -17,10 +19,15 @@ func seconds(s plan.Schedule) (all []int64) {
 	return all
 }
 
-// The pods' time is shortened if the host waits for less than was requested.
-func TestFitSchedule(t *testing.T) {
-	const second = time.Second
-	none := plan.Hooks{}
+// budget returns a budget of all steps but Prepare, whose times are the defaults.
+func budget(s plan.Schedule) plan.Budget {
+	hooks := allHooks()
+	hooks.Hold = true
+	return plan.NewBudget(s, plan.Options{Hooks: hooks})
+}
+
+// The pods' time is shortened last, whatever else a drain does.
+func TestFitCutsNeeds(t *testing.T) {
 	three := plan.Schedule{{0, 60}, {1000, 30}, {2_000_000_000, 10}}
 	ten := make(plan.Schedule, 10)
 	for i := range ten {
@@ -28,116 +35,176 @@ func TestFitSchedule(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		schedule plan.Schedule
-		hooks    plan.Hooks
 		limit    time.Duration
 		want     []int64
 	}{
-		"all hooks, 5 s":                 {twoBuckets(), allHooks(), 5 * second, []int64{0, 3}},
-		"all hooks, 10 s":                {twoBuckets(), allHooks(), 10 * second, []int64{0, 7}},
-		"all hooks, 30 s":                {twoBuckets(), allHooks(), 30 * second, []int64{15, 10}},
-		"all hooks, just short":          {twoBuckets(), allHooks(), 34*second - 1, []int64{19, 10}},
-		"all hooks, 34 s":                {twoBuckets(), allHooks(), 34 * second, []int64{20, 10}},
-		"all hooks, what is asked for":   {twoBuckets(), allHooks(), 42500 * time.Millisecond, []int64{20, 10}},
-		"no hook, nothing":               {twoBuckets(), none, 0, []int64{0, 0}},
-		"no hook, less than nothing":     {twoBuckets(), none, math.MinInt64, []int64{0, 0}},
-		"no hook, 1 s":                   {twoBuckets(), none, second, []int64{0, 0}},
-		"no hook, 5 s":                   {twoBuckets(), none, 5 * second, []int64{0, 4}},
-		"no hook, 29 s":                  {twoBuckets(), none, 29 * second, []int64{18, 10}},
-		"no hook, the total":             {twoBuckets(), none, 30 * second, []int64{20, 10}},
-		"no hook, the total and 2 s":     {twoBuckets(), none, 32 * second, []int64{20, 10}},
-		"no hook, everything":            {twoBuckets(), none, math.MaxInt64, []int64{20, 10}},
-		"three buckets, the lowest pays": {three, none, 45 * second, []int64{4, 30, 10}},
-		"three buckets, two pay":         {three, none, 30 * second, []int64{0, 19, 10}},
-		"three buckets, 4.5 s":           {three, none, 4500 * time.Millisecond, []int64{0, 0, 4}},
-		"one bucket":                     {three[:1], allHooks(), 30 * second, []int64{26}},
-		"ten buckets":                    {ten, allHooks(), 20 * second, []int64{0, 0, 0, 0, 0, 3, 3, 3, 3, 3}},
-		"buckets of 0 s":                 {plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, none, 8 * second, []int64{0, 2, 0, 5}},
-		"buckets of less":                {plan.Schedule{{0, math.MinInt64}, {1, 5}}, none, time.Minute, []int64{0, 5}},
-		"the extremes, cut":              {plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}}, none, time.Minute, []int64{0, 59}},
-		"the extremes, whole":            {plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}}, none, math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64}},
-		"no schedule":                    {nil, allHooks(), 30 * second, nil},
+		"nothing":                        {twoBuckets(), 0, []int64{0, 0}},
+		"less than nothing":              {twoBuckets(), math.MinInt64, []int64{0, 0}},
+		"less than a second":             {twoBuckets(), second - 1, []int64{0, 0}},
+		"one second":                     {twoBuckets(), second, []int64{0, 1}},
+		"5 s for 20 and 10":              {twoBuckets(), 5 * second, []int64{0, 5}},
+		"5 s for 0 and 5":                {plan.Schedule{{0, 0}, {1, 5}}, 5 * second, []int64{0, 5}},
+		"10 s for 20 and 10":             {twoBuckets(), 10 * second, []int64{0, 10}},
+		"just short of 30 s":             {twoBuckets(), 30*second - 1, []int64{19, 10}},
+		"30 s for 20 and 10":             {twoBuckets(), 30 * second, []int64{20, 10}},
+		"the total":                      {twoBuckets(), 52500 * time.Millisecond, []int64{20, 10}},
+		"three buckets, the lowest pays": {three, 45 * second, []int64{5, 30, 10}},
+		"three buckets, two pay":         {three, 30 * second, []int64{0, 20, 10}},
+		"three buckets, 4.5 s":           {three, 4500 * time.Millisecond, []int64{0, 0, 4}},
+		"ten buckets":                    {ten, 20 * second, []int64{0, 0, 0, 2, 3, 3, 3, 3, 3, 3}},
+		"buckets of 0 s":                 {plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, 8 * second, []int64{0, 3, 0, 5}},
+		"buckets of less":                {plan.Schedule{{0, math.MinInt64}, {1, 5}}, time.Minute, []int64{0, 5}},
+		"the extremes, cut":              {plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}}, time.Minute, []int64{0, 60}},
+		"the extremes, whole":            {plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}}, math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64}},
+		"no schedule":                    {nil, 30 * second, nil},
 	} {
 		before := append(plan.Schedule(nil), c.schedule...)
-		wanted := plan.NewBudget(c.schedule, plan.Options{Hooks: c.hooks})
-		require.Equal(t, c.want, seconds(wanted.Fit(c.limit).Schedule), name)
+		for _, wanted := range []plan.Budget{plan.NewBudget(c.schedule, plan.Options{}), budget(c.schedule)} {
+			fitted := wanted.Fit(c.limit, nil)
+			require.Equal(t, c.want, seconds(fitted.Schedule), name)
+			if fitted.Schedule.Total() < wanted.Schedule.Total() {
+				require.Zero(t, fitted.Hold+fitted.Floor+fitted.Overhead(), name)
+			}
+		}
 		require.Equal(t, before, c.schedule, name+": the schedule itself is not changed")
-		require.Equal(t, wanted, plan.NewBudget(c.schedule, plan.Options{Hooks: c.hooks}), name+": nor is the budget")
 	}
 }
 
-// The other parts are shortened before the schedule, in order and down to their minimum.
+// What is beside the pods' time is shortened in order, and only as far as is necessary.
 func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	const ms = time.Millisecond
-	hooks := allHooks()
-	hooks.Hold = true
 	whole := plan.Reserve{Readiness: 1000 * ms, Unmount: 2000 * ms, Statuses: 1000 * ms}
-	half := plan.Reserve{Readiness: 500 * ms, Unmount: 1000 * ms, Statuses: 500 * ms}
-	quarter := plan.Reserve{Readiness: 250 * ms, Unmount: 500 * ms, Statuses: 250 * ms}
 	for _, c := range []struct {
-		limit                        time.Duration
-		hold, floor, publish, margin time.Duration
-		each                         plan.Reserve
+		limit                time.Duration
+		hold, floor, publish time.Duration
+		low, high            plan.Reserve
 	}{
-		{math.MaxInt64, 10000 * ms, 2000 * ms, 2000 * ms, 500 * ms, whole},
-		{52500 * ms, 10000 * ms, 2000 * ms, 2000 * ms, 500 * ms, whole},
-		{52400 * ms, 9900 * ms, 2000 * ms, 2000 * ms, 500 * ms, whole},
-		{42500 * ms, 0, 2000 * ms, 2000 * ms, 500 * ms, whole},
-		{41000 * ms, 0, 500 * ms, 2000 * ms, 500 * ms, whole},
-		{40500 * ms, 0, 0, 2000 * ms, 500 * ms, whole},
-		{36500 * ms, 0, 0, 2000 * ms, 500 * ms, half},
-		{34500 * ms, 0, 0, 2000 * ms, 500 * ms, quarter},
-		{34000 * ms, 0, 0, 2000 * ms, 500 * ms, quarter}, // the margin does not fit, and the drain ends by it
+		{math.MaxInt64, 10000 * ms, 2000 * ms, 2000 * ms, whole, whole},
+		{52500 * ms, 10000 * ms, 2000 * ms, 2000 * ms, whole, whole},
+		{52400 * ms, 9900 * ms, 2000 * ms, 2000 * ms, whole, whole},
+		{42500 * ms, 0, 2000 * ms, 2000 * ms, whole, whole},
+		{41000 * ms, 0, 500 * ms, 2000 * ms, whole, whole},
+		{40500 * ms, 0, 0, 2000 * ms, whole, whole},
+		{40000 * ms, 0, 0, 2000 * ms, whole, whole}, // the margin has no room, and the drain ends by it
+		{36000 * ms, 0, 0, 1200 * ms, plan.Reserve{600 * ms, 1200 * ms, 600 * ms}, plan.Reserve{600 * ms, 1200 * ms, 600 * ms}},
+		{30500 * ms, 0, 0, 100 * ms, plan.Reserve{50 * ms, 100 * ms, 50 * ms}, plan.Reserve{50 * ms, 100 * ms, 50 * ms}},
+		{30400 * ms, 0, 0, 0, plan.Reserve{40 * ms, 80 * ms, 40 * ms}, plan.Reserve{60 * ms, 120 * ms, 60 * ms}}, // the 80 ms of publishing
+		{30200 * ms, 0, 0, 0, plan.Reserve{}, plan.Reserve{50 * ms, 100 * ms, 50 * ms}},
+		{30000 * ms, 0, 0, 0, plan.Reserve{}, plan.Reserve{}},
 	} {
-		b := plan.NewBudget(twoBuckets(), plan.Options{Hooks: hooks}).Fit(c.limit)
 		require.Equal(t, plan.Budget{
-			Hold: c.hold, Publish: c.publish, Schedule: twoBuckets(), Reserves: []plan.Reserve{c.each, c.each}, Floor: c.floor, Margin: c.margin,
-		}, b, c.limit)
+			Hold: c.hold, Publish: c.publish, Schedule: twoBuckets(), Reserves: []plan.Reserve{c.low, c.high}, Floor: c.floor, Margin: 500 * ms,
+		}, budget(twoBuckets()).Fit(c.limit, nil), c.limit)
 	}
 }
 
-// The fraction of a second that the whole seconds of the schedule leave goes back to
-// publishing and the reserves.
-func TestFitLeavesNoTimeUnused(t *testing.T) {
-	b := plan.NewBudget(twoBuckets(), plan.Options{Hooks: allHooks()}).Fit(10 * time.Second)
-	require.Equal(t, []int64{0, 7}, seconds(b.Schedule))
-	require.Equal(t, []plan.Reserve{{}, b.Reserves[1]}, b.Reserves, "a bucket without time has no reserve")
-	require.InDelta(t, 10*time.Second, b.Total(), float64(10*time.Nanosecond))
-	// Publishing has at least 1 s and the reserve at least 0.7 s. The remaining 0.8 s are
-	// apportioned: publishing could use 1 s more, and the reserve 3.3 s.
-	require.InDelta(t, time.Second+800*time.Millisecond*10/43, b.Publish, 1)
-	require.Equal(t, 500*time.Millisecond, b.Margin)
+// A share below 100 ms goes to the highest bucket, and what that does not use to the next.
+func TestFitOfManySmallShares(t *testing.T) {
+	many := make(plan.Schedule, 100)
+	for i := range many {
+		many[i] = plan.Bucket{Priority: int32(i), Seconds: 1}
+	}
+	b := plan.NewBudget(many, plan.Options{Hooks: plan.Hooks{Unmount: true}}).Fit(106*second, nil)
+	for i, r := range b.Reserves {
+		require.Equal(t, plan.Reserve{Unmount: map[bool]time.Duration{true: 2 * second}[i >= 97]}, r, i)
+	}
 }
 
-// The shortened parts add up to the limit, to the nanosecond.
+// The shortened parts leave none of the limit.
 func TestFitAddsUpToTheLimit(t *testing.T) {
-	wanted := plan.NewBudget(twoBuckets(), plan.Options{Hooks: allHooks()})
-	for _, missing := range []time.Duration{1, 2, 999, 3333 * time.Millisecond} {
-		limit := wanted.Total() - wanted.Floor - missing
-		require.Equal(t, limit, wanted.Fit(limit).Total(), missing)
+	wanted := budget(twoBuckets())
+	for _, missing := range []time.Duration{1, 2, 999, 3333 * time.Millisecond, 9 * second} {
+		limit := 40*second - missing
+		fitted := wanted.Fit(limit, nil)
+		require.InDelta(t, limit, fitted.Total()-fitted.Margin, 5, missing)
+		require.LessOrEqual(t, fitted.Total()-fitted.Margin, limit, missing)
 	}
 }
 
-// The margin is a tenth of the limit at most. For other durations 0 means the default and
-// a negative value none.
+// The seconds that no pod needs give way first. What the other steps leave of the limit
+// goes back to the buckets, from the highest down, first to those with pods.
+func TestFitByNeeds(t *testing.T) {
+	s := plan.Schedule{{0, 20}, {10, 5}, {20, 0}, {30, 10}}
+	for _, c := range []struct {
+		limit time.Duration
+		needs []int64
+		want  []int64
+	}{
+		{28 * second, []int64{0, 3, 0, 2}, []int64{0, 3, 0, 2}}, // 5 s, and 22.5 s for all the rest
+		{29500 * time.Millisecond, []int64{0, 3, 0, 2}, []int64{0, 3, 0, 4}},
+		{36499 * time.Millisecond, []int64{0, 3, 0, 2}, []int64{0, 3, 0, 10}},
+		{36500 * time.Millisecond, []int64{0, 3, 0, 2}, []int64{0, 4, 0, 10}},
+		{38500 * time.Millisecond, []int64{0, 3, 0, 2}, []int64{1, 5, 0, 10}},
+		{50 * second, []int64{0, 3, 0, 2}, []int64{12, 5, 0, 10}},
+		{5 * second, []int64{0, 3, 0, 2}, []int64{0, 3, 0, 2}},
+		{4 * second, []int64{0, 3, 0, 2}, []int64{0, 2, 0, 2}},
+		{30 * second, []int64{99, -1, 5, 0}, []int64{20, 0, 0, 0}}, // needs count up to the bucket, from 0
+		{26 * second, []int64{0, 0}, []int64{0, 0, 0, 10}},         // a bucket without an entry needs its seconds
+	} {
+		require.Equal(t, c.want, seconds(budget(s).Fit(c.limit, c.needs).Schedule), "%v for %v", c.limit, c.needs)
+	}
+	b := budget(s).Fit(50*second, []int64{0, 3, 0, 2})
+	require.Zero(t, b.Reserves[0], "nobody is marked, unmounted or flushed in an empty bucket, also if it has time")
+	require.NotZero(t, b.Reserves[1])
+	whole := budget(s)
+	require.Equal(t, whole, whole.Fit(whole.Total(), []int64{0, 3, 0, 2}), "nothing is fitted if the host waits for all of it")
+}
+
+// Prepare is taken from the limit first, and never shortened.
+func TestFitKeepsPrepare(t *testing.T) {
+	wanted := plan.NewBudget(twoBuckets(), plan.Options{Hooks: plan.Hooks{Prepare: true, Publish: true}})
+	require.Equal(t, 2*second, wanted.Prepare)
+	require.Equal(t, 36500*time.Millisecond, wanted.Total())
+	for limit, want := range map[time.Duration][]int64{
+		0: {0, 0}, second: {0, 0}, 5 * second: {0, 3}, 31 * second: {19, 10}, 32 * second: {20, 10},
+	} {
+		fitted := wanted.Fit(limit, nil)
+		require.Equal(t, 2*second, fitted.Prepare, limit)
+		require.Equal(t, want, seconds(fitted.Schedule), limit)
+		require.Zero(t, fitted.Publish, limit)
+	}
+	require.Equal(t, second, wanted.Fit(33*second, nil).Publish)
+}
+
+// For each duration 0 means the default and a negative value none.
 func TestNewBudgetOfOptions(t *testing.T) {
 	all := plan.Options{
-		Hooks:       plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: 1, PublishTimeout: 2, ReadinessReserve: 3, UnmountReserve: 4, FlushReserve: 5, ReleaseMargin: 6,
+		Hooks:       plan.Hooks{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		HoldTimeout: 1, PublishTimeout: 2, ReadinessReserve: 3, UnmountReserve: 4, FlushReserve: 5, ReleaseMargin: 6, PrepareTimeout: 7,
 	}
 	one := plan.Schedule{{0, 1}, {1, 0}}
 	require.Equal(t, plan.Budget{
-		Hold: 1, Publish: 2, Schedule: one, Reserves: []plan.Reserve{{3, 4, 5}, {}}, Floor: 2 * time.Second, Margin: 6,
+		Prepare: 7, Hold: 1, Publish: 2, Schedule: one, Reserves: []plan.Reserve{{3, 4, 5}, {}}, Floor: 2 * second, Margin: 6,
 	}, plan.NewBudget(one, all))
 
 	all.Hooks = plan.Hooks{}
-	require.Equal(t, plan.Budget{Schedule: one, Reserves: []plan.Reserve{{}, {}}, Floor: 2 * time.Second, Margin: 6}, plan.NewBudget(one, all))
+	require.Equal(t, plan.Budget{Schedule: one, Reserves: []plan.Reserve{{}, {}}, Floor: 2 * second, Margin: 6}, plan.NewBudget(one, all))
 
 	none := plan.Options{
-		Hooks:       plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: -1, PublishTimeout: -1, ReadinessReserve: -1, UnmountReserve: -1, FlushReserve: -1, ReleaseMargin: -1,
+		Hooks:          plan.Hooks{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, ReadinessReserve: -1, UnmountReserve: -1, FlushReserve: -1, ReleaseMargin: -1,
 	}
-	require.Equal(t, plan.Budget{Schedule: one, Reserves: []plan.Reserve{{}, {}}, Floor: 2 * time.Second}, plan.NewBudget(one, none))
+	require.Equal(t, plan.Budget{Schedule: one, Reserves: []plan.Reserve{{}, {}}, Floor: 2 * second}, plan.NewBudget(one, none))
+}
 
-	wide := plan.NewBudget(one, plan.Options{ReleaseMargin: time.Hour})
-	require.Equal(t, 3*time.Second, wide.Fit(30*time.Second).Margin)
+// The margin is a tenth of the limit at most.
+func TestFitOfAWideMargin(t *testing.T) {
+	wide := plan.NewBudget(twoBuckets(), plan.Options{ReleaseMargin: time.Hour})
+	require.Equal(t, 3*second, wide.Fit(30*second, nil).Margin)
+	require.Equal(t, []int64{20, 10}, seconds(wide.Fit(30*second, nil).Schedule), "it takes nothing from the pods")
+	require.Equal(t, time.Hour, wide.Fit(11*time.Hour, nil).Margin)
+}
+
+// A budget that was made by hand may have no reserves at all.
+func TestBudgetWithoutReserves(t *testing.T) {
+	b := plan.Budget{Schedule: twoBuckets()}
+	require.Equal(t, 30*second, b.Total())
+	require.Equal(t, []int64{19, 10}, seconds(b.Fit(29*second, nil).Schedule))
+}
+
+// An operator's limit caps the delay to request.
+func TestCap(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
+		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
+	}
 }

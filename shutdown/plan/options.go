@@ -6,6 +6,9 @@ import (
 
 // The defaults of the durations in [Options].
 const (
+	// DefaultPrepareTimeout is the longest wait before the first list of pods for what
+	// would start pods again to be stopped.
+	DefaultPrepareTimeout = 2 * time.Second
 	// DefaultHoldTimeout is the longest hold before the first bucket.
 	DefaultHoldTimeout = 10 * time.Second
 	// DefaultPublishTimeout is the longest wait for the node's state to be published.
@@ -28,9 +31,9 @@ const (
 // without a limit and a drain that only kills pods. It differs from the kubelet in one
 // thing: unused time rolls over to later buckets.
 //
-// For HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0 means the
-// default and a negative value means none. The first five are none if the step is not set
-// in Hooks.
+// For PrepareTimeout, HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0
+// means the default and a negative value means none. The first six are none if the step is
+// not set in Hooks.
 type Options struct {
 	// Limit is how long the host waits at most, counted from the announcement of its
 	// shutdown. 0: no limit. Negative: it does not wait. For a manager it is the time
@@ -41,14 +44,14 @@ type Options struct {
 	// not known. It is called for pods without spec.priority, must not block, and may
 	// be called concurrently. Nil: no class is known.
 	PriorityOf func(className string) (int32, bool)
-	// StaticPods is the priority of static pods, and their mirror pods, that have no
-	// other one. Nil: that of system-node-critical, 2000001000. A pointer to 0 gives
-	// the kubelet's behaviour.
-	StaticPods *int32
 
 	// Hooks says which steps a drain has besides the kills. A manager sets it from its
 	// own options.
 	Hooks Hooks
+	// PrepareTimeout is the longest wait, before the first list of pods, for what would
+	// start pods again to be stopped; 0 means [DefaultPrepareTimeout]. It is never
+	// shortened.
+	PrepareTimeout time.Duration
 	// HoldTimeout is the longest hold before the first bucket; 0 means
 	// [DefaultHoldTimeout].
 	HoldTimeout time.Duration
@@ -65,8 +68,8 @@ type Options struct {
 	// unmounts; 0 means [DefaultFlushReserve].
 	FlushReserve time.Duration
 	// ReleaseMargin is how long before the end of the host's delay the lock is
-	// released; 0 means [DefaultReleaseMargin]. At most a tenth of the host's limit
-	// is used.
+	// released, at the latest; 0 means [DefaultReleaseMargin]. At most a tenth of the
+	// host's limit is used.
 	ReleaseMargin time.Duration
 
 	// NoRollOver gives the kubelet's behaviour: time that a bucket does not use is
@@ -77,11 +80,21 @@ type Options struct {
 // Hooks says which steps a drain has besides the kills. The time of each step is added to
 // the pods' time in the delay that is requested from the host.
 type Hooks struct {
+	Prepare   bool // what would start pods again is stopped before the first list of pods
 	Hold      bool // a wait before the first bucket
 	Publish   bool // the node's state is published before the first bucket
 	Readiness bool // the pods of a bucket are marked as not ready before they are killed
 	Unmount   bool // volumes are waited for after the kills of a bucket
 	Statuses  bool // final statuses are waited for after the unmounts
+}
+
+// Cap returns d, or Limit if that is less. Of the Total of a budget it is the delay to
+// request from the host. A negative Limit counts as 0.
+func (o Options) Cap(d time.Duration) time.Duration {
+	if o.Limit == 0 {
+		return d
+	}
+	return min(d, max(o.Limit, 0))
 }
 
 // orDefault returns the duration that counts for a field of Options: the default for 0,

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 )
 
 // Plan says what a drain will do to pods if each pod uses all of its time. If pods end
@@ -72,108 +73,80 @@ func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 // none of its arguments, and leaves out nil pods. An empty schedule gives a plan without
 // buckets.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
-	t := NewTimetable(schedule, opts, Announcement{})
-	return t.Plan(pods, opts)
+	d, limit := Drain{Wanted: NewBudget(schedule, opts)}, opts.Cap(math.MaxInt64)
+	buckets, unknown := schedule.assign(pods, opts)
+	d.Fitted = d.Wanted.Fit(limit, schedule.needs(buckets))
+	d.First = d.Fitted.BeforeBuckets()
+	d.Release = min(d.Wanted.Total(), limit-d.Fitted.Margin)
+	return d.plan(buckets, unknown, opts)
 }
 
-// Plan plans what a drain with this timetable does to pods, on the assumption that each
-// pod uses all of its time. The options must be those that the timetable was made with.
-// Nil pods are left out; the arguments are not changed.
-func (t *Timetable) Plan(pods []*v1.Pod, opts Options) Plan {
-	p := Plan{
-		Schedule: t.Schedule(),
-		Wanted:   t.wanted,
-		Fitted:   t.Budget(),
-		Release:  t.Release().Sub(t.announced),
-		Buckets:  make([]BucketPlan, len(t.Schedule())),
-	}
-	if len(p.Buckets) == 0 {
-		return p
-	}
-	unknown := p.groupByBucket(pods, opts)
-	start, rolledOver := t.First(), time.Duration(0)
-	for i := range p.Buckets {
-		b := &p.Buckets[i]
-		b.Priority, b.WantedSeconds, b.Seconds = p.Schedule[i].Priority, p.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
-		w := t.Window(i, start, rolledOver)
-		end := b.grant(w, start, t.announced)
-		b.Start, b.End = start.Sub(t.announced), end.Sub(t.announced)
-		switch {
-		case len(b.Pods) == 0:
-			rolledOver = t.Skip(i, rolledOver)
-		case b.Seconds > 0:
+// Drain is a drain whose times are known already, such as that of a manager. [New] works
+// them out for a plan.
+type Drain struct {
+	// Wanted is the budget that the drain needs, and Fitted is the same as shortened
+	// to fit the limit. Their schedules have the same priorities, ascending.
+	Wanted, Fitted Budget
+	// First is when the first bucket starts at the latest, and Release when the drain
+	// stops all waiting. Both count from the announcement of the shutdown.
+	First, Release time.Duration
+}
+
+// Plan plans what the drain does to pods, on the assumption that each pod uses all of its
+// time. Nil pods are left out; the arguments are not changed.
+func (d Drain) Plan(pods []*v1.Pod, opts Options) Plan {
+	buckets, unknown := d.Fitted.Schedule.assign(pods, opts)
+	return d.plan(buckets, unknown, opts)
+}
+
+// plan plans what the drain does to the pods of buckets.
+func (d Drain) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
+	p := Plan{Schedule: d.Fitted.Schedule, Wanted: d.Wanted, Fitted: d.Fitted, Release: d.Release, Buckets: buckets}
+	var announced time.Time
+	all := windows.New(d.Fitted.buckets(), announced, d.First, d.Release, !opts.NoRollOver)
+	start, rolledOver := min(d.First, d.Release), time.Duration(0)
+	for i := range buckets {
+		b := &buckets[i]
+		b.Priority, b.WantedSeconds, b.Seconds = p.Schedule[i].Priority, d.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
+		b.Start, b.End = start, start
+		if len(b.Pods) == 0 {
+			rolledOver = all.Skip(i, rolledOver)
+			continue
+		}
+		w := all.Window(i, announced.Add(start), rolledOver)
+		for k := range b.Pods {
+			b.Pods[k].grant(w, w.Ready.Sub(announced))
+		}
+		if b.Seconds > 0 {
 			rolledOver = 0
 		}
-		start = end
+		b.End = w.End.Sub(announced)
+		start = b.End
 	}
 	p.Warnings = p.warnings(unknown)
 	return p
 }
 
-// groupByBucket assigns the pods to the buckets, and returns those whose priority class
-// is unknown. The lists of all buckets are parts of one array, which is cheaper for a
-// node with many pods than a list that grows for each bucket.
-func (p *Plan) groupByBucket(pods []*v1.Pod, opts Options) unknownClasses {
-	var unknown unknownClasses
-	counts := make([]int, len(p.Buckets))
-	planned := make([]PodPlan, 0, len(pods))
-	for _, pod := range pods {
-		if pod == nil {
-			continue
-		}
-		priority, found := opts.priority(pod)
-		if !found {
-			unknown.add(pod)
-		}
-		counts[p.Schedule.Index(priority)]++
-		planned = append(planned, PodPlan{Pod: pod, Priority: priority})
-	}
-	array := make([]PodPlan, len(planned))
-	for i, n := range counts {
-		p.Buckets[i].Pods, array = array[:0:n], array[n:]
-	}
-	for _, pod := range planned {
-		b := &p.Buckets[p.Schedule.Index(pod.Priority)]
-		b.Pods = append(b.Pods, pod)
-	}
-	return unknown
-}
-
-// grant sets the grace periods and times of the bucket's pods, if the bucket starts at
-// start. It returns the time at which the next bucket starts.
-func (b *BucketPlan) grant(w Window, start, announced time.Time) (end time.Time) {
-	for i := range b.Pods {
-		b.Pods[i].grant(w)
-		b.Pods[i].Start = w.Ready.Sub(announced)
-		b.Pods[i].End = saturatingAdd(b.Pods[i].Start, b.Pods[i].maxTermination())
-	}
-	if len(b.Pods) == 0 {
-		return start
-	}
-	return w.End
-}
-
-// grant sets the wanted and the granted grace period of the pod.
-func (p *PodPlan) grant(w Window) {
+// grant sets the grace periods and times of a pod that is killed at ready, when its window
+// is ready.
+func (p *PodPlan) grant(w windows.Window, ready time.Duration) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)
 	}
+	p.Start, p.End = ready, windows.Add(ready, p.maxTermination())
 }
 
 // maxTermination returns how long the termination of the pod takes at most. The 2 s of a
 // stop are added to the grace period only if a preStop hook, or the wait of a sidecar for
 // its turn, can use up the grace period before the stop.
 func (p *PodPlan) maxTermination() time.Duration {
-	grace := time.Duration(math.MaxInt64)
-	if s := max(p.GrantedSeconds, graceperiod.MinimumPodSeconds); s < int64(grace/time.Second) {
-		grace = time.Duration(s) * time.Second
-	}
+	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
 	if hasHookOrSidecar(p.Pod) {
-		return saturatingAdd(grace, containerFloor)
+		return windows.Add(grace, windows.Floor)
 	}
-	return max(grace, containerFloor)
+	return max(grace, windows.Floor)
 }
 
 // hasHookOrSidecar reports whether the pod has a sidecar or a preStop hook. The stop of its

@@ -101,14 +101,43 @@ func TestNewFitsTheLimit(t *testing.T) {
 		{time.Hour, 20, 10},
 		{30 * time.Second, 20, 10},
 		{29500 * time.Millisecond, 19, 10},
-		{5 * time.Second, 0, 4},
+		{5 * time.Second, 0, 5},
 		{-1, 0, 0},
 	} {
-		p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit})
-		require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
-		require.Equal(t, []int64{20, 10}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds})
-		require.Equal(t, seconds(p.Schedule), []int64{p.Buckets[0].Seconds, p.Buckets[1].Seconds})
+		for _, hooks := range []plan.Hooks{{}, allHooks()} {
+			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Hooks: hooks})
+			require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
+			require.Equal(t, []int64{20, 10}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds})
+			require.Equal(t, seconds(p.Schedule), []int64{p.Buckets[0].Seconds, p.Buckets[1].Seconds})
+		}
 	}
+}
+
+// A pod has all that it asks for where the limit has room for what the pods need, whatever
+// the schedule has.
+func TestNewFitsTheNeeds(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("normal", withGrace(7))), plan.Options{Limit: 8 * time.Second, Hooks: allHooks()})
+	require.Equal(t, map[string]int64{"normal": 7}, granted(p))
+	require.Equal(t, []int64{7, 0}, seconds(p.Schedule))
+	require.Equal(t, []time.Duration{333333333, 7500 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain by its margin earlier")
+	require.Equal(t, 7500*time.Millisecond, p.Release)
+
+	p = plan.New(twoBuckets(), list(pod("normal", withGrace(7)), pod("nil", critical())), plan.Options{Limit: 15 * time.Second})
+	require.Equal(t, map[string]int64{"normal": 5, "nil": 10}, granted(p), "a pod without a grace period needs its bucket")
+}
+
+// The time for Prepare is taken from the limit, and comes before the first bucket.
+func TestNewWithPrepare(t *testing.T) {
+	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
+	opts := plan.Options{Hooks: plan.Hooks{Prepare: true}, Limit: 30 * time.Second}
+	p := plan.New(twoBuckets(), pods, opts)
+	require.Equal(t, map[string]int64{"normal": 18, "critical": 10}, granted(p))
+	require.Equal(t, 2*time.Second, p.Buckets[0].Start)
+
+	opts.Limit = time.Second
+	p = plan.New(twoBuckets(), pods, opts)
+	require.Equal(t, map[string]int64{"normal": 0, "critical": 0}, granted(p))
+	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait goes on after the end of the drain")
 }
 
 // The pods of a bucket of 0 s are killed with 0 and not waited for, whatever was rolled

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/internal/staticpod"
-)
+import v1 "k8s.io/api/core/v1"
 
 // Priority returns the priority by which a pod is assigned to a bucket. It is the first
 // of these that is known:
@@ -12,12 +8,11 @@ import (
 //   - spec.priority of the pod;
 //   - the priority of the built-in class that spec.priorityClassName names;
 //   - the result of PriorityOf for that class name;
-//   - for a static pod and its mirror pod, StaticPods or its default;
 //   - 0.
 //
 // A nil pod has 0. The kubelet uses spec.priority only. Admission sets that for the pods
 // of the API server, but not for static pods, so that in a kubelet the class of a static
-// pod has no effect (k/k#133442).
+// pod has no effect (k/k#133442). A static pod with neither has 0 here as there.
 func (o Options) Priority(pod *v1.Pod) int32 {
 	priority, _ := o.priority(pod)
 	return priority
@@ -35,13 +30,7 @@ func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if p, ok := o.classPriority(pod.Spec.PriorityClassName); ok {
 		return p, true
 	}
-	if !staticpod.IsOrMirrors(pod) {
-		return 0, pod.Spec.PriorityClassName == ""
-	}
-	if o.StaticPods != nil {
-		return *o.StaticPods, true
-	}
-	return nodeCriticalPriority, true
+	return 0, pod.Spec.PriorityClassName == ""
 }
 
 // classPriority returns the priority of a class, false if it is not known.

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -44,7 +43,6 @@ func TestPriority(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
 	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
-	plain := plan.Options{StaticPods: ptr.To(int32(0))}
 	var zero plan.Options
 	for name, c := range map[string]struct {
 		pod  *v1.Pod
@@ -56,20 +54,16 @@ func TestPriority(t *testing.T) {
 		"explicit":                       {pod("p", withPriority(7)), zero, 7},
 		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
 		"node critical by name":          {pod("p", withClass("system-node-critical")), zero, 2_000_001_000},
-		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), plain, 2_000_000_000},
+		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), zero, 2_000_000_000},
 		"built in is not asked for": {pod("p", withClass("system-node-critical")), plan.Options{
 			PriorityOf: func(string) (int32, bool) { return 1, true },
 		}, 2_000_001_000},
-		"a class that is known":          {pod("p", withClass("gold"), static), gold, 500},
-		"a class that is not":            {pod("p", withClass("lead")), gold, 0},
-		"nobody to ask":                  {pod("p", withClass("gold")), zero, 0},
-		"static":                         {pod("p", static), zero, 2_000_001_000},
-		"static from a URL":              {pod("p", withAnnotation(source, "http")), zero, 2_000_001_000},
-		"static of a class not known":    {pod("p", static, withClass("lead")), gold, 2_000_001_000},
-		"static, as the kubelet does it": {pod("p", static), plain, 0},
-		"mirror":                         {pod("p", mirror), zero, 2_000_001_000},
-		"mirror from the API":            {pod("p", mirror, withAnnotation(source, "api")), zero, 2_000_001_000},
-		"from the API":                   {pod("p", withAnnotation(source, "api")), zero, 0},
+		"a class that is known":       {pod("p", withClass("gold"), static), gold, 500},
+		"a class that is not":         {pod("p", withClass("lead")), gold, 0},
+		"nobody to ask":               {pod("p", withClass("gold")), zero, 0},
+		"static":                      {pod("p", static), gold, 0},
+		"static of a class not known": {pod("p", static, withClass("lead")), gold, 0},
+		"mirror":                      {pod("p", mirror), gold, 0},
 	} {
 		require.Equal(t, c.want, c.opts.Priority(c.pod), name)
 	}

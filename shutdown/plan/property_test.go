@@ -54,8 +54,8 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 	}
 	yes := func() bool { return r.IntN(3) > 0 }
 	return plan.Options{
-		Hooks:       plan.Hooks{Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
-		HoldTimeout: span(), PublishTimeout: span(), ReadinessReserve: span(),
+		Hooks:          plan.Hooks{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
+		PrepareTimeout: span(), HoldTimeout: span(), PublishTimeout: span(), ReadinessReserve: span(),
 		UnmountReserve: span(), FlushReserve: span(), ReleaseMargin: span(),
 		NoRollOver: r.IntN(2) == 0,
 	}
@@ -63,56 +63,64 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 
 // FuzzFit checks the properties of Budget.Fit.
 func FuzzFit(f *testing.F) {
-	for seed, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 30 * time.Second, 34 * time.Second, time.Minute, math.MaxInt64, math.MinInt64} {
-		f.Add(uint64(seed), int64(limit), int64(time.Second))
+	for seed := range uint64(20) {
+		for _, limit := range []time.Duration{0, 1, second, 5 * second, 30 * second, time.Minute, math.MaxInt64, math.MinInt64} {
+			f.Add(seed, int64(limit), int64(second))
+		}
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, limit, more int64) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := pickSchedule(r)
-		if len(s) > 0 && seed%2 == 0 {
+		if len(s) > 0 && seed%5 == 0 {
 			s[0].Seconds = math.MinInt64 // Schedule itself gives no negative ones
 		}
-		before := slices.Clone(s)
+		var needs []int64
+		for range r.IntN(len(s) + 1) {
+			needs = append(needs, pick(r))
+		}
 		wanted := plan.NewBudget(s, pickOptions(r, false))
-		fitted := wanted.Fit(time.Duration(limit))
-		require.Equal(t, before, s, "an argument was changed")
+		before := fmt.Sprint(s, needs, wanted)
+		fitted := wanted.Fit(time.Duration(limit), needs)
+		require.Equal(t, before, fmt.Sprint(s, needs, wanted), "an argument was changed")
 		checkWithin(t, fitted, time.Duration(limit))
 		checkLessOnly(t, wanted, fitted)
-		checkOrder(t, wanted, fitted, time.Duration(limit))
+		checkOrder(t, wanted, fitted, max(time.Duration(limit), 0), needs)
 		if larger := limit + max(more, 0); larger > limit {
-			checkMonotone(t, fitted, wanted.Fit(time.Duration(larger)))
+			checkMonotone(t, fitted, wanted.Fit(time.Duration(larger), needs))
 		}
-		checkWithin(t, fitted.Fit(time.Duration(limit)), time.Duration(limit))
+		checkWithin(t, fitted.Fit(time.Duration(limit), nil), time.Duration(limit))
 	})
 }
 
 // parts returns all parts of a budget but the pods' time.
 func parts(b plan.Budget) []time.Duration {
-	all := []time.Duration{b.Hold, b.Floor, b.Publish, b.Margin}
+	all := []time.Duration{b.Prepare, b.Hold, b.Floor, b.Publish, b.Margin}
 	for _, r := range b.Reserves {
 		all = append(all, r.Readiness, r.Unmount, r.Statuses)
 	}
 	return all
 }
 
-// checkWithin checks that no part is negative, and that the sum is at most the limit.
+// checkWithin checks that no part is negative, and that the sum is at most the limit: of
+// Prepare, which is not shortened, and without the margin, which has room in front of it.
 func checkWithin(t *testing.T, b plan.Budget, limit time.Duration) {
 	t.Helper()
+	limit = max(limit, 0)
 	for _, part := range parts(b) {
 		require.GreaterOrEqual(t, part, time.Duration(0), "%+v", b)
 	}
 	for _, bucket := range b.Schedule {
 		require.GreaterOrEqual(t, bucket.Seconds, int64(0))
 	}
-	margin := b.Margin
+	require.LessOrEqual(t, b.Margin, limit/10)
 	b.Margin = 0
-	require.LessOrEqual(t, b.Total(), max(limit, 0), "%+v", b)
-	require.LessOrEqual(t, margin, max(limit, 0)/10)
+	require.LessOrEqual(t, b.Total(), max(limit, b.Prepare), "%+v", b)
 }
 
 // checkLessOnly checks that no part grows, and that each bucket keeps its priority.
 func checkLessOnly(t *testing.T, wanted, fitted plan.Budget) {
 	t.Helper()
+	require.Equal(t, wanted.Prepare, fitted.Prepare)
 	more := parts(wanted)
 	for i, part := range parts(fitted) {
 		require.LessOrEqual(t, part, more[i])
@@ -127,53 +135,103 @@ func checkLessOnly(t *testing.T, wanted, fitted plan.Budget) {
 	}
 }
 
-// checkOrder checks that a part is shortened only when those before it are at their
-// minimum, that the highest bucket loses its time last, and that no bucket loses a second
-// that would fit.
-func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration) {
+// needed returns what the pods need: the schedule with the needs in place of its seconds,
+// and what else a drain of these pods does beside the kills.
+func needed(wanted plan.Budget, needs []int64) (s plan.Schedule, overhead time.Duration) {
+	s, wanted.Reserves = slices.Clone(wanted.Schedule), slices.Clone(wanted.Reserves)
+	for i := range s {
+		if i < len(needs) {
+			s[i].Seconds = min(s[i].Seconds, max(needs[i], 0))
+		}
+		if s[i].Seconds == 0 {
+			wanted.Reserves[i] = plan.Reserve{}
+		}
+	}
+	return s, wanted.Overhead()
+}
+
+// checkOrder checks that a part is shortened only when those before it have given way, and
+// that nothing gives way that would fit.
+func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, needs []int64) {
 	t.Helper()
-	limit = max(limit, 0)
-	if limit >= wanted.Total() && limit < math.MaxInt64 {
+	if limit >= wanted.Total() {
 		wanted.Margin = fitted.Margin
 		require.Equal(t, wanted, fitted, "there is time for all of it")
+		return
 	}
-	if fitted.Floor < wanted.Floor {
+	pods, overhead := needed(wanted, needs)
+	left := max(limit-wanted.Prepare, 0)
+	isCut, hasMore, all := false, false, true
+	for i, bucket := range fitted.Schedule {
+		isCut = isCut || bucket.Seconds < pods[i].Seconds
+		hasMore = hasMore || bucket.Seconds > pods[i].Seconds
+		all = all && bucket.Seconds == wanted.Schedule[i].Seconds
+	}
+	require.Equal(t, left < pods.Total(), isCut, "pods are cut if they do not fit, and only then")
+	switch {
+	case isCut:
+		require.Zero(t, fitted.Overhead()+fitted.Floor+fitted.Hold, "all else gives way before the pods")
+		checkServed(t, pods, fitted.Schedule, left)
+		return
+	case fitted.Overhead() < overhead:
+		require.Zero(t, fitted.Floor+fitted.Hold, "they give way before what is done beside the kills")
+		require.Less(t, left-pods.Total(), overhead)
+		checkShares(t, wanted, fitted, pods, left-pods.Total())
+	case fitted.Floor < wanted.Floor:
 		require.Zero(t, fitted.Hold, "the hold gives way before the floor")
 	}
-	if fitted.Overhead() < wanted.Overhead() && slices.Equal(fitted.Schedule, wanted.Schedule) {
-		require.Zero(t, fitted.Floor, "the floor gives way before what is done beside the kills")
+	if fitted.Hold < wanted.Hold || fitted.Floor < wanted.Floor || fitted.Overhead() < overhead {
+		require.False(t, hasMore, "seconds that nobody needs give way first")
+	} else if !all {
+		require.Less(t, limit-fitted.Total(), second, "a second is left")
 	}
-	for i, bucket := range fitted.Schedule {
-		if bucket.Seconds == wanted.Schedule[i].Seconds {
+	checkSpare(t, wanted.Schedule, fitted.Schedule, pods)
+}
+
+// checkServed checks that pods are served from the highest bucket down, each with the most
+// whole seconds.
+func checkServed(t *testing.T, pods, fitted plan.Schedule, left time.Duration) {
+	t.Helper()
+	for i := len(pods) - 1; i >= 0; i-- {
+		require.Equal(t, min(pods[i].Seconds, int64(left/second)), fitted[i].Seconds)
+		left -= graceperiod.Duration(fitted[i].Seconds)
+	}
+}
+
+// checkShares checks that publishing and the reserves have all of what is left, in
+// proportion but for what goes to the highest buckets.
+func checkShares(t *testing.T, wanted, fitted plan.Budget, pods plan.Schedule, left time.Duration) {
+	t.Helper()
+	highest := true // still a bucket that may have more than its share
+	for i := len(pods) - 1; i >= 0; i-- {
+		r, w := fitted.Reserves[i], wanted.Reserves[i]
+		if pods[i].Seconds == 0 || w == (plan.Reserve{}) {
 			continue
 		}
-		for j := range i {
-			require.Zero(t, fitted.Schedule[j].Seconds, "%v was cut to %v", wanted.Schedule, fitted.Schedule)
+		sum := r.Readiness + r.Unmount + r.Statuses
+		if !highest {
+			require.True(t, sum == 0 || sum >= 100*time.Millisecond, "%v of %v", fitted, left)
 		}
-		checkSecondTooMuch(t, wanted, fitted, i, limit)
+		highest = highest && sum > 0
 	}
+	require.True(t, fitted.Publish == 0 || fitted.Publish >= 100*time.Millisecond)
+	require.LessOrEqual(t, fitted.Overhead(), left)
 }
 
-// minReserve returns the shortest reserve of a bucket.
-func minReserve(r plan.Reserve, seconds int64) time.Duration {
-	var all time.Duration
-	for _, part := range []time.Duration{r.Readiness, r.Unmount, r.Statuses} {
-		all += min(part, time.Second) // as far as it matters
-	}
-	return min(all, time.Second, graceperiod.Duration(seconds)/10)
-}
-
-// checkSecondTooMuch checks that another second for bucket i does not fit, even with the
-// minimum of all other parts.
-func checkSecondTooMuch(t *testing.T, wanted, fitted plan.Budget, i int, limit time.Duration) {
+// checkSpare checks that the seconds that nobody needs go to the highest buckets with pods,
+// then to the highest without.
+func checkSpare(t *testing.T, wanted, fitted, pods plan.Schedule) {
 	t.Helper()
-	left := limit - fitted.Margin - min(wanted.Publish, limit/10)
-	for j := i + 1; j < len(fitted.Schedule); j++ {
-		seconds := fitted.Schedule[j].Seconds
-		left -= graceperiod.Duration(seconds) + minReserve(wanted.Reserves[j], seconds)
+	for i := range fitted {
+		if fitted[i].Seconds == pods[i].Seconds {
+			continue
+		}
+		for j := range fitted {
+			if first := pods[j].Seconds > 0; first == (pods[i].Seconds > 0) && j > i || first && pods[i].Seconds == 0 {
+				require.Equal(t, wanted[j].Seconds, fitted[j].Seconds, "bucket %d comes before %d", j, i)
+			}
+		}
 	}
-	one := fitted.Schedule[i].Seconds + 1
-	require.Greater(t, graceperiod.Duration(one), left-minReserve(wanted.Reserves[i], one), "%v was cut to %v by %v", wanted.Schedule, fitted.Schedule, limit)
 }
 
 // checkMonotone checks that a longer limit takes no time from any bucket.
@@ -186,10 +244,12 @@ func checkMonotone(t *testing.T, fitted, more plan.Budget) {
 
 // FuzzNew checks the properties of a plan.
 func FuzzNew(f *testing.F) {
-	for seed, limit := range []time.Duration{0, -1, time.Second, 5 * time.Second, 30 * time.Second, 34 * time.Second, time.Minute, math.MaxInt64, math.MinInt64} {
-		f.Add(uint64(seed), int64(limit))
+	for seed := range uint64(20) {
+		for _, limit := range []time.Duration{0, -1, second, 5 * second, 30 * second, 34 * second, time.Minute, math.MaxInt64, math.MinInt64} {
+			f.Add(seed, int64(limit), int64(second))
+		}
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, limit int64) {
+	f.Fuzz(func(t *testing.T, seed uint64, limit, more int64) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s, pods := pickSchedule(r), pickPods(r)
 		opts := pickOptions(r, true)
@@ -204,8 +264,9 @@ func FuzzNew(f *testing.F) {
 		require.Equal(t, before, fmt.Sprintf("%v %d %+v", s, len(pods), opts), "an argument was changed")
 		checkPlan(t, s, pods, opts, p)
 		if !saturates(s) {
-			checkAgainstTheKubelet(t, s, opts, p)
+			checkNeeds(t, s, pods, opts, p)
 			checkRollOverTakesNothing(t, s, pods, opts)
+			checkMoreTakesNothing(t, s, pods, opts, p, time.Duration(more))
 		}
 	})
 }
@@ -220,7 +281,7 @@ func saturates(s plan.Schedule) bool { return s.Total() >= math.MaxInt64-time.Ho
 func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
 	require.Len(t, p.Buckets, len(s))
-	seen, at := map[*v1.Pod]bool{}, p.Fitted.Hold+p.Fitted.Publish
+	seen, at := map[*v1.Pod]bool{}, min(p.Fitted.BeforeBuckets(), p.Release)
 	for i, b := range p.Buckets {
 		require.LessOrEqual(t, b.Seconds, b.WantedSeconds)
 		require.Equal(t, at, b.Start)
@@ -234,30 +295,43 @@ func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options,
 			require.Equal(t, s.Index(pod.Priority), i)
 			require.GreaterOrEqual(t, pod.GrantedSeconds, int64(0))
 			require.LessOrEqual(t, pod.GrantedSeconds, pod.WantedSeconds)
-			if !saturates(s) {
-				require.LessOrEqual(t, graceperiod.Duration(pod.GrantedSeconds)-p.Fitted.Margin, b.End-b.Start, "more than its bucket has")
+			if !saturates(s) && pod.GrantedSeconds > 0 {
+				require.LessOrEqual(t, pod.Start+graceperiod.Duration(pod.GrantedSeconds), opts.Cap(math.MaxInt64), "no grace ends after the host's limit")
 			}
 		}
 	}
-	if opts.Limit != 0 {
-		require.LessOrEqual(t, p.Release, max(opts.Limit, 0))
-	}
+	require.LessOrEqual(t, p.Release, opts.Cap(math.MaxInt64))
 	if len(s) > 0 {
 		require.Len(t, seen, len(pods)/2, "a pod was lost")
 	}
 }
 
-// checkAgainstTheKubelet checks that no pod gets less than from a kubelet if the host
-// waits for as long as was requested.
-func checkAgainstTheKubelet(t *testing.T, s plan.Schedule, opts plan.Options, p plan.Plan) {
+// checkNeeds checks that each pod has what it gets from a kubelet if the limit has room for
+// that, and that else no higher bucket is starved by a lower one.
+func checkNeeds(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
-	if opts.Limit < 0 || opts.Limit > 0 && opts.Limit < p.Wanted.Total() {
-		return
+	var sum time.Duration
+	for _, n := range s.Needs(pods, opts) {
+		sum += graceperiod.Duration(n)
 	}
-	for i, b := range p.Buckets {
-		for _, pod := range b.Pods {
-			require.GreaterOrEqual(t, pod.GrantedSeconds, graceperiod.ForNodeShutdown(pod.Pod, s[i].Seconds), pod.Pod.Name)
+	fits := sum <= max(opts.Cap(math.MaxInt64)-p.Wanted.Prepare, 0)
+	starved := false
+	for i := len(p.Buckets) - 1; i >= 0; i-- {
+		short := false
+		for _, pod := range p.Buckets[i].Pods {
+			kubelet := max(graceperiod.ForNodeShutdown(pod.Pod, s[i].Seconds), 0)
+			if fits {
+				require.GreaterOrEqual(t, pod.GrantedSeconds, kubelet, pod.Pod.Name)
+			}
+			if starved {
+				require.Zero(t, pod.GrantedSeconds, "a higher bucket has less than it needs")
+			}
+			if opts.NoRollOver {
+				require.LessOrEqual(t, pod.GrantedSeconds, kubelet, pod.Pod.Name)
+			}
+			short = short || pod.GrantedSeconds < kubelet
 		}
+		starved = starved || short
 	}
 }
 
@@ -272,74 +346,42 @@ func checkRollOverTakesNothing(t *testing.T, s plan.Schedule, pods []*v1.Pod, op
 	}
 }
 
-// FuzzWindows steps through a drain whose buckets use a random part of their time: every
-// bucket starts and ends in time, and has at least its time in the schedule.
-func FuzzWindows(f *testing.F) {
-	f.Add(uint64(1), int64(time.Minute))
-	f.Add(uint64(2), int64(0))
-	f.Add(uint64(3), int64(5*time.Second))
-	f.Fuzz(func(t *testing.T, seed uint64, limit int64) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var s plan.Schedule
-		for i := range 1 + r.IntN(10) {
-			s = append(s, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(40)})
-		}
-		opts := pickOptions(r, true)
-		a := plan.Announcement{Received: announced(), Late: r.IntN(4) == 0}
-		if limit != 0 {
-			a.HostEnd = after(time.Duration(limit) % time.Hour)
-		}
-		checkDrain(t, r, plan.NewTimetable(s, opts, a))
-	})
-}
-
-// checkDrain steps through a drain in which every part takes a random part of its time.
-func checkDrain(t *testing.T, r *rand.Rand, tt plan.Timetable) {
+// checkMoreTakesNothing checks that no pod gets less because the limit is longer.
+func checkMoreTakesNothing(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan, more time.Duration) {
 	t.Helper()
-	take := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(max(d, 0)) + 1)) }
-	now, latest, left := later(announced().Add(take(tt.First().Sub(announced()))), tt.NotBefore()), tt.First(), time.Duration(0)
-	for i, bucket := range tt.Schedule() {
-		if r.IntN(4) == 0 {
-			left = tt.Skip(i, left)
-			latest = latest.Add(graceperiod.Duration(bucket.Seconds) + reserveOf(tt, i))
-			continue
+	if opts.Limit == 0 || opts.Limit > math.MaxInt64-max(more, 0) {
+		return
+	}
+	if opts.Limit += max(more, 0); opts.Limit == 0 {
+		return
+	}
+	longer := granted(plan.New(s, pods, opts))
+	for name, seconds := range granted(p) {
+		require.GreaterOrEqual(t, longer[name], seconds, name)
+	}
+}
+
+// A limit of exactly the sum of a schedule leaves each pod what the kubelet gives it, with
+// every step but Prepare.
+func TestNewWithTheKubeletsSum(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		s := make(plan.Schedule, 1+r.IntN(6))
+		var pods []*v1.Pod
+		for i := range s {
+			s[i] = plan.Bucket{Priority: int32(i), Seconds: r.Int64N(60)}
+			for range r.IntN(4) {
+				pods = append(pods, pod(strconv.Itoa(len(pods)), withPriority(int32(i)), withGrace(r.Int64N(90))))
+			}
 		}
-		require.False(t, now.After(latest), "bucket %d starts late", i)
-		w := tt.Window(i, now, left)
-		if bucket.Seconds == 0 {
-			require.Zero(t, w.Grace(now))
-			continue
+		opts := plan.Options{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}, Limit: s.Total(), NoRollOver: true}
+		if opts.Limit == 0 {
+			opts.Limit = -1
 		}
-		reserve := tt.Budget().Reserves[i]
-		require.False(t, w.Ready.Before(earlier(now.Add(reserve.Readiness), tt.Release())), "marks have all of their time")
-		killed := now.Add(take(reserve.Readiness))
-		require.GreaterOrEqual(t, w.Grace(killed), graceperiod.Duration(bucket.Seconds), "bucket %d has less than its own", i)
-		require.LessOrEqual(t, w.Grace(killed), graceperiod.Duration(bucket.Seconds)+left)
-		used := take(w.Grace(killed))
-		latest = latest.Add(graceperiod.Duration(bucket.Seconds) + reserveOf(tt, i))
-		require.False(t, w.End.After(latest), "bucket %d ends late", i)
-		require.False(t, w.KillsEnd(killed).After(tt.Release()))
-		require.False(t, w.UnmountsEnd(killed).After(w.End))
-		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(killed, used)
-		require.GreaterOrEqual(t, left, time.Duration(0))
+		for i, b := range plan.New(s, pods, opts).Buckets {
+			for _, p := range b.Pods {
+				require.Equal(t, graceperiod.ForNodeShutdown(p.Pod, s[i].Seconds), p.GrantedSeconds)
+			}
+		}
 	}
-}
-
-func reserveOf(tt plan.Timetable, i int) time.Duration {
-	r := tt.Budget().Reserves[i]
-	return r.Readiness + r.Unmount + r.Statuses
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 )
 
 // unknownClasses counts the pods whose priority class is unknown, and keeps the first of
@@ -24,19 +26,30 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // those about each bucket. A warning about pods names one of them and has the number of
 // all, so that the list stays short on a node with many pods.
 func (p *Plan) warnings(unknown unknownClasses) []string {
-	var texts []string
-	if total, fitted := p.Wanted.Schedule.Total(), p.Schedule.Total(); fitted < total {
-		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", total, fitted))
+	var texts, ofBuckets []string
+	isCut, wanted, fitted := false, p.Wanted.Publish, p.Fitted.Publish
+	for i, need := range p.Wanted.Schedule.needs(p.Buckets) {
+		if need > 0 {
+			wanted = windows.Add(wanted, p.Wanted.Reserves[i].total())
+			fitted = windows.Add(fitted, p.Fitted.Reserves[i].total())
+		}
+		isCut = isCut || p.Buckets[i].Seconds < need
+		ofBuckets = append(ofBuckets, p.Buckets[i].warnings(need)...)
+	}
+	limit := windows.Add(p.Release, p.Fitted.Margin)
+	switch all, left := p.Wanted.Schedule.Total(), p.Schedule.Total(); {
+	case isCut:
+		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", all, left))
+	case windows.Add(p.Wanted.Prepare, all) > limit:
+		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v, by seconds that no pod needs", all, left))
 	}
 	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {
 		texts = append(texts, fmt.Sprintf("the hold has %v of the %v that it asks for", fitted, wanted))
 	}
-	if wanted, fitted := p.Wanted.Overhead(), p.Fitted.Overhead(); fitted < wanted {
+	if fitted < wanted {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
 	}
-	for i := range p.Buckets {
-		texts = append(texts, p.Buckets[i].warnings()...)
-	}
+	texts = append(texts, ofBuckets...)
 	if unknown.pods > 0 {
 		texts = append(texts, fmt.Sprintf("priority class %q: value not known, counts as 0; pods: %d, among them %s",
 			unknown.first.Spec.PriorityClassName, unknown.pods, describe(unknown.first)))
@@ -44,11 +57,11 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	return texts
 }
 
-// warnings returns the warnings of one bucket. For a bucket of 0 s they name no pod,
-// because no pod has time.
-func (b *BucketPlan) warnings() []string {
+// warnings returns the warnings of one bucket whose pods need this many seconds. For a
+// bucket of 0 s they name no pod, because no pod has time.
+func (b *BucketPlan) warnings(need int64) []string {
 	var texts []string
-	if b.Seconds < b.WantedSeconds {
+	if b.Seconds < need {
 		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %ds", b.Priority, b.WantedSeconds, b.Seconds))
 	}
 	if b.Seconds == 0 && len(b.Pods) > 0 {
