@@ -1,0 +1,168 @@
+package host_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// methods are the methods of a source and its sessions.
+var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibit", "close"}
+
+// kinds are what a call may do instead of its work.
+var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
+
+// Whatever a call of the host does, the first or the tenth time: the lock that is held stays, and
+// within 13 s the host is held by one new lock.
+func TestOneFault(t *testing.T) {
+	for _, method := range methods {
+		for kind, f := range kinds {
+			for _, number := range []int{1, 10} {
+				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, r *rig) {
+						r.adopts(true)
+						nth(method, number, f)(r.script)
+						r.run()
+						for range 12 {
+							r.advance(13 * time.Second)
+							r.holding(host.StateHeld, 1)
+							require.NoError(t, r.host.Status().Err)
+							r.script.set((*script).lose)
+							synctest.Wait()
+							require.Equal(t, 1, r.script.heldNow())
+							require.Error(t, r.host.Status().Err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A call that always does the same costs what it is for: the lock of the previous agent stays, a
+// new one is taken where one is to be had, and all is well within 13 s when the fault is over.
+func TestLastingFault(t *testing.T) {
+	for _, method := range methods {
+		for kind, f := range kinds {
+			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, r *rig) {
+					r.adopts(true)
+					always(method, f)(r.script)
+					r.run()
+					if method == "adopt" && kind != "hangs" {
+						r.holding(host.StateHeld, 1)
+						return
+					}
+					for range 60 {
+						r.advance(11 * time.Second)
+						require.LessOrEqual(t, r.script.heldNow(), 1)
+						if method != "adopt" {
+							r.holding(r.host.Status().State, 1)
+						}
+					}
+					require.Equal(t, map[string]host.State{
+						"adopt": host.StateHeld, "delay": host.StateHeld, "close": host.StateHeld,
+						"connect": host.StateAdopted, "events": host.StateAdopted, "pending": host.StateAdopted, "inhibit": host.StateAdopted,
+					}[method], withoutEvents(kind, method, r.host.Status().State))
+					r.script.set(func(s *script) { s.faults = nil })
+					r.advance(13 * time.Second)
+					r.holding(host.StateHeld, 1)
+					require.NoError(t, r.host.Status().Err)
+				})
+			})
+		}
+	}
+}
+
+// withoutEvents returns the state, but for a session of the script whose Events cannot fail.
+func withoutEvents(kind, method string, state host.State) host.State {
+	if method == "events" && kind == "fails" {
+		return host.StateAdopted
+	}
+	return state
+}
+
+// A source whose calls never return is tried for ever, less often when many calls hang.
+func TestManyHangingCalls(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		always("connect", fault{hangs: true})(r.script)
+		r.run()
+		r.advance(10 * time.Minute)
+		require.InDelta(t, 45, r.script.number("connect"), 5)
+		r.advance(24 * time.Hour)
+		require.InDelta(t, 1200, r.script.number("connect"), 200)
+	})
+}
+
+// A session that was given up does nothing any more: what comes late is closed, and its events are
+// dropped.
+func TestSessionThatWasGivenUp(t *testing.T) {
+	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
+		t.Run(method, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.script.faults = func(called string, n int) fault {
+					return fault{hangs: n == 1 && (called == method || called == "close")}
+				}
+				r.run()
+				r.advance(20 * time.Second)
+				r.holding(host.StateHeld, 1)
+				heard, locks := r.allHeard(), r.script.number("release")
+				r.script.set(func(s *script) {
+					if method != "connect" {
+						s.sessions[0].events <- source.Event{}
+					}
+				})
+				close(r.script.thaw)
+				r.script.thaw = make(chan struct{})
+				r.advance(time.Minute)
+				r.holding(host.StateHeld, 1)
+				require.Equal(t, heard, r.allHeard())
+				if method == "inhibit" {
+					require.Equal(t, locks+1, r.script.number("release"))
+				}
+			})
+		})
+	}
+}
+
+// Run may be ended in every call and at every moment of it, and in a shutdown. It ends within 4 s,
+// and nothing is left.
+func TestEndedAtAnyMoment(t *testing.T) {
+	for _, method := range append([]string{"release"}, methods...) {
+		for kind, f := range map[string]fault{
+			"at the call": {}, "fails": {err: errRefused}, "panics": {panics: true}, "hangs": {hangs: true},
+			"late": {takes: 5 * time.Second}, "heeds": {takes: 5 * time.Second, heeds: true},
+		} {
+			if method == "release" && f.panics {
+				continue // it would stay held
+			}
+			for _, after := range []time.Duration{0, 500 * time.Millisecond, 3 * time.Second, 5 * time.Second} {
+				for _, shutdown := range []bool{false, true} {
+					t.Run(fmt.Sprint(method, " ", kind, " ", after, " ", shutdown), func(t *testing.T) {
+						inBubble(t, func(_ *testing.T, r *rig) {
+							r.adopts(true)
+							if shutdown {
+								r.script.pending = &source.Event{}
+							}
+							if after == 0 {
+								f.then = func() { r.stop() }
+							} else {
+								time.AfterFunc(after, func() { r.stop() })
+							}
+							always(method, f)(r.script)
+							r.script.tolerant = method == "release"
+							r.run()
+							r.advance(after)
+						})
+					})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package host
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Hold is the lock as a shutdown has it, from [Host.Suspend] to End. After End, after the next
+// Suspend, and after [Host.Close] its methods do nothing. All methods may be called concurrently.
+type Hold struct {
+	lock   *lock
+	waited bool // a lock was held when this Hold let it go; guarded by the mutex of lock
+}
+
+func (l *lock) suspend() *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &Hold{lock: l}
+	if l.phase == phaseClosed {
+		return o
+	}
+	l.hold = o
+	if l.phase == phaseWanted {
+		l.phase = phaseSuspended
+		l.seekLock()
+	}
+	return o
+}
+
+// seekLock has the session try to get a lock in the middle of a shutdown. The mutex is held.
+func (l *lock) seekLock() {
+	if l.session {
+		l.attemptAdoption()
+		l.wakeUp()
+	}
+}
+
+// enter locks the mutex if this Hold is the current one, and reports whether it is.
+func (o *Hold) enter() bool {
+	o.lock.mu.Lock()
+	if o.lock.hold == o {
+		return true
+	}
+	o.lock.mu.Unlock()
+	return false
+}
+
+// LetGoAt has the lock released at a time, in case nobody does it before; at once, if the time has
+// passed. A later call replaces the time. It stands until it has come: for the lock that Retake
+// gets, and for the next Hold of the same shutdown too. ctx has the logger; its end changes nothing.
+func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
+	if !o.enter() {
+		return
+	}
+	defer o.lock.mu.Unlock()
+	l := o.lock
+	l.stopAlarm()
+	due := &alarm{}
+	l.alarm = due
+	due.timer = time.AfterFunc(time.Until(t), func() {
+		l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() { l.ring(ctx, due) })
+	})
+}
+
+// ring lets the host go if the alarm still stands.
+func (l *lock) ring(ctx context.Context, due *alarm) {
+	l.mu.Lock()
+	if l.alarm != due {
+		l.mu.Unlock()
+		return
+	}
+	l.alarm = nil
+	held := l.hold.release()
+	l.mu.Unlock()
+	if err := l.closeLock(ctx, held); err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to let the host go at the end of its time")
+	}
+}
+
+// release lets the host go, and returns the lock that is to be closed. The mutex is held.
+func (o *Hold) release() io.Closer {
+	if o.lock.phase != phaseSuspended {
+		return nil
+	}
+	o.waited = o.lock.held != nil
+	return o.lock.letGo(phaseReleased)
+}
+
+// LetGo releases the lock, even if ctx has ended, so that the host goes on. A lock that comes later
+// is closed at once. It waits a second for the lock to be closed; after that the error says so,
+// and the closing stays in Options.Calls.
+func (o *Hold) LetGo(ctx context.Context) error {
+	if !o.enter() {
+		return nil
+	}
+	held := o.release()
+	o.lock.mu.Unlock()
+	return o.lock.closeLock(ctx, held)
+}
+
+// Retake has the session ask for a lock once, after the host was let go. The host may refuse it.
+// Call LetGoAt too, if its time has passed. Retake does nothing before LetGo.
+func (o *Hold) Retake() {
+	if !o.enter() {
+		return
+	}
+	defer o.lock.mu.Unlock()
+	if o.lock.phase == phaseReleased {
+		o.lock.phase, o.waited = phaseSuspended, false
+		o.lock.seekLock()
+	}
+}
+
+// Waits reports whether a lock is held, or was until this Hold let it go.
+func (o *Hold) Waits() bool {
+	o.lock.mu.Lock()
+	defer o.lock.mu.Unlock()
+	return o.waited || o.lock.hold == o && o.lock.held != nil
+}
+
+// AwaitAdoption waits until the attempt to get a lock during the shutdown is over, if one is under
+// way and no lock is held. It waits at most until a time or the end of ctx.
+func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
+	if !o.enter() {
+		return
+	}
+	adoption := o.lock.adoption
+	o.lock.mu.Unlock()
+	if adoption == nil {
+		return
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-adoption:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// End ends the shutdown: a lock is wanted again. The session takes a new one, and then closes the
+// one that is held.
+func (o *Hold) End() {
+	if !o.enter() {
+		return
+	}
+	defer o.lock.mu.Unlock()
+	l := o.lock
+	l.hold, l.phase = nil, phaseWanted
+	l.epoch++
+	l.stopAlarm()
+	l.wakeUp()
+}

@@ -1,0 +1,399 @@
+package host_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// The lock of a shutdown is released at the time of LetGoAt without anybody's doing, once, and not
+// if the shutdown is over before.
+func TestLockIsReleasedByItself(t *testing.T) {
+	const at = 10 * time.Second
+	for name, test := range map[string]struct {
+		then     func(t *testing.T, r *rig, hold *host.Hold)
+		released time.Duration // 0: never
+	}{
+		"nobody releases it":     {func(*testing.T, *rig, *host.Hold) {}, at},
+		"it was released before": {func(t *testing.T, _ *rig, hold *host.Hold) { require.NoError(t, hold.LetGo(t.Context())) }, time.Nanosecond},
+		"the shutdown is over":   {func(_ *testing.T, _ *rig, hold *host.Hold) { hold.End() }, 0},
+		"another one has begun":  {func(_ *testing.T, r *rig, hold *host.Hold) { hold.End(); r.host.Suspend() }, 0},
+		"another Hold has it":    {func(_ *testing.T, r *rig, _ *host.Hold) { r.host.Suspend() }, at},
+		"the time is later":      {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
+		"the time is earlier":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(at/2)) }, at / 2},
+		"the time has passed":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(-at)) }, time.Nanosecond},
+		"the next Hold is later": {func(t *testing.T, r *rig, _ *host.Hold) { r.host.Suspend().LetGoAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
+		"the former Hold is later": {func(t *testing.T, r *rig, hold *host.Hold) {
+			r.host.Suspend()
+			hold.LetGoAt(t.Context(), time.Now().Add(2*at))
+		}, at},
+		"the context has ended": {func(t *testing.T, _ *rig, hold *host.Hold) {
+			ctx, cancel := context.WithCancel(t.Context())
+			hold.LetGoAt(ctx, time.Now().Add(at))
+			cancel()
+		}, at},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.run()
+				hold := r.host.Suspend()
+				hold.LetGoAt(t.Context(), time.Now().Add(at))
+				test.then(t, r, hold)
+				if test.released > 0 {
+					r.advance(test.released - 1)
+					if test.released > 1 {
+						require.Equal(t, 1, r.script.heldNow())
+					}
+					r.advance(1)
+					r.holding(host.StateLetGo, 0)
+				}
+				r.advance(time.Hour)
+				require.Equal(t, test.released == 0, r.script.heldNow() == 1)
+			})
+		})
+	}
+}
+
+// A lock is waited for as long as it is held, and afterwards by the Hold that let it go.
+func TestWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		first := r.host.Suspend()
+		require.True(t, first.Waits())
+		second := r.host.Suspend()
+		require.False(t, first.Waits(), "the second has the lock")
+		require.NoError(t, second.LetGo(t.Context()))
+		require.NoError(t, second.LetGo(t.Context()))
+		require.True(t, second.Waits(), "it was held until then")
+		third := r.host.Suspend()
+		require.False(t, third.Waits(), "it has let go nothing")
+		r.script.set(always("inhibit", fault{err: errRefused}))
+		third.Retake()
+		synctest.Wait()
+		require.NoError(t, third.LetGo(t.Context()))
+		require.False(t, third.Waits(), "it was refused")
+		third.End()
+		require.True(t, second.Waits())
+		r.advance(time.Second)
+	})
+}
+
+// After a shutdown a new lock is taken before the old one is closed, at once.
+func TestEndTakesANewLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		hold := r.host.Suspend()
+		r.advance(time.Minute)
+		require.Equal(t, 1, r.script.number("inhibit"))
+		hold.End()
+		synctest.Wait()
+		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:])
+		r.holding(host.StateHeld, 1)
+
+		hold = r.host.Suspend()
+		require.NoError(t, hold.LetGo(t.Context()))
+		r.holding(host.StateLetGo, 0)
+		hold.End()
+		synctest.Wait()
+		r.holding(host.StateHeld, 1)
+	})
+}
+
+// The lock of a previous agent is held before anything else, whatever the host does then, and is
+// replaced by one's own if no shutdown is pending.
+func TestLockIsAdoptedAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*script)
+		state  host.State
+	}{
+		"nothing is pending":    {func(*script) {}, host.StateHeld},
+		"a shutdown is pending": {func(s *script) { s.pending = &source.Event{} }, host.StateAdopted},
+		"there is no bus":       {always("connect", fault{err: errRefused}), host.StateAdopted},
+		"Connect hangs":         {always("connect", fault{hangs: true}), host.StateAdopted},
+		"Pending hangs":         {always("pending", fault{hangs: true}), host.StateAdopted},
+		"Pending fails":         {always("pending", fault{err: errRefused}), host.StateAdopted},
+		"Inhibit fails":         {always("inhibit", fault{err: errRefused}), host.StateAdopted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.adopts(true)
+				test.change(r.script)
+				r.run()
+				require.Equal(t, "adopt", r.script.called()[0])
+				r.holding(test.state, 1)
+				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
+				r.advance(time.Minute)
+				r.holding(test.state, 1)
+				if r.hold != nil {
+					require.True(t, r.hold.Waits())
+					require.Zero(t, r.script.number("inhibit"), "a lock is held")
+					require.NoError(t, r.host.Status().Err)
+				}
+			})
+		})
+	}
+}
+
+// The lock of a previous agent that comes late is held if none is, and is closed otherwise.
+func TestLateAdoption(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *rig)
+		state  host.State
+	}{
+		"none is held":      {func(r *rig) { always("inhibit", fault{err: errRefused})(r.script) }, host.StateAdopted},
+		"one is held":       {func(*rig) {}, host.StateHeld},
+		"it was let go":     {func(r *rig) { _ = r.host.Suspend().LetGo(r.t.Context()) }, host.StateLetGo},
+		"Close was called":  {func(r *rig) { _ = r.host.Close(r.t.Context()) }, host.StateLetGo},
+		"no lock was asked": {func(r *rig) { always("connect", fault{err: errRefused})(r.script) }, host.StateAdopted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.adopts(true)
+				r.deaf = true
+				test.change(r)
+				other := r.script.faults
+				r.script.faults = func(method string, n int) fault {
+					if method == "adopt" {
+						return fault{takes: 10 * time.Second}
+					}
+					if other != nil {
+						return other(method, n)
+					}
+					return fault{}
+				}
+				r.run()
+				r.advance(9 * time.Second)
+				require.NotEqual(t, host.StateAdopted, r.host.Status().State)
+				r.advance(2 * time.Second)
+				locks := 0
+				if r.host.Status().Held() {
+					locks = 1
+				}
+				r.holding(test.state, locks)
+			})
+		})
+	}
+}
+
+// A lock that the host has kept for a previous agent is adopted from the session.
+func TestLockIsAdoptedFromTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.pending, r.script.kept = &source.Event{}, true
+		r.run()
+		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
+		r.holding(host.StateAdopted, 1)
+		require.NoError(t, r.host.Status().Err)
+		require.True(t, r.hold.Waits())
+		r.script.cancel()
+		synctest.Wait()
+		r.holding(host.StateHeld, 1)
+	})
+}
+
+// A lock that the host has kept is closed if the host was let go before it came.
+func TestAdoptedAfterTheRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.pending, r.script.kept = &source.Event{}, true
+		always("inhibit", fault{takes: 3 * time.Second})(r.script)
+		r.run()
+		require.NoError(t, r.hold.LetGo(t.Context()))
+		r.advance(3 * time.Second)
+		r.holding(host.StateLetGo, 0)
+		require.Equal(t, 1, r.script.number("release"))
+		require.False(t, r.hold.Waits())
+	})
+}
+
+// AwaitAdoption waits for the attempt to adopt a lock, for a time.
+func TestAwaitAdoption(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *rig)
+		waits  time.Duration
+	}{
+		"a second":    {func(r *rig) { always("inhibit", fault{takes: time.Second})(r.script) }, time.Second},
+		"refused":     {func(r *rig) { always("inhibit", fault{takes: time.Second, err: errRefused})(r.script) }, time.Second},
+		"not in time": {func(r *rig) { always("inhibit", fault{takes: 9 * time.Second})(r.script) }, 5 * time.Second},
+		"the session lost": {func(r *rig) {
+			always("inhibit", fault{takes: time.Second, then: func() { r.script.set((*script).lose) }})(r.script)
+		}, time.Second},
+		"one is held":       {func(r *rig) { r.adopts(true) }, 0},
+		"the attempt hangs": {func(r *rig) { r.adopts(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				test.change(r)
+				r.script.pending, r.script.kept = &source.Event{}, true
+				r.run()
+				hold := r.host.Suspend()
+				began := time.Now()
+				hold.AwaitAdoption(t.Context(), began.Add(5*time.Second))
+				require.Equal(t, test.waits, time.Since(began))
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				hold.AwaitAdoption(ctx, began.Add(time.Hour))
+				require.Equal(t, test.waits, time.Since(began))
+				r.advance(time.Minute)
+			})
+		})
+	}
+}
+
+// A lock that was asked for before the shutdown and comes in the middle of it delays the host, and
+// is one's own. After the release it is closed at once.
+func TestLateInhibit(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			always("inhibit", fault{takes: 3 * time.Second})(r.script)
+			r.run()
+			r.script.announce()
+			synctest.Wait()
+			if released {
+				require.NoError(t, r.hold.LetGo(t.Context()))
+			}
+			r.advance(time.Minute)
+			if released {
+				r.holding(host.StateLetGo, 0)
+			} else {
+				r.holding(host.StateHeld, 1)
+				require.True(t, r.hold.Waits())
+			}
+		})
+	}
+}
+
+// After the release a lock is to be had only where the host gives one. It is one's own if this
+// agent has held one.
+func TestRetake(t *testing.T) {
+	for name, test := range map[string]struct {
+		grants bool
+		first  bool // the agent starts in the middle of the shutdown
+		state  host.State
+	}{
+		"granted":           {grants: true, state: host.StateHeld},
+		"refused":           {state: host.StateLetGo},
+		"granted at first":  {grants: true, first: true, state: host.StateAdopted},
+		"refused from then": {first: true, state: host.StateLetGo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				if test.first {
+					r.script.pending = &source.Event{}
+				}
+				r.run()
+				if !test.first {
+					r.script.announce()
+					synctest.Wait()
+				}
+				hold := r.hold
+				inhibits := r.script.number("inhibit")
+				hold.Retake()
+				synctest.Wait()
+				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was let go")
+				hold.LetGoAt(t.Context(), time.Now().Add(time.Minute))
+				require.NoError(t, hold.LetGo(t.Context()))
+				r.script.set(func(s *script) { s.kept = test.grants })
+				hold.Retake()
+				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
+				require.Equal(t, test.state, r.host.Status().State)
+				require.Equal(t, test.grants, hold.Waits())
+				r.advance(time.Minute)
+				r.holding(host.StateLetGo, 0)
+				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is asked for once")
+			})
+		})
+	}
+}
+
+// The session asks for a lock if a shutdown begins while none is held, once.
+func TestSuspendedWithoutALock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		always("inhibit", fault{err: errRefused})(r.script)
+		r.run()
+		hold := r.host.Suspend()
+		r.advance(time.Minute)
+		require.Equal(t, 2, r.script.number("inhibit"))
+		require.Equal(t, 1, r.script.number("delay"))
+		r.script.set(func(s *script) { s.faults = nil })
+		hold.End()
+		synctest.Wait()
+		r.holding(host.StateHeld, 1)
+	})
+}
+
+// A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
+func TestLockThatCannotBeClosed(t *testing.T) {
+	for text, f := range map[string]fault{
+		"the time for it was spent": {hangs: true},
+		"refused":                   {err: errRefused},
+		"panicked: of the source":   {panics: true},
+	} {
+		for name, release := range map[string]func(r *rig) error{
+			"LetGo": func(r *rig) error { return r.host.Suspend().LetGo(r.quiet()) },
+			"Close": func(r *rig) error { return r.host.Close(r.quiet()) },
+		} {
+			t.Run(name+" "+text, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, r *rig) {
+					r.run()
+					r.script.set(nth("release", 1, f))
+					began := time.Now()
+					err := release(r)
+					require.ErrorContains(t, err, "failed to release the shutdown inhibitor: ")
+					require.ErrorContains(t, err, text)
+					require.LessOrEqual(t, time.Since(began), time.Second)
+					require.Equal(t, host.StateLetGo, r.host.Status().State)
+					hung := make(chan struct{})
+					close(hung)
+					if f.hangs {
+						require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(hung))
+					}
+					require.NoError(t, release(r))
+					if f.panics {
+						r.script.set(func(s *script) { s.locks[0].release() }) // it panicked before
+					}
+				})
+			})
+		}
+	}
+}
+
+// A former lock that cannot be closed costs no other lock: the new one is held, and is not taken
+// again.
+func TestFormerLockThatCannotBeClosed(t *testing.T) {
+	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.run()
+			r.script.set(nth("release", 1, f))
+			r.host.Suspend().End()
+			r.advance(time.Minute)
+			require.Equal(t, host.StateHeld, r.host.Status().State)
+			require.NoError(t, r.host.Status().Err)
+			require.Equal(t, 2, r.script.number("inhibit"))
+			r.script.set(func(s *script) { s.tolerant = true })
+		})
+	}
+}
+
+// After Close nothing is held, and Suspend has no effect.
+func TestClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		hold := r.host.Suspend()
+		require.NoError(t, r.host.Close(t.Context()))
+		for _, h := range []*host.Hold{hold, r.host.Suspend()} {
+			h.Retake()
+			h.End()
+			h.LetGoAt(t.Context(), time.Now())
+			require.NoError(t, h.LetGo(t.Context()))
+			require.False(t, h.Waits())
+		}
+		r.advance(time.Minute)
+		r.holding(host.StateLetGo, 0)
+		require.Equal(t, 1, r.script.number("inhibit"))
+	})
+}

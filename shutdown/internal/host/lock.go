@@ -1,0 +1,229 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+)
+
+// closeTime bounds the wait for the Close of a lock.
+const closeTime = time.Second
+
+// phase is what the lock is for.
+type phase int
+
+const (
+	phaseWanted    phase = iota // no shutdown is under way: a lock is wanted
+	phaseSuspended              // a shutdown is under way: the lock that is held stays
+	phaseReleased               // the shutdown has let the host go: no lock may be held
+	phaseClosed                 // Run is over: no lock may be held any more
+)
+
+// task is what a session is to do about the lock.
+type task int
+
+const (
+	taskRest  task = iota // nothing
+	taskKeep              // nothing, as long as the host waits long enough
+	taskTake              // take a new lock
+	taskAdopt             // try once to get the lock that a previous agent left
+)
+
+// lock owns the one inhibitor lock. The lock is a handle that is closed exactly once, never a
+// number that could be closed again when it belongs to someone else. Each end of a shutdown
+// begins a new epoch, and so does each session: a lock of an older one is replaced.
+type lock struct {
+	calls   *call.Group
+	metrics *metrics.Shutdown
+	wake    chan struct{} // of size 1; signalled when there is a new task
+
+	mu       sync.Mutex // guards all below; never held while a lock is closed
+	phase    phase
+	hold     *Hold         // of the shutdown that is under way; nil: none is
+	held     io.Closer     // nil: none
+	adopted  bool          // held is the lock of a previous agent
+	own      bool          // this agent has held a lock that it asked for outside of a shutdown
+	inDoubt  bool          // a session was lost since held was taken, and perhaps held with it
+	epoch    uint64        // counts sessions and ends of shutdowns
+	taken    uint64        // the epoch in which held was asked for
+	session  bool          // a session is up
+	adoption chan struct{} // closed when the attempt to adopt a lock ends; nil: none is under way
+	alarm    *alarm        // lets the host go at a time; nil: none stands
+}
+
+// alarm is a standing call of LetGoAt. A new one replaces it, so that it can be told apart.
+type alarm struct{ timer *time.Timer }
+
+// status returns the state of the lock, and whether the lock may have been lost.
+func (l *lock) status() (status Status, inDoubt bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state := StateLetGo
+	switch {
+	case l.adopted:
+		state = StateAdopted
+	case l.held != nil:
+		state = StateHeld
+	case l.phase == phaseWanted:
+		state = StateTrying
+	}
+	return Status{State: state}, l.inDoubt
+}
+
+// beginSession begins the tasks of a session. If no lock is held, an attempt to adopt one is under
+// way from now on, before anybody has heard from the session whether a shutdown is.
+func (l *lock) beginSession() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = true
+	l.epoch++
+	l.attemptAdoption()
+}
+
+// endSession ends the tasks of a session, if it had begun them.
+func (l *lock) endSession() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inDoubt = l.inDoubt || l.session && l.held != nil
+	l.session = false
+	l.stopAdoption()
+}
+
+// next returns the task of the session, and the epoch of a lock that is asked for now.
+func (l *lock) next() (task, uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.phase == phaseWanted && l.held != nil && l.taken == l.epoch:
+		return taskKeep, l.epoch
+	case l.phase == phaseWanted:
+		return taskTake, l.epoch
+	case l.phase != phaseClosed && l.held == nil && l.adoption != nil:
+		return taskAdopt, l.epoch
+	default:
+		return taskRest, l.epoch
+	}
+}
+
+// take stores a lock that the host gave and closes the one before, so that the host is held
+// without a gap. A lock that comes after the release is closed at once, because the host must not
+// wait for it. adopting says that it was asked for during a shutdown.
+func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
+	l.mu.Lock()
+	surplus := given
+	if l.mayHold() {
+		surplus = l.held
+		l.keep(given, adopting && !l.own)
+		l.own = l.own || !adopting
+		l.taken = epoch
+	}
+	l.mu.Unlock()
+	return l.closeLock(ctx, surplus)
+}
+
+// adopt stores the lock that a previous agent left; nil: it left none. It closes the lock if one is
+// held already, or may not be held any more.
+func (l *lock) adopt(ctx context.Context, left io.Closer) error {
+	l.mu.Lock()
+	if left != nil && l.held == nil && l.mayHold() {
+		l.keep(left, true)
+		left = nil
+	}
+	l.mu.Unlock()
+	return l.closeLock(ctx, left)
+}
+
+// mayHold reports whether a lock may be held. The mutex is held.
+func (l *lock) mayHold() bool { return l.phase == phaseWanted || l.phase == phaseSuspended }
+
+// keep makes a lock the one that is held. The mutex is held.
+func (l *lock) keep(given io.Closer, adopted bool) {
+	l.held, l.adopted, l.inDoubt, l.taken = given, adopted, false, 0
+	l.metrics.Inhibitor(true)
+	l.stopAdoption()
+}
+
+// letGo returns the lock that is to be closed, and enters a phase in which none may be held. The
+// mutex is held.
+func (l *lock) letGo(next phase) io.Closer {
+	held := l.held
+	l.phase, l.held, l.adopted, l.inDoubt = next, nil, false, false
+	l.metrics.Inhibitor(false)
+	return held
+}
+
+// closeForGood closes the lock at the end of Run. No lock is held after it.
+func (l *lock) closeForGood(ctx context.Context) error {
+	l.mu.Lock()
+	l.hold = nil
+	l.stopAlarm()
+	l.stopAdoption()
+	held := l.letGo(phaseClosed)
+	l.mu.Unlock()
+	return l.closeLock(ctx, held)
+}
+
+// stopAlarm undoes LetGoAt. The mutex is held.
+func (l *lock) stopAlarm() {
+	if l.alarm != nil {
+		l.alarm.timer.Stop()
+		l.alarm = nil
+	}
+}
+
+// beginAdoption begins an attempt to adopt a lock, if none is held.
+func (l *lock) beginAdoption() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attemptAdoption()
+}
+
+// endAdoption ends the attempt, whether a lock was adopted or not.
+func (l *lock) endAdoption() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopAdoption()
+}
+
+// attemptAdoption is beginAdoption. The mutex is held.
+func (l *lock) attemptAdoption() {
+	if l.held == nil && l.adoption == nil {
+		l.adoption = make(chan struct{})
+	}
+}
+
+// stopAdoption is endAdoption. The mutex is held.
+func (l *lock) stopAdoption() {
+	if l.adoption != nil {
+		close(l.adoption)
+		l.adoption = nil
+	}
+}
+
+// wakeUp tells the session that there is a new task. It never blocks.
+func (l *lock) wakeUp() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // a signal is waiting already
+	}
+}
+
+// closeLock closes a lock, even if ctx has ended. A nil lock needs nothing.
+func (l *lock) closeLock(ctx context.Context, lock io.Closer) error {
+	if lock == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	closed := call.Start(ctx, l.calls, "the closing of the shutdown inhibitor", func(context.Context) (struct{}, error) {
+		return struct{}{}, lock.Close()
+	})
+	if _, err := closed.Await(ctx, time.Now().Add(closeTime)); err != nil {
+		return fmt.Errorf("failed to release the shutdown inhibitor: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package host_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// Random sequences of everything that may happen to a host. At no moment are two locks held for
+// longer than an exchange, or one after the host was let go; none is let go before, no former Hold
+// has an effect, and in the end each lock was closed once. Each sequence is played again by its
+// number: -run TestRandomSequences/17.
+func TestRandomSequences(t *testing.T) {
+	for seed := range 10_000 {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlayer(t, uint64(seed)) //nolint:gosec // it is not negative
+				for range 5 + p.rand.IntN(25) {
+					p.step()
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+// player plays a random sequence and knows what has to come of it.
+type player struct {
+	*rig
+
+	rand   *rand.Rand
+	former []*host.Hold
+	story  []string
+
+	current  *host.Hold // nil: no shutdown is under way
+	released bool       // the host was let go
+	waited   bool       // a lock was held then
+	until    time.Time  // of LetGoAt; zero: none stands
+	held     int        // how many locks were held after the last step
+}
+
+func newPlayer(t *testing.T, seed uint64) *player {
+	t.Helper()
+	p := &player{rig: newRig(t), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
+	p.deaf = true                                                      // the player suspends the lock
+	if p.rand.IntN(2) == 0 {
+		p.adopts(p.rand.IntN(2) == 0)
+	}
+	if p.rand.IntN(4) == 0 {
+		always("adopt", fault{takes: p.span(12)})(p.script)
+	}
+	if p.rand.IntN(4) == 0 {
+		p.script.pending = &source.Event{}
+	}
+	p.run()
+	p.held = p.script.heldNow()
+	return p
+}
+
+// span returns a random time of at most some seconds.
+func (p *player) span(seconds int) time.Duration {
+	return time.Duration(p.rand.IntN(1000*seconds)) * time.Millisecond
+}
+
+// step does one thing that may happen, and checks what came of it.
+func (p *player) step() {
+	steps := []func() string{
+		p.suspend, p.suspend, p.letGo, p.letGoAt, p.letGoAt, p.retake, p.endShutdown, p.endShutdown,
+		p.lose, p.fault, p.pend, p.pass, p.pass, p.pass, p.useFormer, p.useFormer, p.atOnce,
+	}
+	p.story = append(p.story, steps[p.rand.IntN(len(steps))]())
+	synctest.Wait()
+	p.check()
+}
+
+func (p *player) check() {
+	if !p.until.IsZero() && !time.Now().Before(p.until) {
+		p.letGoModel()
+		p.until = time.Time{}
+	}
+	held, state := p.script.heldNow(), p.host.Status().State
+	require.LessOrEqual(p.t, held, 1, p.story)
+	require.Equal(p.t, held == 1, p.host.Status().Held(), p.story)
+	require.Equal(p.t, state == host.StateAdopted, p.host.Adopted(), p.story)
+	if p.released {
+		require.Zero(p.t, held, p.story)
+	} else {
+		require.GreaterOrEqual(p.t, held, p.held, "the lock was let go: %v", p.story)
+	}
+	if held == 0 {
+		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.story)
+	}
+	if p.current != nil {
+		require.Equal(p.t, held == 1 || p.waited, p.current.Waits(), p.story)
+	}
+	p.held = held
+}
+
+// letGoModel is what letting the host go comes to.
+func (p *player) letGoModel() {
+	if !p.released {
+		p.released, p.waited = true, p.held == 1
+	}
+}
+
+func (p *player) suspend() string {
+	if p.current != nil {
+		p.former = append(p.former, p.current)
+	}
+	p.current, p.waited = p.host.Suspend(), false
+	return "suspend"
+}
+
+func (p *player) letGo() string {
+	if p.current != nil {
+		require.NoError(p.t, p.current.LetGo(p.t.Context()))
+		p.letGoModel()
+	}
+	return "let go"
+}
+
+func (p *player) letGoAt() string {
+	after := p.span(6) - time.Second + time.Microsecond // at no moment at which anything else happens
+	if p.current != nil {
+		p.current.LetGoAt(p.t.Context(), time.Now().Add(after))
+		p.until = time.Now().Add(max(after, 0))
+	}
+	return fmt.Sprint("let go after ", after)
+}
+
+func (p *player) retake() string {
+	if p.current != nil {
+		p.current.Retake()
+		if p.released {
+			p.released, p.waited = false, false
+		}
+	}
+	return "retake"
+}
+
+func (p *player) endShutdown() string {
+	if p.current != nil {
+		p.current.End()
+		p.former = append(p.former, p.current)
+		p.current, p.released, p.waited, p.until = nil, false, false, time.Time{}
+	}
+	return "end"
+}
+
+func (p *player) lose() string {
+	p.script.set((*script).lose)
+	return "lose"
+}
+
+// fault has the calls of the source fail from now on, or go well again.
+func (p *player) fault() string {
+	if p.rand.IntN(2) == 0 {
+		p.script.set(func(s *script) { s.faults = nil })
+		return "well"
+	}
+	random := rand.New(rand.NewPCG(p.rand.Uint64(), 2)) //nolint:gosec // a test
+	span := p.span(12)
+	p.script.set(func(s *script) {
+		s.faults = func(method string, _ int) fault {
+			if method == "release" {
+				return fault{}
+			}
+			return []fault{{}, {}, {}, {err: errRefused}, {panics: true}, {hangs: true}, {takes: span}, {takes: span, heeds: true}}[random.IntN(8)]
+		}
+	})
+	return "fault"
+}
+
+// pend has the host refuse locks, or give them again.
+func (p *player) pend() string {
+	p.script.set(func(s *script) {
+		s.kept = p.rand.IntN(2) == 0
+		if s.pending = nil; p.rand.IntN(2) == 0 {
+			s.pending = &source.Event{}
+		}
+	})
+	return "pend"
+}
+
+// pass lets time pass, until the next release at most.
+func (p *player) pass() string {
+	passes := p.span(5)
+	if left := time.Until(p.until); left > 0 && left < passes {
+		p.advance(left - time.Nanosecond)
+		p.check()
+		passes = time.Nanosecond
+	}
+	p.advance(passes)
+	return fmt.Sprint("pass ", passes)
+}
+
+// useFormer calls a method of a Hold that is over. Nothing may come of it.
+func (p *player) useFormer() string {
+	if len(p.former) == 0 {
+		return "no former"
+	}
+	before, locks := p.host.Status(), p.script.number("release")
+	p.use(p.former[p.rand.IntN(len(p.former))], p.rand.IntN(5))
+	synctest.Wait()
+	require.Equal(p.t, before, p.host.Status(), p.story)
+	require.Equal(p.t, locks, p.script.number("release"), p.story)
+	return "former"
+}
+
+// use calls a method of a Hold.
+func (p *player) use(hold *host.Hold, method int) {
+	switch method {
+	case 0:
+		_ = hold.LetGo(p.t.Context())
+	case 1:
+		hold.LetGoAt(p.t.Context(), time.Now())
+	case 2:
+		hold.Retake()
+	case 3:
+		hold.End()
+	default:
+		hold.AwaitAdoption(p.t.Context(), time.Now().Add(time.Hour))
+	}
+}
+
+// atOnce does several things at the same moment, and then ends the shutdown.
+func (p *player) atOnce() string {
+	p.suspend()
+	var all sync.WaitGroup
+	for range 3 {
+		method := p.rand.IntN(4)
+		all.Go(func() { p.use(p.current, method) })
+	}
+	all.Go(func() { p.script.set((*script).lose) })
+	all.Wait()
+	synctest.Wait()
+	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.story)
+	p.held = 0 // perhaps it was let go
+	p.endShutdown()
+	return "at once"
+}
+
+// finish requires that the host is held when the shutdown is over and the source well, and that
+// nothing is left when Run and Close are.
+func (p *player) finish() {
+	if p.rand.IntN(2) == 0 {
+		p.endShutdown()
+		p.script.set(func(s *script) { s.faults, s.pending = nil, nil })
+		p.advance(20 * time.Second)
+		require.Equal(p.t, host.StateHeld, p.host.Status().State, p.story)
+		require.NoError(p.t, p.host.Status().Err, p.story)
+	}
+	tried, unreached := 0, 0
+	for _, heard := range p.allHeard() {
+		var at, what string
+		_, _ = fmt.Sscan(heard, &at, &what)
+		if what == "tried" {
+			tried++
+		}
+		if what == "unreached" {
+			unreached++
+		}
+	}
+	require.LessOrEqual(p.t, tried, 1)
+	require.LessOrEqual(p.t, unreached, 1)
+	p.end()
+}

@@ -1,0 +1,167 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// wish is the delay that the tests ask for.
+const wish = 30 * time.Second
+
+// rig runs a host over a script. It is the listener, too: it suspends the lock during a shutdown.
+type rig struct {
+	t      *testing.T
+	script *script
+	host   *host.Host
+	calls  *call.Group
+	began  time.Time
+	stop   context.CancelFunc
+	ended  chan error
+	over   bool
+
+	mu    sync.Mutex
+	heard []string // "at 2s: event true"
+	hold  *host.Hold
+	deaf  bool // the shutdown is nothing to this listener
+}
+
+// inBubble runs a test with a rig that is not running yet. At its end nothing may be held.
+func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		test(t, r)
+		r.end()
+	})
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, script: newScript(), calls: &call.Group{}}
+	r.host = host.New(r.options(r.script))
+	t.Cleanup(func() { // of a test that has failed
+		if r.stop != nil && !r.over {
+			r.stop()
+			close(r.script.thaw)
+		}
+	})
+	return r
+}
+
+func (r *rig) options(source source.Source) host.Options {
+	return host.Options{
+		Source: source, Delay: wish, Calls: r.calls, Listener: r,
+		Shortens: func(granted time.Duration) bool { return granted < wish-5*time.Second },
+	}
+}
+
+// adopts lets the source have the locks of previous agents. Call it before run.
+func (r *rig) adopts(left bool) {
+	r.script.left = left
+	r.host = host.New(r.options(adopting{r.script}))
+}
+
+// quiet returns a context whose logger says nothing.
+func (r *rig) quiet() context.Context { return klog.NewContext(r.t.Context(), klog.Logger{}) }
+
+// run starts Run and waits until all that can happen at once has happened.
+func (r *rig) run() {
+	ctx, stop := context.WithCancel(r.quiet())
+	r.began, r.stop, r.ended = time.Now(), stop, make(chan error, 1)
+	go func() { r.ended <- r.host.Run(ctx) }()
+	synctest.Wait()
+}
+
+// end ends Run, lets what hangs go on, and requires that nothing is left.
+func (r *rig) end() {
+	r.t.Helper()
+	if r.stop == nil || r.over {
+		return
+	}
+	r.over = true
+	r.stop()
+	r.requireNone(r.host.Close(r.quiet()), "Close")
+	ended := time.Now()
+	r.requireNone(<-r.ended, "Run")
+	require.LessOrEqual(r.t, time.Since(ended), 4*time.Second, "Run takes too long to end")
+	close(r.script.thaw)
+	require.Empty(r.t, r.calls.Wait(nil))
+	require.Empty(r.t, r.script.wrong())
+	require.Zero(r.t, r.script.heldNow())
+	require.Equal(r.t, host.StateLetGo, r.host.Status().State)
+}
+
+// requireNone requires that there is no error, unless a call has had a fault.
+func (r *rig) requireNone(err error, of string) {
+	r.t.Helper()
+	if !r.script.faulted {
+		require.NoError(r.t, err, of)
+	}
+}
+
+func (r *rig) advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (r *rig) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, fmt.Sprintf("%v ", time.Since(r.began))+fmt.Sprintf(format, args...))
+}
+
+func (r *rig) allHeard() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.heard...)
+}
+
+func (r *rig) HostEvent(event source.Event, received time.Time) {
+	require.False(r.t, received.After(time.Now()))
+	r.say("event %v", !event.Cancelled)
+	r.shutdown(!event.Cancelled)
+}
+
+func (r *rig) HostPending(pending *source.Event, known bool, received time.Time) {
+	require.False(r.t, received.After(time.Now()))
+	r.say("pending %v %v", pending != nil, known)
+	if known {
+		r.shutdown(pending != nil)
+	}
+}
+
+func (r *rig) HostUnreached()   { r.say("unreached") }
+func (r *rig) HostTried()       { r.say("tried") }
+func (r *rig) HostCapped(error) { r.say("capped") }
+
+// shutdown begins or ends a shutdown.
+func (r *rig) shutdown(begins bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.deaf:
+	case begins && r.hold == nil:
+		r.hold = r.host.Suspend()
+	case !begins && r.hold != nil:
+		r.hold.End()
+		r.hold = nil
+	}
+}
+
+// holding requires the state of the lock and how many locks the source has given.
+func (r *rig) holding(state host.State, locks int) {
+	r.t.Helper()
+	require.Equal(r.t, state, r.host.Status().State)
+	require.Equal(r.t, locks, r.script.heldNow())
+}

@@ -1,0 +1,331 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+var (
+	errRefused    = errors.New("refused")
+	errInProgress = errors.New("a shutdown is under way")
+)
+
+// fault is what a call of the script does before its work. The zero value does the work at once.
+type fault struct {
+	takes  time.Duration
+	heeds  bool // takes ends with the context, if the method has one
+	hangs  bool // until the script's thaw
+	err    error
+	panics bool
+	then   func() // is called at the end
+}
+
+// script is a source that does what a test says.
+type script struct {
+	thaw chan struct{} // closed: what hangs goes on
+
+	mu       sync.Mutex
+	faults   func(method string, n int) fault // of the nth call of a method, from 1; nil: none
+	pending  *source.Event
+	unknown  bool          // Pending cannot tell
+	kept     bool          // the next Inhibit succeeds although a shutdown is pending
+	left     bool          // a previous agent left a lock
+	nothing  string        // the method that gives neither a value nor an error
+	limit    time.Duration // 0: any delay is granted
+	calls    []string
+	numbers  map[string]int
+	sessions []*conn
+	locks    []*lock
+	held     int
+	twoSince time.Time // when a second lock was held
+	misuse   []string
+	faulted  bool // a call has had a fault
+	tolerant bool // two locks may be held for a while: the Close of one hangs
+}
+
+func newScript() *script { return &script{thaw: make(chan struct{}), numbers: map[string]int{}} }
+
+// set changes the script.
+func (s *script) set(change func(*script)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// always makes each call of a method do the same.
+func always(method string, f fault) func(*script) {
+	return nth(method, 0, f)
+}
+
+// nth gives the nth call of a method a fault; 0: each.
+func nth(method string, number int, f fault) func(*script) {
+	return func(s *script) {
+		s.faults = func(called string, n int) fault {
+			if called == method && (number == 0 || number == n) {
+				return f
+			}
+			return fault{}
+		}
+	}
+}
+
+// step records a call, does its fault, and reports the error of it.
+func (s *script) step(ctx context.Context, method string) error {
+	s.mu.Lock()
+	s.calls = append(s.calls, method)
+	s.numbers[method]++
+	var f fault
+	if s.faults != nil {
+		f = s.faults(method, s.numbers[method])
+	}
+	s.mu.Unlock()
+	s.set(func(s *script) { s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.takes > 0 })
+	if f.hangs {
+		<-s.thaw
+	}
+	if f.takes > 0 {
+		var cancelled <-chan struct{}
+		if f.heeds && ctx != nil {
+			cancelled = ctx.Done()
+		}
+		select {
+		case <-time.After(f.takes):
+		case <-cancelled:
+			return context.Cause(ctx)
+		}
+	}
+	if f.then != nil {
+		f.then()
+	}
+	if f.panics {
+		panic("of the source")
+	}
+	return f.err
+}
+
+func (s *script) Connect(ctx context.Context) (source.Session, error) {
+	if err := s.step(ctx, "connect"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nothing == "connect" {
+		return nil, nil //nolint:nilnil // a source that is wrong
+	}
+	c := &conn{script: s, events: make(chan source.Event, 64), life: ctx}
+	s.sessions = append(s.sessions, c)
+	return c, nil
+}
+
+// adopting is a script that has the locks of previous agents.
+type adopting struct{ *script }
+
+func (a adopting) Adopt() io.Closer {
+	if a.step(nil, "adopt") != nil { //nolint:staticcheck // Adopt has no context
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.left {
+		return nil
+	}
+	a.left = false
+	return a.grant()
+}
+
+// conn is a session with the script.
+type conn struct {
+	script *script
+	events chan source.Event
+	life   context.Context
+	lost   bool // events is closed
+	closed bool
+}
+
+func (c *conn) Events() <-chan source.Event {
+	_ = c.script.step(nil, "events") //nolint:staticcheck // Events has no context
+	return c.events
+}
+
+func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
+	s := c.script
+	s.mu.Lock()
+	pending, unknown := s.pending, s.unknown
+	s.mu.Unlock()
+	if err := s.step(ctx, "pending"); err != nil {
+		return nil, err
+	}
+	if unknown {
+		return nil, fmt.Errorf("nobody knows: %w", errors.ErrUnsupported)
+	}
+	return pending, nil
+}
+
+func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	s := c.script
+	if err := s.step(ctx, "delay"); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == 0 || wish <= s.limit {
+		return wish, nil
+	}
+	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit}, errRefused)
+}
+
+// Inhibit refuses during a shutdown, as logind does: what counts is the moment of the call.
+func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
+	s := c.script
+	s.mu.Lock()
+	refused := s.pending != nil && !s.kept
+	s.kept = false
+	s.mu.Unlock()
+	if err := s.step(ctx, "inhibit"); err != nil {
+		return nil, err
+	}
+	if refused {
+		return nil, errInProgress
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nothing == "inhibit" {
+		return nil, nil //nolint:nilnil // a source that is wrong
+	}
+	return s.grant(), nil
+}
+
+func (c *conn) Close() error {
+	s := c.script
+	s.set(func(s *script) {
+		if c.closed {
+			s.misuse = append(s.misuse, "a session was closed twice")
+		}
+		c.closed = true
+	})
+	err := s.step(nil, "close") //nolint:staticcheck // Close has no context
+	s.set(func(*script) { c.end() })
+	return err
+}
+
+// end closes the events. The mutex is held.
+func (c *conn) end() {
+	if !c.lost {
+		c.lost = true
+		close(c.events)
+	}
+}
+
+// lose ends all sessions as the loss of a bus does. The mutex is held.
+func (s *script) lose() {
+	for _, c := range s.sessions {
+		c.end()
+	}
+}
+
+// send sends an event to all sessions. The mutex is held.
+func (s *script) send(event source.Event) {
+	for _, c := range s.sessions {
+		if !c.lost {
+			c.events <- event
+		}
+	}
+}
+
+// announce begins a shutdown, and cancel ends it.
+func (s *script) announce() {
+	s.set(func(s *script) {
+		event := source.Event{Kind: source.KindReboot}
+		s.pending = &event
+		s.send(event)
+	})
+}
+
+func (s *script) cancel() {
+	s.set(func(s *script) { s.pending = nil; s.send(source.Event{Cancelled: true}) })
+}
+
+// lock is a lock of the script.
+type lock struct {
+	script *script
+	closed int
+}
+
+// grant gives a lock. The mutex is held.
+func (s *script) grant() io.Closer {
+	l := &lock{script: s}
+	s.locks = append(s.locks, l)
+	if s.held++; s.held == 2 {
+		s.twoSince = time.Now()
+	}
+	return l
+}
+
+func (l *lock) Close() error {
+	s := l.script
+	err := s.step(nil, "release") //nolint:staticcheck // Close has no context
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.release()
+	return err
+}
+
+// release releases the lock. The mutex is held.
+func (l *lock) release() {
+	s := l.script
+	if l.closed++; l.closed > 1 {
+		s.misuse = append(s.misuse, "a lock was closed twice")
+		return
+	}
+	if s.held == 2 && time.Since(s.twoSince) > 0 && !s.tolerant {
+		s.misuse = append(s.misuse, fmt.Sprint("two locks were held for ", time.Since(s.twoSince)))
+	}
+	s.held--
+}
+
+// heldNow returns how many locks are held.
+func (s *script) heldNow() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
+// called returns the calls so far.
+func (s *script) called() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// number returns how often a method was called.
+func (s *script) number(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numbers[method]
+}
+
+// wrong returns what was used wrongly, and what is still held or open.
+func (s *script) wrong() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wrong := slices.Clone(s.misuse)
+	for i, l := range s.locks {
+		if l.closed != 1 {
+			wrong = append(wrong, fmt.Sprintf("lock %d of %d was closed %d times", i+1, len(s.locks), l.closed))
+		}
+	}
+	for i, c := range s.sessions {
+		if !c.closed {
+			wrong = append(wrong, fmt.Sprintf("session %d of %d is open", i+1, len(s.sessions)))
+		}
+	}
+	return strings.Join(wrong, "; ")
+}
