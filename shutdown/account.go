@@ -25,7 +25,7 @@ type account struct {
 	mu       sync.Mutex // guards all below
 	outline  Report     // without pods
 	policy   PodPolicy
-	closed   bool // who has not ended is left to others, also after the next boot
+	closed   bool                 // who has not ended is left to others, also after the next boot
 	finished *call.Future[Report] // completes when all whom it has killed have ended
 	complete func(Report, error)
 }

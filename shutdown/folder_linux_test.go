@@ -108,7 +108,7 @@ func TestFolderThatTakesNothing(t *testing.T) {
 		require.Empty(t, a.shutDownAndCancel().Errors)
 		fillUp(t, dir)
 		require.Len(t, a.shutDownAndCancel().Errors, 1)
-		require.ErrorContains(t, a.end(), "no space left on device", "how many pods it has refused")
+		require.NoError(t, a.end(), "the file of the cancelled shutdown was removed, which has made space")
 		a.log.requireErrors(t, 1, "")
 		requireNoLeftovers(t, dir)
 		next := newHostAgent(t, dir)

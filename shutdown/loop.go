@@ -58,11 +58,12 @@ type loop struct {
 	calls  *call.Group    // the calls of the embedder's code
 	drains sync.WaitGroup // the goroutines of the drains
 
-	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
-	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
-	timer   *time.Timer   // fires at the end of the time of current or past
-	cleared bool          // a node state was published, or is on its way
-	errs    []error       // of the state files, for the next report
+	current *nodeShutdown      // the shutdown that is under way or was dismissed; nil: none is
+	past    *nodeShutdown      // that of a former agent of this boot; nil: there is none, or it is closed
+	timer   *time.Timer        // fires at the end of the time of current or past
+	cleared bool               // a node state was published, or is on its way
+	leave   func() *call.Group // ends the sending of the outbox; nil: it has not begun
+	errs    []error            // of the state files, for the next report
 }
 
 // state returns the state of the shutdown.
@@ -166,6 +167,7 @@ func (l *loop) begin(a announcement, received time.Time) {
 // enter makes a shutdown the current one, and has the host wait for it until the end of its time.
 func (l *loop) enter(s *nodeShutdown, to state) {
 	l.cleared = true
+	l.openOutbox()
 	l.current = s
 	if l.host != nil {
 		s.hold = l.host.Suspend()
@@ -251,6 +253,23 @@ func (l *loop) letGo() {
 			}
 		})
 	}
+}
+
+// openOutbox lets the outbox send. It is called once the record was read under the lock of the
+// folder, since the former agent may have paid its debts before that, or when a shutdown begins.
+func (l *loop) openOutbox() {
+	if l.leave == nil {
+		l.leave = l.m.outbox.Open(l.ctx)
+	}
+}
+
+// leaveOutbox ends the sending, and returns the group of the calls that may still run; nil: there
+// is none, or TerminateAll sends on.
+func (l *loop) leaveOutbox() *call.Group {
+	if l.leave == nil {
+		return nil
+	}
+	return l.leave()
 }
 
 // publishNone publishes that the node does not shut down.

@@ -115,11 +115,11 @@ func (p *passage) store(until time.Time) {
 	for tries := time.Now().Add(storeTries); ; {
 		_, err := p.m.recorder.save(0).Await(p.ctx, until)
 		switch {
-		case err == nil || p.ctx.Err() != nil:
-			return
-		case errors.Is(err, call.ErrTimeSpent) || !time.Now().Before(tries) || !time.Now().Before(until):
+		case errors.Is(err, call.ErrTimeSpent):
 			p.Fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
 			return
+		case err == nil || p.ctx.Err() != nil || !time.Now().Before(tries) || !time.Now().Before(until):
+			return // the recorder reports a failed write
 		}
 		pause(p.ctx, storePause)
 	}

@@ -1,8 +1,12 @@
 package shutdown
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
@@ -28,11 +32,14 @@ type recorder struct {
 	flushes bool
 	refused func() uint64
 
-	mu     sync.Mutex // guards all below; never held while content is made
-	open   bool       // Run goes on and has the state folder, or still may
+	mu     sync.Mutex      // guards all below; never held while content is made
+	open   bool            // Run goes on and has the state folder, or still may
+	ctx    context.Context // of Run
 	newest *nodeShutdown
 	former *store.Record // of a former agent, while this one has no shutdown; nil: none
 	stored uint64        // the number of refused pods that is on record
+	onDisk bool          // there is a record with it
+	failed *nodeShutdown // the last one with a write that has failed; nil: none
 }
 
 // setNewest has a shutdown on record from now on.
@@ -47,7 +54,7 @@ func (r *recorder) setFormer(record *store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.newest == nil {
-		r.former, r.stored = record, record.Refused
+		r.former, r.stored, r.onDisk = record, record.Refused, true
 	}
 }
 
@@ -91,21 +98,43 @@ func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
 	return r.store.Save(lag, r.content)
 }
 
-// saveRefused stores the number of refused pods if it has changed since the last write.
-func (r *recorder) saveRefused() {
+// close makes the last writes, until a time at most, and unlocks the folder. The report has the
+// errors of what belongs to a shutdown; the number of refused pods belongs to none.
+func (r *recorder) close(ctx context.Context, until time.Time) error {
 	r.mu.Lock()
-	changed := r.stored != r.refused() && (r.newest != nil || r.former != nil)
+	changed := r.onDisk && r.stored != r.refused()
 	r.mu.Unlock()
-	if changed {
-		r.save(0)
+	if !changed {
+		return r.store.Close(until)
 	}
+	last := r.save(0)
+	err := r.store.Close(until)
+	_, lastErr := last.Await(context.WithoutCancel(ctx), time.Now())
+	return errors.Join(err, lastErr)
 }
 
-// setOpen says whether anything can be stored from now on.
-func (r *recorder) setOpen(open bool) {
+// setOpen says whether anything can be stored from now on. ctx is that of Run.
+func (r *recorder) setOpen(ctx context.Context, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open = open
+	r.ctx, r.open = ctx, open
+}
+
+// written handles the end of a write. It reports the first one for a shutdown that fails; later ones
+// fail for the same reason.
+func (r *recorder) written(s *nodeShutdown, refused uint64, err error) {
+	r.mu.Lock()
+	ctx, again := r.ctx, s == nil || r.failed == s
+	if err == nil {
+		r.stored, r.onDisk = refused, true
+	} else {
+		r.failed = s
+	}
+	r.mu.Unlock()
+	if err != nil && !again {
+		klog.FromContext(ctx).Error(err, "Shutdown manager met a failure")
+		s.account.addErr(err)
+	}
 }
 
 // saveTimes stores the kubelet's file, beside the record.
@@ -118,7 +147,6 @@ func (r *recorder) content() (content store.Content) {
 	refused := r.refused()
 	r.mu.Lock()
 	newest, former := r.newest, r.former
-	r.stored = refused
 	r.mu.Unlock()
 	debts, stored := r.outbox.Debts()
 	switch {
@@ -131,6 +159,9 @@ func (r *recorder) content() (content store.Content) {
 	}
 	content.Record.Refused = refused
 	content.Debts = storedDebts(debts)
-	content.Written = stored // also after a failure: a full disk must not keep a pod from its start
+	content.Written = func(err error) {
+		stored() // also after a failure: a full disk must not keep a pod from its start
+		r.written(newest, refused, err)
+	}
 	return content
 }

@@ -19,7 +19,7 @@ import (
 // host has cancelled it.
 func (m *Manager) loadRecord(c store.Contents) (past *nodeShutdown) {
 	m.outbox.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
-		for _, debt := range owedNow(c, m.store.BootID()) {
+		for _, debt := range m.owedNow(c) {
 			kind := outbox.KindStatus
 			if debt.Kind == store.DebtReady {
 				kind = outbox.KindMark
@@ -73,8 +73,8 @@ func (m *Manager) formerReport(r *store.Record) Report {
 // owedNow returns the debts that a former agent has left. Everything has ended with another boot,
 // so there whom a shutdown has killed is owed the final status, seen to end or not; but static
 // pods run again.
-func owedNow(c store.Contents, boot string) []store.Debt {
-	if c.Record == nil || c.Record.BootID == boot {
+func (m *Manager) owedNow(c store.Contents) []store.Debt {
+	if c.Record == nil || c.Record.BootID == m.store.BootID() || m.store.BootErr() != nil {
 		return c.Debts
 	}
 	var owed []store.Debt
@@ -104,6 +104,9 @@ type readRecord struct {
 func (l *loop) startReading() *call.Future[readRecord] {
 	return call.Start(l.ctx, l.calls, "the reading of the shutdown state", func(ctx context.Context) (readRecord, error) {
 		var r readRecord
+		if err := l.m.store.BootErr(); err != nil && l.m.opts.StateDir != "" {
+			r.errs = append(r.errs, err)
+		}
 		waiting, enough := context.WithTimeout(ctx, folderTime)
 		defer enough()
 		warning, err := l.m.store.Lock(waiting)
@@ -126,11 +129,24 @@ func (l *loop) folderRead(r readRecord, had bool) {
 		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
 	}
 	if !had {
-		l.m.recorder.setOpen(false)
+		l.m.recorder.setOpen(l.ctx, false)
 	} else {
+		decided := l.m.past
+		if l.past != nil {
+			decided = nil
+		}
 		l.past = l.m.loadRecord(r.contents)
 		l.m.showRecord(r.contents)
+		if decided != nil && l.past != nil && l.past.received.Equal(decided.received) {
+			// The host was faster than the disk. What the former agent has written meanwhile counts.
+			l.past = nil
+			decided.account.restore(r.contents.Record, decided.received, false)
+			l.m.recorder.save(0)
+			l.openOutbox()
+			return
+		}
 	}
+	l.openOutbox()
 	switch {
 	case l.state() == draining || l.state() == released:
 		l.mergePast(r.contents.Record)

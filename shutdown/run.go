@@ -32,8 +32,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	}
 	<-l.timer.C
 	defer l.timer.Stop()
-	m.recorder.setOpen(m.opts.StateDir != "" && m.store.BootErr() == nil)
-	leave := m.outbox.Open(ctx)
+	m.recorder.setOpen(ctx, m.opts.StateDir != "" && m.store.BootErr() == nil)
 	var hostErr error
 	var hostDone sync.WaitGroup
 	if m.watches() {
@@ -53,7 +52,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	end()
 	m.inbox.phase.Store(phaseOver)
 	close(m.inbox.stopped)
-	queueCalls := leave()
+	queueCalls := l.leaveOutbox()
 	until := time.Now()
 	var closeErr error
 	if l.host != nil {
@@ -66,8 +65,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	l.drains.Wait()
 	hangingErr := hangingError(calls, until.Add(hangTime))
 	queueErr := hangingError(queueCalls, until.Add(hangTime))
-	m.recorder.saveRefused()
-	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.store.Close(time.Now().Add(hangTime)))
+	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.recorder.close(ctx, time.Now().Add(hangTime)))
 }
 
 // serve handles messages until ctx ends, and the record when it was read. Its error is that of the

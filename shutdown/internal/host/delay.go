@@ -74,7 +74,7 @@ func (d *delay) ask(ctx context.Context, c *caller, conn source.Session) error {
 
 // setCapped keeps the error of a capped delay, and tells the listener if it is news.
 func (d *delay) setCapped(capped error) {
-	news := d.capped == nil || d.capped.Error() != capped.Error()
+	news := d.capped == nil || fmt.Sprint(d.capped) != fmt.Sprint(capped) // fmt survives an Error method that panics
 	if d.capped = capped; news {
 		d.listener.HostCapped(capped)
 	}
