@@ -200,9 +200,14 @@ func TestCancelledBehindPending(t *testing.T) {
 			session := h.connect(t)
 			for range 300 {
 				h.login1.SetPreparing(true)
-				h.login1.Behind(property, func() { h.login1.Prepare(false) })
+				cancelled := make(chan struct{})
+				h.login1.Behind(property, func() {
+					h.login1.Prepare(false)
+					close(cancelled)
+				})
 				pending, err := session.Pending(t.Context())
 				require.NoError(t, err)
+				<-cancelled
 				if pending != nil {
 					require.True(t, nextEvent(t, session).Cancelled)
 				}
