@@ -33,13 +33,15 @@ func allowedImports() map[string][]string {
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
-		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
-		// The parts of the drain: none of them imports the drain, the manager or the timetable.
+		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses", parts + "/timetable"},
+		"shutdown/plan":               {api, machine, module + "/graceperiod", parts + "/windows"},
+		// The parts of the drain: none of them imports the drain or the manager.
 		"shutdown/internal/call":      {klog},
 		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
 		"shutdown/internal/statefile": {},
 		"shutdown/internal/statuses":  {api, machine, klog, parts + "/call"},
+		"shutdown/internal/timetable": {api, module + "/graceperiod", module + "/shutdown/plan", parts + "/windows"},
+		"shutdown/internal/windows":   {api, module + "/graceperiod"},
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},

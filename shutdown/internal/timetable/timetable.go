@@ -47,21 +47,26 @@ func NeedsOf(s plan.Schedule, pods []*v1.Pod, opts plan.Options) []int64 { retur
 
 // End returns H, which does not depend on Needs and Done: when the drain of a request stops
 // waiting for pods, hooks and statuses. limited says that the host, or the Limit of the
-// options, ends all waiting at some time. The host's lock goes half of the [Margin] later.
+// options, ends all waiting at some time.
 func End(r Request) (h time.Time, limited bool) {
 	return r.Received.Add(r.end(plan.NewBudget(r.Schedule, r.options()))), r.limit() < math.MaxInt64
 }
 
-// Margin returns the time between the end of the host's limit and the end of the drain of a
-// request: the margin of the options, at most a tenth of the limit.
-func Margin(r Request) time.Duration {
+// Unlock returns when the host's lock goes at the latest, as [Table.Unlock] of the request.
+func Unlock(r Request) time.Time {
+	h, _ := End(r)
+	return h.Add(r.margin() / 2)
+}
+
+// margin returns the margin of the options, at most a tenth of the limit.
+func (r Request) margin() time.Duration {
 	return min(plan.NewBudget(nil, r.Options).Margin, r.limit()/10)
 }
 
 // end returns when the drain stops all waiting, counted from the event. asked is what the
 // host would have been asked for.
 func (r Request) end(asked plan.Budget) time.Duration {
-	end := r.limit() - Margin(r)
+	end := r.limit() - r.margin()
 	if r.isLate() {
 		return end
 	}
