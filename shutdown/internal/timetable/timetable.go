@@ -118,8 +118,8 @@ func New(r Request) Table {
 	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
 	first := t.budget.BeforeBuckets()
 	if r.isLate() {
-		buckets := windows.Add(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
-		latest := h - windows.Add(buckets, windows.Floor)
+		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
+		latest := h - windows.Sum(buckets, windows.Floor)
 		first, t.late = max(first, latest), latest > first
 	}
 	t.setWindows(first, h, r.Options)
@@ -147,7 +147,7 @@ func (t *Table) Schedule() plan.Schedule { return t.budget.Schedule }
 func (t *Table) PrepareEnd() time.Time { return t.At(t.budget.Prepare) }
 
 // HoldEnd returns when the hold ends at the latest.
-func (t *Table) HoldEnd() time.Time { return t.At(windows.Add(t.budget.Prepare, t.budget.Hold)) }
+func (t *Table) HoldEnd() time.Time { return t.At(windows.Sum(t.budget.Prepare, t.budget.Hold)) }
 
 // PublishEnd returns when the wait for the node's state to be published ends at the latest.
 // It takes no longer than Budget().Publish, also if it begins earlier.
