@@ -182,8 +182,9 @@ func (l *loop) enter(s *nodeShutdown, to state) {
 func (l *loop) holdUntilEnd() {
 	end := l.current.end()
 	if l.current.hold != nil {
-		margin := timetable.Margin(l.request(l.current.hostEnd(), l.current.received))
-		l.current.hold.LetGoAt(l.ctx, end.Add(margin/2))
+		request := l.request(l.current.hostEnd(), l.current.received)
+		planned, _ := timetable.End(request)
+		l.current.hold.LetGoAt(l.ctx, end.Add(timetable.Unlock(request).Sub(planned)))
 	}
 	l.wakeAt(end)
 }

@@ -52,6 +52,8 @@ func TestPartsOfADrainDoNotUseEachOtherInTurn(t *testing.T) {
 		"../../shutdown/internal/kills":     {{"Batch", "Killing"}},
 		"../../shutdown/internal/statefile": nil,
 		"../../shutdown/internal/statuses":  {{"Mark", "Queue"}},
+		"../../shutdown/internal/timetable": nil,
+		"../../shutdown/internal/windows":   nil,
 		"../../shutdown/plan":               nil,
 	}
 	folders, err := filepath.Glob("../../shutdown/internal/*")

@@ -33,13 +33,17 @@ func allowedImports() map[string][]string {
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
-		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
-		// The parts of the drain: none of them imports the drain, the manager or the timetable.
+		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", parts + "/call", parts + "/drain", parts + "/host", parts + "/kills", parts + "/outbox", parts + "/store", parts + "/timetable"},
+		"shutdown/plan":               {api, machine, module + "/graceperiod", parts + "/windows"},
+		// The rooms: none of them imports the manager, and only the drain knows several others.
+		"shutdown/internal/drain":     {api, klog, module + "/graceperiod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/outbox", parts + "/timetable"},
+		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", parts + "/call"},
+		"shutdown/internal/outbox":    {api, machine, klog, module + "/internal/staticpod", parts + "/call", parts + "/kills"},
+		"shutdown/internal/store":     {"golang.org/x/sys/unix", api, machine, module + "/internal/atomicfile", parts + "/call"},
 		"shutdown/internal/call":      {klog},
 		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
-		"shutdown/internal/statefile": {},
-		"shutdown/internal/statuses":  {api, machine, klog, parts + "/call"},
+		"shutdown/internal/timetable": {api, module + "/graceperiod", module + "/shutdown/plan", parts + "/windows"},
+		"shutdown/internal/windows":   {api, module + "/graceperiod"},
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},

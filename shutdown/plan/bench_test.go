@@ -35,6 +35,30 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
+// BenchmarkFit fits the budget of 3,000 buckets. "plain" sums up their seconds, which is
+// all that the kubelet does of it.
+func BenchmarkFit(b *testing.B) {
+	s := make(plan.Schedule, 3000)
+	for i := range s {
+		s[i] = plan.Bucket{Priority: int32(i), Seconds: 30}
+	}
+	b.Run("way=plain", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Total()
+		}
+	})
+	for _, share := range []time.Duration{2, 1} {
+		b.Run("way=kubegrace/limit=1:"+strconv.Itoa(int(share)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				wanted := plan.NewBudget(s, plan.Options{Hooks: allHooks()})
+				wanted.Fit(wanted.Schedule.Total()/share+time.Minute, nil)
+			}
+		})
+	}
+}
+
 type plainKill struct {
 	pod   *v1.Pod
 	grace int64

@@ -38,9 +38,7 @@ type Reserve struct {
 }
 
 // total returns the sum of the reserve. It saturates at the longest duration.
-func (r Reserve) total() time.Duration {
-	return windows.Add(windows.Add(r.Readiness, r.Unmount), r.Statuses)
-}
+func (r Reserve) total() time.Duration { return windows.Sum(r.Readiness, r.Unmount, r.Statuses) }
 
 // within returns the reserve shortened to a total, each part in proportion.
 func (r Reserve) within(total time.Duration) Reserve {
@@ -74,27 +72,21 @@ func NewBudget(s Schedule, opts Options) Budget {
 
 // Total returns the sum of all parts. It saturates at the longest duration.
 func (b Budget) Total() time.Duration {
-	sum := b.BeforeBuckets()
-	for _, part := range []time.Duration{b.Schedule.Total(), b.reserves(), b.Floor, b.Margin} {
-		sum = windows.Add(sum, part)
-	}
-	return sum
+	return windows.Sum(b.BeforeBuckets(), b.Schedule.Total(), b.reserves(), b.Floor, b.Margin)
 }
 
 // BeforeBuckets returns the time before the first bucket: that of Prepare, Hold and
 // Publish. It saturates at the longest duration.
-func (b Budget) BeforeBuckets() time.Duration {
-	return windows.Add(windows.Add(b.Prepare, b.Hold), b.Publish)
-}
+func (b Budget) BeforeBuckets() time.Duration { return windows.Sum(b.Prepare, b.Hold, b.Publish) }
 
 // Overhead returns the time of publishing and of all reserves: what gives way before the
 // pods' time and after all else. It saturates at the longest duration.
-func (b Budget) Overhead() time.Duration { return windows.Add(b.Publish, b.reserves()) }
+func (b Budget) Overhead() time.Duration { return windows.Sum(b.Publish, b.reserves()) }
 
 // reserves returns the sum of all reserves.
 func (b Budget) reserves() (sum time.Duration) {
 	for _, reserve := range b.Reserves {
-		sum = windows.Add(sum, reserve.total())
+		sum = windows.Sum(sum, reserve.total())
 	}
 	return sum
 }

@@ -187,6 +187,32 @@ func TestNewBudgetOfOptions(t *testing.T) {
 	require.Equal(t, plan.Budget{Schedule: one, Reserves: []plan.Reserve{{}, {}}, Floor: 2 * second}, plan.NewBudget(one, none))
 }
 
+// Of 3,000 buckets whose steps take for ever, each has its part, and all fit into the limit.
+func TestFitSaturates(t *testing.T) {
+	const most = time.Duration(math.MaxInt64)
+	many := make(plan.Schedule, 3000)
+	for i := range many {
+		many[i] = plan.Bucket{Priority: int32(i), Seconds: math.MaxInt64}
+	}
+	wanted := plan.NewBudget(many, plan.Options{
+		Hooks:       plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		HoldTimeout: most, PublishTimeout: most, ReadinessReserve: most, UnmountReserve: most, FlushReserve: most, ReleaseMargin: most,
+	})
+	require.Equal(t, most, wanted.Total())
+	require.Equal(t, wanted.Schedule, wanted.Fit(most, nil).Schedule)
+	needs := make([]int64, len(many))
+	for i := range needs {
+		needs[i] = 1
+	}
+	for limit, want := range map[time.Duration]int64{3000 * second: 1, 2000 * second: 0, time.Hour: 1, most - 1: 1} {
+		fitted := wanted.Fit(limit, needs)
+		require.Equal(t, want, fitted.Schedule[0].Seconds, limit)
+		require.Equal(t, int64(1), fitted.Schedule[2999].Seconds, limit)
+		checkWithin(t, fitted, limit)
+		require.Equal(t, max(limit-3000*second, 0), fitted.Overhead(), limit)
+	}
+}
+
 // The margin is a tenth of the limit at most.
 func TestFitOfAWideMargin(t *testing.T) {
 	wide := plan.NewBudget(twoBuckets(), plan.Options{ReleaseMargin: time.Hour})

@@ -123,7 +123,9 @@ func (d Drain) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) 
 		b.End = w.End.Sub(announced)
 		start = b.End
 	}
-	p.Warnings = p.warnings(unknown)
+	if len(buckets) > 0 {
+		p.Warnings = p.warnings(unknown)
+	}
 	return p
 }
 
@@ -135,7 +137,7 @@ func (p *PodPlan) grant(w windows.Window, ready time.Duration) {
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)
 	}
-	p.Start, p.End = ready, windows.Add(ready, p.maxTermination())
+	p.Start, p.End = ready, windows.Sum(ready, p.maxTermination())
 }
 
 // maxTermination returns how long the termination of the pod takes at most. The 2 s of a
@@ -144,7 +146,7 @@ func (p *PodPlan) grant(w windows.Window, ready time.Duration) {
 func (p *PodPlan) maxTermination() time.Duration {
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
 	if hasHookOrSidecar(p.Pod) {
-		return windows.Add(grace, windows.Floor)
+		return windows.Sum(grace, windows.Floor)
 	}
 	return max(grace, windows.Floor)
 }

@@ -170,7 +170,7 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 }
 
 func TestNewOfOddInput(t *testing.T) {
-	p := plan.New(nil, list(pod("p")), plan.Options{})
+	p := plan.New(nil, list(pod("p")), plan.Options{Hooks: allHooks(), Limit: 1})
 	require.Empty(t, p.Buckets)
 	require.Empty(t, p.Warnings)
 

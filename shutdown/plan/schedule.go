@@ -72,7 +72,7 @@ func (c Config) twoBuckets() Schedule {
 func (s Schedule) Total() time.Duration {
 	var sum time.Duration
 	for _, b := range s {
-		sum = windows.Add(sum, b.time())
+		sum = windows.Sum(sum, b.time())
 	}
 	return sum
 }

@@ -30,17 +30,17 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	isCut, wanted, fitted := false, p.Wanted.Publish, p.Fitted.Publish
 	for i, need := range p.Wanted.Schedule.needs(p.Buckets) {
 		if need > 0 {
-			wanted = windows.Add(wanted, p.Wanted.Reserves[i].total())
-			fitted = windows.Add(fitted, p.Fitted.Reserves[i].total())
+			wanted = windows.Sum(wanted, p.Wanted.Reserves[i].total())
+			fitted = windows.Sum(fitted, p.Fitted.Reserves[i].total())
 		}
 		isCut = isCut || p.Buckets[i].Seconds < need
 		ofBuckets = append(ofBuckets, p.Buckets[i].warnings(need)...)
 	}
-	limit := windows.Add(p.Release, p.Fitted.Margin)
+	limit := windows.Sum(p.Release, p.Fitted.Margin)
 	switch all, left := p.Wanted.Schedule.Total(), p.Schedule.Total(); {
 	case isCut:
 		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", all, left))
-	case windows.Add(p.Wanted.Prepare, all) > limit:
+	case windows.Sum(p.Wanted.Prepare, all) > limit:
 		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v, by seconds that no pod needs", all, left))
 	}
 	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {

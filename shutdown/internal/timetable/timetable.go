@@ -47,21 +47,26 @@ func NeedsOf(s plan.Schedule, pods []*v1.Pod, opts plan.Options) []int64 { retur
 
 // End returns H, which does not depend on Needs and Done: when the drain of a request stops
 // waiting for pods, hooks and statuses. limited says that the host, or the Limit of the
-// options, ends all waiting at some time. The host's lock goes half of the [Margin] later.
+// options, ends all waiting at some time.
 func End(r Request) (h time.Time, limited bool) {
 	return r.Received.Add(r.end(plan.NewBudget(r.Schedule, r.options()))), r.limit() < math.MaxInt64
 }
 
-// Margin returns the time between the end of the host's limit and the end of the drain of a
-// request: the margin of the options, at most a tenth of the limit.
-func Margin(r Request) time.Duration {
+// Unlock returns when the host's lock goes at the latest, as [Table.Unlock] of the request.
+func Unlock(r Request) time.Time {
+	h, _ := End(r)
+	return h.Add(r.margin() / 2)
+}
+
+// margin returns the margin of the options, at most a tenth of the limit.
+func (r Request) margin() time.Duration {
 	return min(plan.NewBudget(nil, r.Options).Margin, r.limit()/10)
 }
 
 // end returns when the drain stops all waiting, counted from the event. asked is what the
 // host would have been asked for.
 func (r Request) end(asked plan.Budget) time.Duration {
-	end := r.limit() - Margin(r)
+	end := r.limit() - r.margin()
 	if r.isLate() {
 		return end
 	}
@@ -113,8 +118,8 @@ func New(r Request) Table {
 	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
 	first := t.budget.BeforeBuckets()
 	if r.isLate() {
-		buckets := windows.Add(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
-		latest := h - windows.Add(buckets, windows.Floor)
+		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
+		latest := h - windows.Sum(buckets, windows.Floor)
 		first, t.late = max(first, latest), latest > first
 	}
 	t.setWindows(first, h, r.Options)
@@ -142,7 +147,7 @@ func (t *Table) Schedule() plan.Schedule { return t.budget.Schedule }
 func (t *Table) PrepareEnd() time.Time { return t.At(t.budget.Prepare) }
 
 // HoldEnd returns when the hold ends at the latest.
-func (t *Table) HoldEnd() time.Time { return t.At(windows.Add(t.budget.Prepare, t.budget.Hold)) }
+func (t *Table) HoldEnd() time.Time { return t.At(windows.Sum(t.budget.Prepare, t.budget.Hold)) }
 
 // PublishEnd returns when the wait for the node's state to be published ends at the latest.
 // It takes no longer than Budget().Publish, also if it begins earlier.

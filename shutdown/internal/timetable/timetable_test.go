@@ -104,7 +104,8 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, c.limited, limited, name)
 		made := timetable.New(r)
 		require.Equal(t, h, made.H(), name)
-		require.Equal(t, h.Add(timetable.Margin(r)/2), made.Unlock(), name)
+		require.Equal(t, h.Add(made.Budget().Margin/2), made.Unlock(), name)
+		require.Equal(t, made.Unlock(), timetable.Unlock(r), name)
 	}
 }
 

@@ -64,6 +64,7 @@ func TestWindowWithoutRollOver(t *testing.T) {
 	require.Equal(t, 10*second, high.Grace(after(6*second)))
 	require.Equal(t, after(20*second), high.End)
 	require.Equal(t, 7*second, high.Grace(after(10*second)), "until 17 s, to whoever is killed late")
+	require.Equal(t, low.End, tt.Window(0, after(-time.Hour), 0).End, "a time before the event counts as the event")
 }
 
 // A bucket that starts after its planned start loses the difference, but not the lag of a

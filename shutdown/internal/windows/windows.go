@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
@@ -15,12 +17,17 @@ import (
 // period of its pod.
 const Floor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 
+// timerLag is how late a bucket may start without loss of a second. Timers, and reading
+// the list of pods, take a moment, after which a pod of 20 s would be granted 19 whole
+// seconds.
+const timerLag = 100 * time.Millisecond
+
 // Bucket is the fitted time of the steps of one bucket, each 0 or more, in their order.
 type Bucket struct{ Readiness, Pods, Unmount, Statuses time.Duration }
 
 // total returns the time of all steps.
 func (b Bucket) total() time.Duration {
-	return Add(Add(b.Readiness, b.Pods), Add(b.Unmount, b.Statuses))
+	return Sum(b.Readiness, b.Pods, b.Unmount, b.Statuses)
 }
 
 // Windows are the windows of the buckets of one drain. Make them with [New].
@@ -38,7 +45,7 @@ func New(buckets []Bucket, received time.Time, first, h time.Duration, rollOver 
 	w := Windows{received: received, first: first, h: h, buckets: buckets, ends: make([]time.Duration, len(buckets)), rollOver: rollOver}
 	at := first
 	for i, b := range buckets {
-		at = Add(at, b.total())
+		at = Sum(at, b.total())
 		w.ends[i] = at
 	}
 	return w
@@ -60,7 +67,7 @@ func (w *Windows) Skip(i int, rolledOver time.Duration) time.Duration {
 	if !w.rollOver {
 		return 0
 	}
-	return Add(rolledOver, w.buckets[i].Pods)
+	return Sum(rolledOver, w.buckets[i].Pods)
 }
 
 // Window returns the time of bucket i if it starts now. rolledOver is the time that earlier
@@ -73,22 +80,93 @@ func (w *Windows) Window(i int, now time.Time, rolledOver time.Duration) Window 
 	if b.Pods > 0 && w.rollOver {
 		one.rolledOver = rolledOver
 	} else {
-		end = min(end, Add(start, b.total()))
+		end = min(end, Sum(start, b.total()))
 	}
 	one.end, one.podsEnd = min(end, w.h), end
-	ready := Add(start, b.Readiness)
+	ready := Sum(start, b.Readiness)
 	if end < math.MaxInt64 { // a sum that has saturated limits nothing
-		one.podsEnd -= Add(b.Unmount, b.Statuses)
+		one.podsEnd -= Sum(b.Unmount, b.Statuses)
 		ready = max(start, min(ready, one.podsEnd-b.Pods)) // a bucket that starts late keeps the pods' time
 	}
 	one.Ready, one.End = w.At(ready), w.At(end)
 	return one
 }
 
-// Add adds two durations, of which b is 0 or more. It saturates at the longest duration.
-func Add(a, b time.Duration) time.Duration {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
+// Window is the time of one bucket, which is known when the bucket starts. Make one with
+// [Windows.Window]. Its methods take the time at which the pods are killed, because the
+// readiness marks before the kills may take less than their reserve.
+type Window struct {
+	// Ready is when the wait for readiness marks, before the kills, ends at the
+	// latest.
+	Ready time.Time
+	// End is when the bucket ends at the latest, its final statuses included.
+	End time.Time
+
+	received        time.Time // the durations but rolledOver count from it
+	end, h, podsEnd time.Duration
+	bucket          Bucket
+	rolledOver      time.Duration // the time that earlier buckets rolled over to the pods
+	rollOver        bool
+}
+
+// Grace returns how long the pods have if they are killed at a time: their time in the
+// schedule and what earlier buckets rolled over, up to the planned end. That may be after
+// H, by the margin.
+func (w Window) Grace(at time.Time) time.Duration {
+	grace := Sum(w.bucket.Pods, w.rolledOver)
+	if w.podsEnd == math.MaxInt64 {
+		return grace
 	}
-	return a + b
+	return max(min(grace, w.podsEnd-w.since(at)), 0)
+}
+
+// Seconds returns the grace period override, 0 or more, with which a pod of the bucket is
+// killed at a time: its own grace period, or the result of [Window.Grace] in whole
+// seconds if that is shorter ([graceperiod.ForNodeShutdown]). A pod without a grace period
+// does not get the time that earlier buckets rolled over.
+func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
+	grace := w.Grace(at)
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		grace = min(grace, w.bucket.Pods)
+	}
+	return max(graceperiod.ForNodeShutdown(pod, int64(Sum(grace, timerLag)/time.Second)), 0)
+}
+
+// KillsEnd returns when the wait for pods that are killed at a time ends at the latest.
+func (w Window) KillsEnd(at time.Time) time.Time { return w.until(at, w.Grace(at), w.h) }
+
+// UnmountsEnd returns when the wait for the volumes of pods that are killed at a time ends
+// at the latest. Unmounts have the time that the pods do not use, as in the kubelet, and
+// their reserve.
+func (w Window) UnmountsEnd(at time.Time) time.Time {
+	return w.until(at, Sum(w.Grace(at), w.bucket.Unmount), w.end-w.bucket.Statuses)
+}
+
+// Left returns the time that rolls over to later buckets if the pods of this bucket were
+// killed at a time and took used to end. Without roll-over it is 0.
+func (w Window) Left(at time.Time, used time.Duration) time.Duration {
+	if !w.rollOver {
+		return 0
+	}
+	return max(w.Grace(at)-used, 0)
+}
+
+// until returns the end of a wait that begins at a time and takes d, at the latest end.
+func (w Window) until(at time.Time, d, end time.Duration) time.Time {
+	return w.received.Add(min(Sum(w.since(at), d), end))
+}
+
+// since returns how long after the event a time is; a time before it counts as the event.
+func (w Window) since(at time.Time) time.Duration { return max(at.Sub(w.received), 0) }
+
+// Sum adds up durations, of which all but the first are 0 or more. It saturates at the
+// longest duration.
+func Sum(first time.Duration, more ...time.Duration) time.Duration {
+	for _, d := range more {
+		if first > math.MaxInt64-d {
+			return math.MaxInt64
+		}
+		first += d
+	}
+	return first
 }

@@ -154,7 +154,7 @@ func checkUnique(sources map[string]string, pod *v1.Pod, source string) error {
 func warningsOf(pod *v1.Pod, source string) []string {
 	warnings := validation.WarnPodTermination(&pod.Spec, field.NewPath("spec"))
 	if class := pod.Spec.PriorityClassName; pod.Spec.Priority == nil && !slices.Contains([]string{"", nodeCriticalClass, clusterCriticalClass}, class) {
-		warnings = append(warnings, fmt.Sprintf("spec.priorityClassName: %q is not known without an API server; the pod counts as node-critical, as static pods without spec.priority do", class))
+		warnings = append(warnings, fmt.Sprintf("spec.priorityClassName: %q is not known without an API server; its priority counts as 0", class))
 	}
 	warnings = append(warnings, ignoredFields(pod)...)
 	for i := range warnings {
