@@ -31,8 +31,8 @@ type account struct {
 }
 
 // newAccount returns an account that begins at a time.
-func newAccount(began time.Time, origin string, m *Manager) *account {
-	a := &account{kills: kills.NewAccount(began, m.unended.find), flushes: m.flushes(), marks: m.marks()}
+func newAccount(began time.Time, origin string, l *ledger) *account {
+	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks()}
 	a.outline.Started, a.outline.Origin = began, origin
 	a.finished, a.complete = call.NewFuture[Report]()
 	return a

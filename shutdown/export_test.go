@@ -18,10 +18,10 @@ func NewManagerWith(opts Options, boot func() (id string, since time.Duration, e
 // UnendedKills returns the number of kills of earlier shutdowns that are kept because their pods
 // are not known to have ended.
 func (m *Manager) UnendedKills() int {
-	m.unended.mu.Lock()
-	defer m.unended.mu.Unlock()
-	return len(m.unended.kills)
+	m.ledger.unended.mu.Lock()
+	defer m.ledger.unended.mu.Unlock()
+	return len(m.ledger.unended.kills)
 }
 
 // UnacknowledgedStatuses returns the number of final statuses that are owed.
-func (m *Manager) UnacknowledgedStatuses() int { return m.outbox.Unacknowledged() }
+func (m *Manager) UnacknowledgedStatuses() int { return m.ledger.outbox.Unacknowledged() }

@@ -1,11 +1,9 @@
 package shutdown
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/klog/v2"
-
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -42,14 +40,12 @@ type Inhibitor struct {
 	Err error
 }
 
-// Inhibitor returns the state of the inhibitor lock and how long the host waits.
-func (m *Manager) Inhibitor() Inhibitor {
-	shown := Inhibitor{State: InhibitorTrying, Off: m.off, Budget: m.budget()}
-	if !m.watches() {
+// inhibitor returns the state of the inhibitor lock; h is nil before Run.
+func (s *settings) inhibitor(h *host.Host) Inhibitor {
+	shown := Inhibitor{State: InhibitorTrying, Off: s.off, Budget: s.budget()}
+	if !s.watches() {
 		shown.State = InhibitorOff
-		return shown
 	}
-	h := m.host.Load()
 	if h == nil {
 		return shown
 	}
@@ -60,42 +56,4 @@ func (m *Manager) Inhibitor() Inhibitor {
 		shown.Budget = shown.Budget.Fit(granted, nil)
 	}
 	return shown
-}
-
-// granted returns the delay that the host has granted last; false if it was never asked.
-func (m *Manager) granted() (time.Duration, bool) {
-	if h := m.host.Load(); h != nil {
-		return h.Granted()
-	}
-	return 0, false
-}
-
-// budget returns what a whole drain needs.
-func (m *Manager) budget() plan.Budget { return plan.NewBudget(m.schedule, m.opts.Plan) }
-
-// requestedDelay returns the delay to ask of the host: the time of a whole drain, or Plan.Limit
-// if that is less.
-func (m *Manager) requestedDelay() time.Duration {
-	total := m.budget().Total()
-	if limit := m.opts.Plan.Limit; limit != 0 {
-		return min(total, max(limit, 0))
-	}
-	return total
-}
-
-// shortensBucket reports whether some bucket gets less than its configured time if the host waits
-// for limit.
-func (m *Manager) shortensBucket(limit time.Duration) bool {
-	return m.budget().Fit(limit, nil).Schedule.Total() < m.schedule.Total()
-}
-
-// logRequest logs the requested delay and its parts, once.
-func (m *Manager) logRequest(ctx context.Context) {
-	b, logger := m.budget(), klog.FromContext(ctx)
-	if m.shortensBucket(m.requestedDelay()) {
-		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", m.opts.Plan.Limit, "schedule", b.Schedule.Total())
-	}
-	logger.V(1).Info("Asking the host to delay its shutdown", "delay", m.requestedDelay(),
-		"pods", b.Schedule.Total(), "prepare", b.Prepare, "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Overhead()-b.Publish,
-		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }

@@ -1,7 +1,6 @@
 package shutdown
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubegrace/kubegrace/internal/features"
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
-	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
-	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
-	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -30,24 +27,13 @@ var (
 // Manager drains the pods of one node when its host shuts down. Make one with [NewManager]. All
 // methods may be called concurrently. Only Run and TerminateAll wait for pods or for the host.
 type Manager struct {
-	opts       Options
-	schedule   plan.Schedule // nil: the feature is off
-	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
-	off        string        // why no host is watched; "": one is
-
+	ledger    *ledger
 	inbox     inbox
 	ready     readiness
 	host      atomic.Pointer[host.Host] // of Run; nil: none yet
-	numbers   atomic.Uint64             // of shutdowns and of drains
-	shown     atomic.Uint64             // the highest number of a shutdown whose times the metrics show
 	admission admissionState
-	unended   unended
-	local     localDrain
-	last      lastReport
-	outbox    *outbox.Outbox
-	store     *store.Store
-	recorder  recorder
-	past      *nodeShutdown // of a former agent of this boot, until Run has read the record
+	local     terminations
+	past      *nodeShutdown // of a former agent of this boot, as NewManager has found it; nil: none
 }
 
 // NewManager checks the options and returns a manager. Its error joins all problems of the
@@ -62,64 +48,18 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
-	m := &Manager{
-		opts:       opts.withDefaults(),
-		byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority),
-		inbox:      inbox{messages: make(chan message), stopped: make(chan struct{})},
-	}
-	gate := features.Enabled(opts.Gates, GracefulNodeShutdown)
-	if gate {
-		m.schedule = opts.Config.Schedule(m.byPriority)
-	}
+	m := &Manager{inbox: inbox{messages: make(chan message), stopped: make(chan struct{})}}
+	m.ledger = newLedger(newSettings(opts), m.admission.refused.Load, boot, write)
+	m.local = terminations{ledger: m.ledger, inbox: &m.inbox, state: m.admission.state}
 	m.ready.init()
-	if m.off = whyOff(opts.Source != nil, gate, m.schedule); m.off != "" {
+	if !m.ledger.watches() {
 		m.ready.close()
 	}
-	dir := m.opts.StateDir
-	if !gate {
-		dir = "" // the feature is off: the record of another version's shutdown is left alone
-	}
-	m.store = store.New(store.Options{Dir: dir, Times: m.byPriority && gate, Boot: boot, Write: write})
-	m.outbox = outbox.New(m.outboxOptions())
-	_, flushes := m.opts.Reporter.(StatusFlusher)
-	m.recorder = recorder{store: m.store, outbox: m.outbox, flushes: flushes, refused: m.admission.refused.Load}
-	if m.past = m.loadRecord(m.store.Read(context.Background(), &call.Group{}, time.Now().Add(readTime))); m.past != nil && m.past.live() && !m.past.dismissed {
+	m.past = m.ledger.load(m.ledger.store.Read(context.Background(), &call.Group{}, time.Now().Add(readTime)))
+	if m.past != nil && m.past.live() && !m.past.wasDismissed() {
 		m.admission.become(unsettled)
 	}
 	return m, nil
-}
-
-// whyOff returns why no host is watched; "" if one is.
-func whyOff(source, gate bool, schedule plan.Schedule) string {
-	switch {
-	case !source:
-		return "there is no source"
-	case !gate:
-		return "the feature gate GracefulNodeShutdown is off"
-	case len(schedule) == 0:
-		return "the configuration gives no time to any pod"
-	default:
-		return ""
-	}
-}
-
-// watches reports whether a host is watched.
-func (m *Manager) watches() bool { return m.off == "" }
-
-// nextNumber returns a number that is higher than all before.
-func (m *Manager) nextNumber() uint64 { return m.numbers.Add(1) }
-
-// showTimes sets the metrics of the start and the end of a shutdown. A lower number than the
-// newest one shown is ignored, as a cancelled shutdown may end last. Without the priority gate
-// nothing is shown, as in the kubelet.
-func (m *Manager) showTimes(number uint64, started, ended time.Time) {
-	newest := m.shown.Load()
-	for number > newest && !m.shown.CompareAndSwap(newest, number) {
-		newest = m.shown.Load()
-	}
-	if number >= newest && m.byPriority {
-		m.opts.Metrics.Times(started, ended)
-	}
 }
 
 // Ready returns a channel that is closed when the first attempt to hold the host is over: a lock
@@ -141,7 +81,7 @@ func (m *Manager) Ready() <-chan struct{} { return m.ready.closed }
 // end of ctx and of the host's time, and then its error names them. A manager runs once; a second
 // call returns [ErrAlreadyRun].
 func (m *Manager) Run(ctx context.Context) error {
-	if !m.inbox.phase.CompareAndSwap(phaseIdle, phaseRunning) {
+	if !m.inbox.begin() {
 		return ErrAlreadyRun
 	}
 	return m.runLoop(ctx)
@@ -154,31 +94,95 @@ func (m *Manager) Run(ctx context.Context) error {
 // is [ErrNotRunning].
 func (m *Manager) Trigger(event Event) error {
 	received := time.Now()
-	if !m.inbox.post(func(l *loop) { l.triggered(event, received) }) {
+	if !m.inbox.post(func(s *states) { s.triggered(event, received) }) {
 		return ErrNotRunning
 	}
 	return nil
 }
+
+// Inhibitor returns the state of the inhibitor lock and how long the host waits.
+func (m *Manager) Inhibitor() Inhibitor { return m.ledger.inhibitor(m.host.Load()) }
 
 // Plan returns what a shutdown would do if it began now, with the current pods and the limit that
 // the host granted last. Without a configured schedule it returns what Trigger and TerminateAll
 // would do. It calls Options.Pods and Options.Plan.PriorityOf in the caller's goroutine. If the
 // list of pods is not complete, a warning of the plan says so.
 func (m *Manager) Plan() plan.Plan {
-	opts := m.opts.Plan
-	if delay, known := m.granted(); known && delay < math.MaxInt64 && (opts.Limit == 0 || delay < opts.Limit) {
-		opts.Limit = cmp.Or(max(delay, 0), -1) // 0 would mean no limit
+	limit := time.Duration(math.MaxInt64)
+	if h := m.host.Load(); h != nil {
+		if delay, known := h.Granted(); known {
+			limit = delay
+		}
 	}
-	pods, err := m.opts.Pods(context.Background())
-	schedule := m.schedule
-	if len(schedule) == 0 {
-		schedule = drain.ScheduleOf(pods)
+	return m.ledger.plan(limit)
+}
+
+// Admit decides whether a pod may start. It refuses every pod while a shutdown is known or not yet
+// settled: from its event until its cancellation, and for good once TerminateAll was called.
+// Outside a shutdown it refuses a pod, by its UID, that an earlier shutdown has signalled and that
+// is not known to have ended, and one whose final status the API server has not acknowledged. A
+// nil pod stands for any pod and is refused only during a shutdown. Call Admit when the pod is in
+// the list of [Options.Pods] and has not been started.
+//
+// A static pod is started again under its UID, and may be the API server itself. Outside a
+// shutdown, Admit withdraws its final status and admits the pod once the withdrawal is stored, so
+// the caller has to ask again until then.
+//
+// Admit never blocks and may be called from any goroutine. The number of refusals is stored with
+// the shutdown, so that the counter goes on after a restart.
+func (m *Manager) Admit(pod *v1.Pod) Admission {
+	if m.ShutdownStatus() == nil && !m.ledger.unended.has(pod) && !m.ledger.owes(pod) {
+		return Admission{Admit: true}
 	}
-	planned := plan.New(schedule, pods, opts)
-	if err != nil {
-		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is not complete: %v", err))
+	m.admission.refused.Add(1)
+	m.ledger.opts.Metrics.PodsRefused(1)
+	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
+}
+
+// ShutdownStatus returns [ErrNodeShuttingDown] while a shutdown is known: from its event until
+// its cancellation, and for good once TerminateAll was called. Otherwise it returns nil. A
+// shutdown that a former agent left unfinished is known from [NewManager] on.
+func (m *Manager) ShutdownStatus() error {
+	state := m.admission.state()
+	if m.inbox.in(phaseIdle) && m.past != nil && !m.past.live() {
+		state = none // its time is over, and no loop runs that says so
 	}
-	return planned
+	if state.refuses() || m.admission.ending.Load() {
+		return ErrNodeShuttingDown
+	}
+	return nil
+}
+
+// LastReport returns the report of the last shutdown that has ended or was interrupted by the end
+// of Run; false if there is none. Before the first shutdown of this agent it is the report that a
+// former agent stored in [Options.StateDir]. A pod that outlives the shutdown gets its end in
+// later calls.
+func (m *Manager) LastReport() (Report, bool) {
+	report := m.ledger.last.get()
+	if report == nil {
+		return Report{}, false
+	}
+	return report(), true
+}
+
+// TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
+// stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
+// It returns the report, after Options.OnReport has returned; the error joins the failures that
+// are not those of single kills. From its call on no pod is admitted any more.
+//
+// It may be called before, during and after Run. It neither holds nor releases the host, stores
+// no shutdown, and does not publish the node state. If a shutdown is draining, TerminateAll waits
+// for it instead; while it is not settled whether that of a former agent goes on, it waits for
+// five seconds at most. If one begins meanwhile, it takes over the pods and TerminateAll waits for
+// it. If that shutdown is cancelled or ends with Run, TerminateAll drains the rest, and its report
+// is of this part.
+//
+// The end of ctx stops the kills and the waits. Calls that ignore their context are waited for
+// ten seconds more; then the error names them. If ctx ends while TerminateAll waits for a
+// shutdown, the report is empty. A second call waits for the first and returns the same.
+func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
+	m.admission.ending.Store(true)
+	return m.local.run(ctx)
 }
 
 // readiness is what Ready returns. It is closed when the host and the state folder were tried.

@@ -36,7 +36,9 @@ const (
 // passage is one drain of a shutdown of the node, from its begin until all whom it has killed have
 // ended. It tells the shutdown and the record what the drain finds out.
 type passage struct {
-	m        *Manager
+	*ledger
+
+	effects  *effects        // used in the event loop only
 	ctx      context.Context // of Run
 	calls    *call.Group
 	shutdown *nodeShutdown
@@ -44,22 +46,10 @@ type passage struct {
 	kind     Kind // at the begin
 }
 
-// startDrain begins a drain of a shutdown. table is the timetable of a former agent; nil: a new one
-// is made.
-func (l *loop) startDrain(s *nodeShutdown, request timetable.Request, table *timetable.Table) {
-	p := &passage{m: l.m, ctx: l.ctx, calls: l.calls, shutdown: s, kind: s.account.head().Kind}
-	event := Event{Kind: p.kind, Origin: s.account.head().Origin, Deadline: s.hostEnd()}
-	p.drain = drain.New(l.ctx, l.m.drainOptions(l.calls, event, s.account.podPolicy), drain.Request{
-		Number: l.m.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
-	}, p)
-	s.drains = append(s.drains, p.drain)
-	l.drains.Go(p.run)
-}
-
 // run does the whole drain. The release of the host's lock does not depend on it: a timer
 // releases the lock at the end of the host's time, even if run hangs.
 func (p *passage) run() {
-	p.m.recorder.saveTimes(p.shutdown.account.head())
+	p.recorder.saveTimes(p.shutdown.account.head())
 	ended := p.drain.Run()
 	cause := p.drain.Stopped()
 	switch {
@@ -69,9 +59,9 @@ func (p *passage) run() {
 		p.release()
 	case errors.Is(cause, errCancelled):
 		p.shutdown.account.end(time.Now())
-		p.m.recorder.save(0)
+		p.recorder.save(0)
 	default: // the end of Run: the next agent goes on
-		p.m.last.set(p.shutdown.number, p.shutdown.account.report)
+		p.last.set(p.shutdown.number, p.shutdown.account.report)
 	}
 	p.finish(cause, ended)
 }
@@ -88,9 +78,9 @@ func (p *passage) release() {
 	}
 	at := time.Now()
 	s.account.end(at)
-	p.m.last.set(s.number, s.account.report)
-	p.m.showTimes(s.number, s.account.head().Started, at)
-	p.m.recorder.saveTimes(p.shutdown.account.head())
+	p.last.set(s.number, s.account.report)
+	p.showTimes(s.number, s.account.head().Started, at)
+	p.recorder.saveTimes(p.shutdown.account.head())
 	p.store(table.Unlock())
 	if p.drain.Stopped() != nil {
 		return // it was cancelled meanwhile, or has begun again: the lock is not this drain's to release
@@ -101,9 +91,9 @@ func (p *passage) release() {
 			p.Fail(err)
 		}
 	}
-	p.m.inbox.post(func(l *loop) {
-		if l.current == s && l.state() == draining && p.drain.Stopped() == nil {
-			l.become(released)
+	p.ifDraining(func() {
+		if p.drain.Stopped() == nil {
+			p.effects.become(released)
 		}
 	})
 	klog.FromContext(p.ctx).V(1).Info("Shutdown manager completed processing shutdown event, node will shutdown shortly")
@@ -113,7 +103,7 @@ func (p *passage) release() {
 // the disk fails.
 func (p *passage) store(until time.Time) {
 	for tries := time.Now().Add(storeTries); ; {
-		_, err := p.m.recorder.save(0).Await(p.ctx, until)
+		_, err := p.recorder.save(0).Await(p.ctx, until)
 		switch {
 		case errors.Is(err, call.ErrTimeSpent):
 			p.Fail(fmt.Errorf("failed to store the report before the host is let go: %w", err))
@@ -127,13 +117,13 @@ func (p *passage) store(until time.Time) {
 
 // onRelease calls Options.OnRelease and waits for it until a time.
 func (p *passage) onRelease(until time.Time) {
-	if p.m.opts.OnRelease == nil {
+	if p.opts.OnRelease == nil {
 		return
 	}
 	ctx, cancel := context.WithDeadlineCause(p.ctx, until, call.ErrTimeSpent)
 	defer cancel()
 	called := call.Start(ctx, p.calls, "Options.OnRelease", func(ctx context.Context) (struct{}, error) {
-		p.m.opts.OnRelease(ctx)
+		p.opts.OnRelease(ctx)
 		return struct{}{}, nil
 	})
 	if _, err := called.Await(ctx, until); err != nil {
@@ -148,14 +138,14 @@ func (p *passage) finish(cause error, ended bool) {
 		d.AwaitStragglers(hangTime)
 	}
 	if p.ctx.Err() == nil && !ended {
-		p.m.recorder.save(podLag)
+		p.recorder.save(podLag)
 	}
 	if errors.Is(p.drain.Stopped(), errOvertaken) {
 		return // it has begun again since
 	}
 	report := s.account.report()
 	if cause == nil || errors.Is(cause, errCancelled) {
-		p.m.last.set(s.number, s.account.report)
+		p.last.set(s.number, s.account.report)
 	}
 	p.onReport(report)
 	s.account.finish(report)
@@ -163,12 +153,21 @@ func (p *passage) finish(cause error, ended bool) {
 
 // onReport passes the report to Options.OnReport and does not wait.
 func (p *passage) onReport(report Report) {
-	if p.m.opts.OnReport == nil {
+	if p.opts.OnReport == nil {
 		return
 	}
 	call.Start(p.ctx, p.calls, "Options.OnReport", func(ctx context.Context) (struct{}, error) {
-		p.m.opts.OnReport(ctx, report)
+		p.opts.OnReport(ctx, report)
 		return struct{}{}, nil
+	})
+}
+
+// ifDraining runs f in the event loop, unless the shutdown is not draining any more.
+func (p *passage) ifDraining(f func()) {
+	p.effects.post(func(s *states) {
+		if s.isDraining(p.shutdown) {
+			f()
+		}
 	})
 }
 
@@ -180,14 +179,11 @@ func (p *passage) publish() *outbox.Publication {
 	if published != nil {
 		return published
 	}
-	policy := p.m.policy(p.ctx, p.calls, p.kind, p.Fail)
+	policy := p.settings.policy(p.ctx, p.calls, p.kind, p.Fail)
 	p.shutdown.account.setPolicy(policy)
-	p.m.inbox.post(func(l *loop) {
-		if l.current != p.shutdown || l.state() != draining {
-			return
-		}
+	p.ifDraining(func() {
 		outline := p.shutdown.account.head()
-		published = l.m.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
+		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
 	})
 	p.shutdown.setPublished(published)
 	return published
@@ -196,50 +192,46 @@ func (p *passage) publish() *outbox.Publication {
 // Planned stores the timetable and whom the drain means to kill.
 func (p *passage) Planned(table timetable.Table) *call.Future[struct{}] {
 	p.shutdown.plan(table)
-	p.m.inbox.post(func(l *loop) {
-		if l.current == p.shutdown && l.state() == draining {
-			l.holdUntilEnd()
-		}
-	})
-	return p.m.recorder.save(0)
+	p.ifDraining(func() { p.effects.holdUntilEnd(p.shutdown) })
+	return p.recorder.save(0)
 }
 
 // Passed stores that a step before the first bucket has been.
 func (p *passage) Passed(step drain.Step) {
 	p.shutdown.update(func(so *progress) { so.steps[step] = true })
-	p.m.recorder.save(stepLag)
+	p.recorder.save(stepLag)
 }
 
 // Begins stores that the kills of a bucket begin.
 func (p *passage) Begins(bucket int) {
 	p.shutdown.update(func(so *progress) { so.begun = max(so.begun, bucket+1) })
-	p.m.recorder.save(stepLag)
+	p.recorder.save(stepLag)
 }
 
 // Ends stores that a bucket is done.
 func (p *passage) Ends(bucket int) {
 	p.shutdown.update(func(so *progress) { so.done = bucket + 1 })
-	p.m.recorder.save(stepLag)
+	p.recorder.save(stepLag)
 }
 
 // Signalled stores that a pod was signalled.
 func (p *passage) Signalled(k *kills.Kill) {
 	if p.shutdown.account.cancelled() {
-		p.m.unended.add(k)
+		p.unended.add(k)
 	}
-	p.m.recorder.saveSignalled()
+	p.recorder.saveSignalled()
 }
 
 // Ended sends the final status of a pod that has ended, and stores its end.
 func (p *passage) Ended(k *kills.Kill) {
-	p.m.podEnded(k, p.shutdown.account.podPolicy())
-	p.m.recorder.savePods()
+	p.podEnded(k, p.shutdown.account.podPolicy())
+	p.recorder.savePods()
 }
 
 // GaveUp counts a pod that is not known to have ended.
 func (p *passage) GaveUp(k *kills.Kill, err error) {
-	p.m.countKill(k, err)
-	p.m.recorder.savePods()
+	p.countKill(k, err)
+	p.recorder.savePods()
 }
 
 // Fail logs a failure and adds it to the report; it ignores nil.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
 const (
@@ -80,4 +81,50 @@ func setDisrupted(status *v1.PodStatus, reason, message string) {
 		Reason:  v1.PodReasonTerminationByKubelet,
 		Message: message,
 	}, metav1.Now())
+}
+
+// withFinalStatus returns a copy of the pod with its final status. It has a deletion timestamp if
+// the pod is to be deleted.
+func withFinalStatus(k *kills.Kill, policy PodPolicy) *v1.Pod {
+	pod, state := *k.Pod(), k.State()
+	if state.Result.Status != nil {
+		pod.Status = *state.Result.Status
+	}
+	policy.setStatus()(&pod.Status)
+	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
+		since := metav1.NewTime(state.Ended)
+		if since.IsZero() { // it may still run; it is deleted after the next boot
+			since = metav1.NewTime(state.Started)
+		}
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &state.Seconds
+	}
+	return &pod
+}
+
+// podToStore returns the part of a pod that is stored with its final status: its identity and the
+// names of its containers.
+func podToStore(pod *v1.Pod) *v1.Pod {
+	stored := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:                  pod.Namespace,
+			Name:                       pod.Name,
+			UID:                        pod.UID,
+			Generation:                 pod.Generation,
+			Annotations:                pod.Annotations,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec:   v1.PodSpec{RestartPolicy: pod.Spec.RestartPolicy, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds},
+		Status: pod.Status,
+	}
+	for _, c := range pod.Spec.InitContainers {
+		stored.Spec.InitContainers = append(stored.Spec.InitContainers, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range pod.Spec.Containers {
+		stored.Spec.Containers = append(stored.Spec.Containers, v1.Container{Name: c.Name})
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name}})
+	}
+	return stored
 }

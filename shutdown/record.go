@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
@@ -116,26 +115,14 @@ func encodeTable(t *timetable.Table, clock *store.Store) json.RawMessage {
 	return text
 }
 
-// restoredShutdown returns the shutdown of a record of this boot, for the agent that takes it up.
-func (m *Manager) restoredShutdown(r *store.Record) *nodeShutdown {
-	clock := m.store
-	s := &nodeShutdown{number: m.nextNumber(), received: clock.TimeOf(r.T0), h: clock.TimeOf(r.H), dismissed: r.Dismissed}
-	s.account = newAccount(s.received, "", m)
-	s.account.setPolicy(PodPolicy(r.Policy))
-	for _, a := range r.Announcements {
-		restored := announcement{host: a.Host, origin: a.Origin, kind: Kind(a.Kind)}
-		if a.Deadline != 0 {
-			restored.deadline = clock.TimeOf(a.Deadline)
-		}
-		s.standing = append(s.standing, restored)
+// StoredReport reads the report of the last shutdown from a folder of state files (see
+// [Options.StateDir]), for a program that shows it and is not the agent. found is false if no
+// report is stored. A file that is not usable is an error that names it. If the shutdown has not
+// ended yet, the report has no end. StoredReport does not lock the folder and writes nothing.
+func StoredReport(dir string) (report Report, found bool, err error) {
+	r, err := store.ReadRecord(dir)
+	if r == nil || err != nil || r.Report.Started.IsZero() {
+		return Report{}, false, err
 	}
-	s.progress.steps[drain.Prepared], s.progress.steps[drain.Held], s.progress.steps[drain.Published] = r.Prepared, r.Held, r.Published
-	var stored timetable.Stored
-	if r.Timetable != nil && json.Unmarshal(r.Timetable, &stored) == nil && stored.Check() == nil {
-		table := timetable.Resume(stored, clock.TimeOf, m.opts.Plan)
-		s.progress.table = &table
-		s.progress.begun, s.progress.done = min(r.Begun, len(table.Schedule())), min(r.Done, len(table.Schedule()))
-	}
-	s.account.restore(r, s.received, true)
-	return s
+	return reportOf(r.Report), true, nil
 }

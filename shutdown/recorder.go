@@ -29,7 +29,6 @@ const (
 type recorder struct {
 	store   *store.Store
 	outbox  *outbox.Outbox
-	flushes bool
 	refused func() uint64
 
 	mu     sync.Mutex      // guards all below; never held while content is made

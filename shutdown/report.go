@@ -115,15 +115,3 @@ func (l *lastReport) get() func() Report {
 	defer l.mu.Unlock()
 	return l.report
 }
-
-// LastReport returns the report of the last shutdown that has ended or was interrupted by the end
-// of Run; false if there is none. Before the first shutdown of this agent it is the report that a
-// former agent stored in [Options.StateDir]. A pod that outlives the shutdown gets its end in
-// later calls.
-func (m *Manager) LastReport() (Report, bool) {
-	report := m.last.get()
-	if report == nil {
-		return Report{}, false
-	}
-	return report(), true
-}

@@ -6,17 +6,70 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 
-// folderWait is how long the reading of the record may take before the state is unsettled. It
-// takes a few milliseconds unless another agent has the folder or the disk hangs.
-const folderWait = 100 * time.Millisecond
+const (
+	// folderTime bounds the wait for another agent to unlock the state folder, and readTime that for
+	// the files.
+	folderTime = 10 * time.Second
+	readTime   = 5 * time.Second
+	// folderWait is how long the reading of the record may take before the state is unsettled. It
+	// takes a few milliseconds unless another agent has the folder or the disk hangs.
+	folderWait = 100 * time.Millisecond
+)
+
+// The phases of a manager, in order.
+const (
+	phaseIdle int32 = iota
+	phaseRunning
+	phaseOver
+)
+
+// message is a task for the event loop. It runs in the loop and must not block.
+type message func(*states)
+
+// inbox passes messages to the event loop.
+type inbox struct {
+	messages chan message  // only the event loop receives
+	stopped  chan struct{} // closed when the loop has ended
+	phase    atomic.Int32
+}
+
+// begin begins the phase in which messages are heard. It returns false if it has begun before.
+func (i *inbox) begin() bool { return i.phase.CompareAndSwap(phaseIdle, phaseRunning) }
+
+// end ends it.
+func (i *inbox) end() {
+	i.phase.Store(phaseOver)
+	close(i.stopped)
+}
+
+// in reports whether this is the phase.
+func (i *inbox) in(phase int32) bool { return i.phase.Load() == phase }
+
+// post passes a message to the loop and waits until it has run. It returns false if the loop has
+// ended, or has not begun.
+func (i *inbox) post(msg message) bool {
+	if !i.in(phaseRunning) {
+		return false
+	}
+	heard := make(chan struct{})
+	select {
+	case i.messages <- func(s *states) { defer close(heard); msg(s) }:
+		<-heard
+		return true
+	case <-i.stopped:
+		return false
+	}
+}
 
 // runLoop holds the host, runs the event loop until ctx ends, and waits for everything that was
 // started. Calls that hang are waited for until ten seconds after the end of ctx and of the host's
@@ -26,132 +79,149 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	calls := &call.Group{}
-	l := &loop{
-		m: m, ctx: ctx, calls: calls, past: m.past, timer: time.NewTimer(0),
-		events: &nodeEvents{ctx: ctx, calls: calls, recorder: m.opts.Events, node: m.opts.Node},
+	fx := &effects{
+		ledger: m.ledger, ctx: ctx, calls: calls, admission: &m.admission, local: &m.local, post: m.inbox.post,
+		events: &nodeEvents{ctx: ctx, calls: calls, recorder: m.ledger.opts.Events, node: m.ledger.opts.Node},
+		timer:  time.NewTimer(0),
 	}
-	<-l.timer.C
-	defer l.timer.Stop()
-	m.recorder.setOpen(ctx, m.opts.StateDir != "" && m.store.BootErr() == nil)
+	<-fx.timer.C
+	defer fx.timer.Stop()
+	m.ledger.recorder.setOpen(ctx, m.ledger.stores())
 	var hostErr error
 	var hostDone sync.WaitGroup
-	if m.watches() {
-		l.host = m.newHost(calls)
-		m.host.Store(l.host)
-		m.logRequest(ctx)
-		hostDone.Go(func() { hostErr = l.host.Run(ctx) })
+	if m.ledger.watches() {
+		fx.host = host.New(host.Options{
+			Source: fx.opts.Source, Delay: fx.requestedDelay(), Shortens: fx.shortensBucket, Metrics: fx.opts.Metrics,
+			Calls: calls, Listener: hostListener{post: m.inbox.post, tried: m.ready.hostTried},
+		})
+		m.host.Store(fx.host)
+		m.ledger.logRequest(ctx)
+		hostDone.Go(func() { hostErr = fx.host.Run(ctx) })
 	} else {
 		m.ready.hostTried()
 		logger := klog.FromContext(ctx)
-		if m.opts.Source == nil { // the embedder wants it so
+		if m.ledger.opts.Source == nil { // the embedder wants it so
 			logger = logger.V(1)
 		}
-		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.off)
+		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.ledger.off)
 	}
-	stateErr := l.serve()
+	s := &states{effects: fx, past: m.past}
+	stateErr := m.serve(s)
 	end()
-	m.inbox.phase.Store(phaseOver)
-	close(m.inbox.stopped)
-	queueCalls := l.leaveOutbox()
+	m.inbox.end()
+	queueCalls := fx.leaveOutbox()
 	until := time.Now()
 	var closeErr error
-	if l.host != nil {
-		closeErr = l.host.Close(ctx) // before any wait: the host must not wait for calls that hang
+	if fx.host != nil {
+		closeErr = fx.host.Close(ctx) // before any wait: the host must not wait for calls that hang
 	}
-	if l.current != nil && l.current.end().After(until) {
-		until = l.current.end()
+	if s.current != nil && s.current.end().After(until) {
+		until = s.current.end()
 	}
 	hostDone.Wait()
-	l.drains.Wait()
+	fx.drains.Wait()
 	hangingErr := hangingError(calls, until.Add(hangTime))
 	queueErr := hangingError(queueCalls, until.Add(hangTime))
-	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.recorder.close(ctx, time.Now().Add(hangTime)))
+	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, time.Now().Add(hangTime)))
 }
 
 // serve handles messages until ctx ends, and the record when it was read. Its error is that of the
 // state folder where the options require one.
-func (l *loop) serve() error {
-	read := l.startReading()
+func (m *Manager) serve(s *states) error {
+	fx := s.effects
+	read := fx.startReading()
 	done, late := read.Done(), time.NewTimer(folderWait)
 	defer late.Stop()
 	for {
+		ready := done
 		select { // the record first, so that inputs that come with it find it
-		case <-done:
-			done = nil
-			if err := l.finishReading(read); err != nil {
-				return err
-			}
-			continue
+		case <-ready:
 		default:
+			ready = nil
 		}
-		select {
-		case <-done:
+		if ready == nil {
+			select {
+			case <-done:
+				ready = done
+			case <-late.C:
+				if done != nil && s.state() == none {
+					fx.become(unsettled)
+				}
+			case msg := <-m.inbox.messages:
+				msg(s)
+			case <-fx.timer.C:
+				s.timeOver()
+			case <-fx.ctx.Done():
+				return nil
+			}
+		}
+		if ready != nil {
 			done = nil
-			if err := l.finishReading(read); err != nil {
-				return err
+			r, err := read.Wait(fx.ctx)
+			fx.errs = append(fx.errs, append(r.errs, r.contents.Errs...)...)
+			for _, err := range fx.errs {
+				klog.FromContext(fx.ctx).Error(err, "Shutdown state is not as it should be")
 			}
-		case <-late.C:
-			if done != nil && l.state() == none {
-				l.become(unsettled)
+			if record := r.contents.Record; record != nil {
+				m.admission.refused.Add(record.Refused)
+				fx.opts.Metrics.PodsRefused(record.Refused)
 			}
-		case msg := <-l.m.inbox.messages:
-			msg(l)
-		case <-l.timer.C:
-			l.timeOver()
-			l.clearNodeState()
-		case <-l.ctx.Done():
-			return nil
+			s.recordRead(r.contents, err == nil, m.past)
+			m.ready.folderTried()
+			if err != nil && fx.opts.RequireStateDir && fx.ctx.Err() == nil {
+				return fmt.Errorf("the state folder is required: %w", err)
+			}
 		}
 	}
 }
 
-// finishReading handles the record when it was read, or could not be.
-func (l *loop) finishReading(read *call.Future[readRecord]) error {
-	r, err := read.Wait(l.ctx)
-	l.folderRead(r, err == nil)
-	l.m.ready.folderTried()
-	if l.host == nil {
-		l.clearNodeState()
-	}
-	if err != nil && l.m.opts.RequireStateDir && l.ctx.Err() == nil {
-		return fmt.Errorf("the state folder is required: %w", err)
-	}
-	return nil
+// readRecord is what the loop learns of the state folder.
+type readRecord struct {
+	contents store.Contents
+	errs     []error // of the folder
 }
 
-// newHost returns the door to the host, which tells the loop what it hears.
-func (m *Manager) newHost(calls *call.Group) *host.Host {
-	return host.New(host.Options{
-		Source: m.opts.Source, Delay: m.requestedDelay(), Shortens: m.shortensBucket,
-		Metrics: m.opts.Metrics, Calls: calls, Listener: hostListener{m},
+// startReading locks the state folder and reads the files, in a goroutine. The error is that of the
+// lock.
+func (e *effects) startReading() *call.Future[readRecord] {
+	return call.Start(e.ctx, e.calls, "the reading of the shutdown state", func(ctx context.Context) (readRecord, error) {
+		var r readRecord
+		waiting, enough := context.WithTimeout(ctx, folderTime)
+		defer enough()
+		warning, err := e.store.Lock(waiting)
+		for _, err := range []error{e.bootErr(), warning, err} {
+			if err != nil {
+				r.errs = append(r.errs, err)
+			}
+		}
+		if err == nil {
+			r.contents = e.store.Read(ctx, e.calls, time.Now().Add(readTime))
+		}
+		return r, err
 	})
 }
 
 // hostListener passes what the host says to the event loop.
-type hostListener struct{ m *Manager }
+type hostListener struct {
+	post  func(message) bool
+	tried func()
+}
 
 func (h hostListener) HostEvent(event Event, received time.Time) {
-	h.m.inbox.post(func(l *loop) { l.hostEvent(event, received) })
+	h.post(func(s *states) { s.hostEvent(event, received) })
 }
 
 func (h hostListener) HostPending(pending *Event, known bool, received time.Time) {
-	h.m.inbox.post(func(l *loop) { l.hostPending(pending, known, received) })
+	h.post(func(s *states) { s.hostPending(pending, known, received) })
 }
 
-func (h hostListener) HostUnreached() {
-	h.m.inbox.post(func(l *loop) {
-		if l.host.Adopted() {
-			l.hostCannotTell(time.Now())
-		}
-		l.clearNodeState()
-	})
-}
+func (h hostListener) HostUnreached() { h.post(func(s *states) { s.hostUnreached() }) }
 
-func (h hostListener) HostTried() { h.m.ready.hostTried() }
+func (h hostListener) HostTried() { h.tried() }
 
 func (h hostListener) HostCapped(err error) {
 	message := textOf(err) // here, because the loop calls no code of the embedder's
-	h.m.inbox.post(func(l *loop) { l.events.capped(message) })
+	h.post(func(s *states) { s.effects.events.capped(message) })
 }
 
 // hangingError waits for the calls of a group until a time. It returns an error that names the

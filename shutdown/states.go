@@ -82,111 +82,183 @@ func (a announcements) kind() Kind {
 	return kind
 }
 
+// states handles the inputs of the event loop: what the host says, what Trigger says, what is on
+// record, and the end of a shutdown's time.
+type states struct {
+	effects *effects
+	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
+	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
+}
+
+// state returns the state of the shutdown.
+func (s *states) state() state { return s.effects.admission.state() }
+
+// isDraining reports whether a shutdown is the current one and is draining.
+func (s *states) isDraining(shutdown *nodeShutdown) bool {
+	return s.current == shutdown && s.state() == draining
+}
+
+// hostEvent handles an event of the host. One without a deadline gets that which the host granted
+// last.
+func (s *states) hostEvent(event Event, received time.Time) {
+	if event.Cancelled {
+		s.hostCancelled()
+		s.effects.clearNodeState()
+		return
+	}
+	s.announced(s.effects.announcementOf(event, true, received), received, false)
+}
+
+// hostPending handles the answer of Session.Pending; nil means that no shutdown is pending. If
+// known is false, the host cannot tell.
+func (s *states) hostPending(pending *Event, known bool, received time.Time) {
+	switch {
+	case !known:
+		s.hostCannotTell(received)
+	case pending == nil || pending.Cancelled:
+		s.hostCancelled()
+	case !pending.Deadline.IsZero() && !received.Before(pending.Deadline):
+		s.announcedInThePast(s.effects.announcementOf(*pending, true, received))
+	default:
+		s.announced(s.effects.announcementOf(*pending, true, received), received, true)
+	}
+	s.effects.clearNodeState()
+}
+
+// triggered handles an event of Trigger.
+func (s *states) triggered(event Event, received time.Time) {
+	if event.Cancelled {
+		s.triggerCancelled(event.Origin)
+		s.effects.clearNodeState()
+		return
+	}
+	s.announced(s.effects.announcementOf(event, false, received), received, false)
+}
+
 // announced handles an event, or the answer of Pending if pending is true.
-func (l *loop) announced(a announcement, received time.Time, pending bool) {
-	switch l.state() {
+func (s *states) announced(a announcement, received time.Time, pending bool) {
+	switch s.state() {
 	case none:
-		if pending && l.past != nil && l.past.fits(a.kind) {
-			l.takeUpPast(a)
+		if pending && s.past != nil && s.past.fits(a.kind) {
+			s.takeUpPast(a)
 			return
 		}
-		l.closePast()
-		l.begin(a, received)
+		s.closePast()
+		s.current = s.effects.begin(a, received, s.current)
 	case unsettled:
-		if l.past != nil && l.past.live() && l.past.fits(a.kind) {
-			l.resume(&a, received)
+		if s.past != nil && s.past.live() && s.past.fits(a.kind) {
+			s.resume(&a, received)
 			return
 		}
-		l.closePast()
-		l.begin(a, received)
+		s.closePast()
+		s.current = s.effects.begin(a, received, s.current)
 	case draining:
-		if _, sooner := l.current.join(a, l.end(a, received)); sooner {
-			l.drainAnew(received, false)
+		if _, sooner := s.current.join(a, s.effects.end(a, received)); sooner {
+			s.effects.drainSooner(s.current, received)
 		}
 	case released:
-		if first, _ := l.current.join(a, l.end(a, received)); first && !pending {
-			l.drainAnew(received, true)
+		if first, _ := s.current.join(a, s.effects.end(a, received)); first && !pending {
+			s.effects.drainAgain(s.current, a, received)
 		}
 	case dismissed:
 		if !pending {
-			l.begin(a, received)
+			s.current = s.effects.begin(a, received, s.current)
 		}
 	}
 }
 
 // announcedInThePast handles an answer of Pending whose deadline has passed: it begins nothing and
 // ends nothing.
-func (l *loop) announcedInThePast(a announcement) {
+func (s *states) announcedInThePast(a announcement) {
 	switch {
-	case l.state() == unsettled && l.past != nil:
-		l.takeUpPast(a)
-	case l.state() == none && l.past != nil && l.past.fits(a.kind):
-		l.takeUpPast(a)
-	case l.state() == none || l.state() == unsettled:
-		klog.FromContext(l.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
+	case s.state() == unsettled && s.past != nil:
+		s.takeUpPast(a)
+	case s.state() == none && s.past != nil && s.past.fits(a.kind):
+		s.takeUpPast(a)
+	case s.state() == none || s.state() == unsettled:
+		klog.FromContext(s.effects.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
 	}
 }
 
 // hostCancelled handles the cancellation by the host, or its answer that nothing is pending.
-func (l *loop) hostCancelled() {
-	switch l.state() {
+func (s *states) hostCancelled() {
+	switch s.state() {
 	case none:
-		l.closePast()
+		s.closePast()
 	case unsettled:
-		l.dropPast(true)
+		s.dropPast(true)
 	case draining, released:
-		l.takeBack(func(a announcement) bool { return a.host })
+		s.takeBack(func(a announcement) bool { return a.host })
 	case dismissed:
-		l.conclude()
+		s.conclude()
 	}
 }
 
 // triggerCancelled handles a cancellation by Trigger. The origin "" means all announcements.
-func (l *loop) triggerCancelled(origin string) {
+func (s *states) triggerCancelled(origin string) {
 	switch {
-	case l.state() == none || l.state() == dismissed:
-	case l.state() == unsettled && origin == "":
-		l.dismissPast()
-	case l.state() == unsettled:
-		if l.past != nil {
-			l.past.takeBack(func(a announcement) bool { return a.origin == origin })
+	case s.state() == none || s.state() == dismissed:
+	case s.state() == unsettled && origin == "":
+		s.dismissPast()
+	case s.state() == unsettled:
+		if s.past != nil {
+			s.past.takeBack(func(a announcement) bool { return a.origin == origin })
 		}
-	case origin == "" && l.current.ofHost():
-		l.dismiss()
+	case origin == "" && s.current.ofHost(): // the host has it pending all the same, so the lock is kept
+		s.current.dismiss()
+		s.effects.cancel(s.current)
+		s.effects.become(dismissed)
 	default:
-		l.takeBack(func(a announcement) bool { return origin == "" || a.origin == origin })
+		s.takeBack(func(a announcement) bool { return origin == "" || a.origin == origin })
 	}
 }
 
 // takeBack takes back announcements of the current shutdown. If none is left the shutdown is
 // cancelled.
-func (l *loop) takeBack(match func(announcement) bool) {
-	removed, left := l.current.takeBack(match)
+func (s *states) takeBack(match func(announcement) bool) {
+	removed, left := s.current.takeBack(match)
 	if !removed {
-		klog.FromContext(l.ctx).V(1).Info("Nothing is cancelled, because nobody of this origin has announced the shutdown")
+		klog.FromContext(s.effects.ctx).V(1).Info("Nothing is cancelled, because nobody of this origin has announced the shutdown")
 	} else if !left {
-		l.cancel()
-		l.conclude()
+		s.effects.cancel(s.current)
+		s.conclude()
 	}
 }
 
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
 // the record counts.
-func (l *loop) hostCannotTell(received time.Time) {
-	if l.state() == unsettled && l.past != nil && l.past.live() {
-		l.resume(nil, received)
+func (s *states) hostCannotTell(received time.Time) {
+	if s.state() == unsettled && s.past != nil && s.past.live() {
+		s.resume(nil, received)
 	}
 }
 
+// hostUnreached handles a host that no session has reached since Run began: the record counts if a
+// lock was adopted, because the host then waits.
+func (s *states) hostUnreached() {
+	if s.effects.host.Adopted() {
+		s.hostCannotTell(time.Now())
+	}
+	s.effects.clearNodeState()
+}
+
 // timeOver handles the end of the time of the current shutdown, or of that on record.
-func (l *loop) timeOver() {
-	switch l.state() {
+func (s *states) timeOver() {
+	switch s.state() {
 	case unsettled:
-		l.dropPast(false)
+		s.dropPast(false)
 	case draining:
-		l.become(released)
+		s.effects.become(released)
 	case dismissed:
-		l.letGo()
+		s.effects.letGo(s.current)
 	case none, released:
 	}
+	s.effects.clearNodeState()
+}
+
+// conclude ends the current shutdown: the node stays.
+func (s *states) conclude() {
+	current := s.current
+	s.current = nil
+	s.effects.conclude(current)
 }

@@ -22,27 +22,23 @@ const settleTime = 5 * time.Second
 // settlePause is the time between two looks at that.
 const settlePause = 50 * time.Millisecond
 
-// TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
-// stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
-// It returns the report, after Options.OnReport has returned; the error joins the failures that
-// are not those of single kills. From its call on no pod is admitted any more.
-//
-// It may be called before, during and after Run. It neither holds nor releases the host, stores
-// no shutdown, and does not publish the node state. If a shutdown is draining, TerminateAll waits
-// for it instead; while it is not settled whether that of a former agent goes on, it waits for
-// five seconds at most. If one begins meanwhile, it takes over the pods and TerminateAll waits for
-// it. If that shutdown is cancelled or ends with Run, TerminateAll drains the rest, and its report
-// is of this part.
-//
-// The end of ctx stops the kills and the waits. Calls that ignore their context are waited for
-// ten seconds more; then the error names them. If ctx ends while TerminateAll waits for a
-// shutdown, the report is empty. A second call waits for the first and returns the same.
-func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
-	m.admission.ending.Store(true)
+// terminations are the calls of TerminateAll, one at a time, and the drain that is under way.
+type terminations struct {
+	ledger *ledger
+	inbox  *inbox
+	state  func() state
+
+	mu      sync.Mutex           // guards all below
+	current *call.Future[Report] // nil: none is under way
+	passage *localPassage        // that a shutdown takes over; nil: none
+}
+
+// run is TerminateAll. A second call waits for the first.
+func (t *terminations) run(ctx context.Context) (Report, error) {
 	for {
-		other, end := m.local.claim()
+		other, end := t.claim()
 		if other == nil {
-			report, err := m.terminateAll(ctx)
+			report, err := t.terminateAll(ctx)
 			end(report, err)
 			return report, err
 		}
@@ -54,9 +50,9 @@ func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 }
 
 // terminateAll drains until no pods are left by a cancelled or interrupted shutdown.
-func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
+func (t *terminations) terminateAll(ctx context.Context) (Report, error) {
 	for {
-		report, err := m.terminate(ctx)
+		report, err := t.terminate(ctx)
 		left := report.Cancelled || report.Ended.IsZero() // by a cancelled shutdown, or one that ended with Run
 		if !left || ctx.Err() != nil {
 			return report, err
@@ -66,26 +62,26 @@ func (m *Manager) terminateAll(ctx context.Context) (Report, error) {
 
 // terminate does one drain, or waits for the shutdown that is under way. A report that is
 // cancelled or has no end means that pods are left.
-func (m *Manager) terminate(ctx context.Context) (Report, error) {
-	m.awaitSettled(ctx)
+func (t *terminations) terminate(ctx context.Context) (Report, error) {
+	t.awaitSettled(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := m.newLocalPassage(ctx)
-	m.local.register(p)
-	defer m.local.register(nil)
+	p := newLocalPassage(ctx, t.ledger)
+	t.register(p)
+	defer t.register(nil)
 	var current *nodeShutdown
-	m.inbox.post(func(l *loop) {
-		if l.state() == draining {
-			current = l.current
+	t.inbox.post(func(s *states) {
+		if s.isDraining(s.current) {
+			current = s.current
 		}
 	})
 	if current != nil {
 		return current.account.wait(ctx)
 	}
-	leave := m.outbox.Open(ctx)
+	leave := t.ledger.outbox.Open(ctx)
 	report := p.run()
 	queueCalls := leave()
-	m.inbox.post(func(l *loop) { current = l.current })
+	t.inbox.post(func(s *states) { current = s.current })
 	err := errors.Join(p.err(), context.Cause(ctx))
 	if current != nil && errors.Is(p.drain.Stopped(), errTakenOver) {
 		report, err = current.account.wait(ctx)
@@ -97,15 +93,16 @@ func (m *Manager) terminate(ctx context.Context) (Report, error) {
 }
 
 // awaitSettled waits until it is known whether the shutdown of a former agent goes on.
-func (m *Manager) awaitSettled(ctx context.Context) {
-	for until := time.Now().Add(settleTime); m.inbox.phase.Load() == phaseRunning && m.admission.state() == unsettled && time.Now().Before(until) && ctx.Err() == nil; {
+func (t *terminations) awaitSettled(ctx context.Context) {
+	for until := time.Now().Add(settleTime); t.inbox.in(phaseRunning) && t.state() == unsettled && time.Now().Before(until) && ctx.Err() == nil; {
 		pause(ctx, settlePause)
 	}
 }
 
 // localPassage is the drain of TerminateAll.
 type localPassage struct {
-	m        *Manager
+	*ledger
+
 	ctx      context.Context
 	calls    *call.Group
 	number   uint64
@@ -117,12 +114,13 @@ type localPassage struct {
 	errs []error
 }
 
-func (m *Manager) newLocalPassage(ctx context.Context) *localPassage {
+// newLocalPassage returns a drain that has not begun.
+func newLocalPassage(ctx context.Context, l *ledger) *localPassage {
 	began := time.Now()
-	p := &localPassage{m: m, ctx: ctx, calls: &call.Group{}, number: m.nextNumber(), account: newAccount(began, "TerminateAll", m)}
-	p.drain = drain.New(ctx, m.drainOptions(p.calls, Event{Origin: "TerminateAll"}, p.account.podPolicy), drain.Request{
-		Number: m.nextNumber(), Account: p.account.kills, Publish: p.publish,
-		Table: timetable.Request{Schedule: m.schedule, Options: m.opts.Plan, Received: began},
+	p := &localPassage{ledger: l, ctx: ctx, calls: &call.Group{}, number: l.nextNumber(), account: newAccount(began, "TerminateAll", l)}
+	p.drain = drain.New(ctx, l.drainOptions(p.calls, Event{Origin: "TerminateAll"}, l.outbox, p.account.podPolicy), drain.Request{
+		Number: l.nextNumber(), Account: p.account.kills, Publish: p.publish,
+		Table: l.request(time.Time{}, began),
 	}, p)
 	return p
 }
@@ -134,14 +132,14 @@ func (p *localPassage) run() Report {
 		p.account.end(time.Now())
 	}
 	if p.drain.Stopped() != nil && p.ctx.Err() == nil {
-		p.m.unended.add(p.account.cancel()...)
+		p.unended.add(p.account.cancel()...)
 	}
-	p.m.last.set(p.number, p.account.report)
+	p.last.set(p.number, p.account.report)
 	p.drain.AwaitStragglers(hangTime)
 	report := p.account.report()
-	if p.m.opts.OnReport != nil {
+	if p.opts.OnReport != nil {
 		p.reported = call.Start(p.ctx, p.calls, "Options.OnReport", func(ctx context.Context) (struct{}, error) {
-			p.m.opts.OnReport(ctx, report)
+			p.opts.OnReport(ctx, report)
 			return struct{}{}, nil
 		})
 	}
@@ -164,7 +162,7 @@ func (p *localPassage) err() error {
 }
 
 func (p *localPassage) publish() *outbox.Publication {
-	p.account.setPolicy(p.m.policy(p.ctx, p.calls, KindUnknown, p.Fail))
+	p.account.setPolicy(p.settings.policy(p.ctx, p.calls, KindUnknown, p.Fail))
 	return nil
 }
 
@@ -180,12 +178,12 @@ func (p *localPassage) Ends(int)          {}
 
 func (p *localPassage) Signalled(k *kills.Kill) {
 	if p.drain.Stopped() != nil {
-		p.m.unended.add(k)
+		p.unended.add(k)
 	}
 }
 
-func (p *localPassage) Ended(k *kills.Kill)             { p.m.podEnded(k, p.account.podPolicy()) }
-func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.m.countKill(k, err) }
+func (p *localPassage) Ended(k *kills.Kill)             { p.podEnded(k, p.account.podPolicy()) }
+func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.countKill(k, err) }
 
 func (p *localPassage) Fail(err error) {
 	if err == nil {
@@ -198,45 +196,38 @@ func (p *localPassage) Fail(err error) {
 	p.errs = append(p.errs, err)
 }
 
-// localDrain holds the call of TerminateAll that is under way, and its drain.
-type localDrain struct {
-	mu      sync.Mutex           // guards all below
-	current *call.Future[Report] // nil: none is under way
-	passage *localPassage        // that a shutdown takes over; nil: none
-}
-
 // claim returns the call that is under way. If there is none, other is nil and the caller's own
 // call is under way until it calls end.
-func (l *localDrain) claim() (other *call.Future[Report], end func(Report, error)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.current != nil {
-		return l.current, nil
+func (t *terminations) claim() (other *call.Future[Report], end func(Report, error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil {
+		return t.current, nil
 	}
 	future, complete := call.NewFuture[Report]()
-	l.current = future
+	t.current = future
 	return nil, func(report Report, err error) {
-		l.mu.Lock()
-		l.current = nil
-		l.mu.Unlock()
+		t.mu.Lock()
+		t.current = nil
+		t.mu.Unlock()
 		complete(report, err)
 	}
 }
 
 // register sets the drain that a shutdown takes over; nil: none.
-func (l *localDrain) register(p *localPassage) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.passage = p
+func (t *terminations) register(p *localPassage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passage = p
 }
 
 // takeOver stops the drain of TerminateAll, because a shutdown begins that kills its pods.
-func (l *localDrain) takeOver(underway *unended) {
-	l.mu.Lock()
-	p := l.passage
-	l.mu.Unlock()
+func (t *terminations) takeOver() {
+	t.mu.Lock()
+	p := t.passage
+	t.mu.Unlock()
 	if p != nil {
 		p.drain.Stop(errTakenOver)
-		underway.add(p.account.cancel()...)
+		t.ledger.unended.add(p.account.cancel()...)
 	}
 }

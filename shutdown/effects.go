@@ -1,0 +1,252 @@
+package shutdown
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+)
+
+// effects is what the inputs of [states] have done: to the host, to the drains, to the node's state
+// and to the record. Only the event loop uses it, and nothing in it waits.
+type effects struct {
+	*ledger
+
+	ctx       context.Context // of Run
+	host      *host.Host      // nil: no host is watched
+	events    *nodeEvents
+	calls     *call.Group // the calls of the embedder's code
+	drains    sync.WaitGroup
+	admission *admissionState
+	local     *terminations
+	post      func(message) bool
+
+	timer   *time.Timer        // fires at the end of a shutdown's time
+	cleared bool               // a node state was published, or is on its way
+	leave   func() *call.Group // ends the sending of the outbox; nil: it has not begun
+	errs    []error            // of the state files, for the next report
+}
+
+// become changes the state of the shutdown, from which admission follows.
+func (e *effects) become(s state) {
+	klog.FromContext(e.ctx).V(2).Info("The state of the node shutdown has changed", "from", e.admission.state().String(), "to", s.String())
+	e.admission.become(s)
+}
+
+// announcementOf returns what an event announces. A deadline that is a date, as in a cloud's
+// notice, would move with the wall clock, so it is tied to the monotonic clock of received. A host
+// that names none goes on when the time is over that it has granted.
+func (e *effects) announcementOf(event Event, byHost bool, received time.Time) announcement {
+	a := announcement{host: byHost, origin: event.Origin, kind: event.Kind}
+	if !event.Deadline.IsZero() {
+		a.deadline = received.Add(event.Deadline.Sub(received))
+	} else if byHost && e.host != nil {
+		if limit, known := e.host.Granted(); known && limit < math.MaxInt64 {
+			a.deadline = received.Add(limit)
+		}
+	}
+	return a
+}
+
+// begin begins a new shutdown. before is the one that Trigger has dismissed; nil: none.
+func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown) *nodeShutdown {
+	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
+	s := &nodeShutdown{number: e.nextNumber(), received: received, account: newAccount(received, a.origin, e.ledger)}
+	end := e.end(a, received)
+	if before != nil && before.ofHost() && before.end().Before(end) {
+		end = before.end() // the host goes then all the same
+	}
+	s.join(a, end)
+	for _, err := range e.errs {
+		s.account.addErr(err)
+	}
+	e.errs = nil
+	e.outbox.Suspend()
+	e.events.detected()
+	e.enter(s, draining)
+	e.showTimes(s.number, received, time.Time{})
+	e.startDrain(s, e.request(s.hostEnd(), received), nil)
+	return s
+}
+
+// enter has the host wait for a shutdown until the end of its time, and the record be about it.
+func (e *effects) enter(s *nodeShutdown, to state) {
+	e.cleared = true
+	e.openOutbox()
+	if e.host != nil {
+		s.hold = e.host.Suspend()
+	}
+	e.become(to)
+	e.recorder.setNewest(s)
+	e.local.takeOver()
+	e.holdUntilEnd(s)
+}
+
+// holdUntilEnd has the lock let go, and the loop told, at the end of a shutdown's time.
+func (e *effects) holdUntilEnd(s *nodeShutdown) {
+	end := s.end()
+	if s.hold != nil {
+		request := e.request(s.hostEnd(), s.received)
+		planned, _ := timetable.End(request)
+		s.hold.LetGoAt(e.ctx, end.Add(timetable.Unlock(request).Sub(planned)))
+	}
+	e.timer.Reset(time.Until(end))
+}
+
+// drainSooner begins another drain of a shutdown that has less time now.
+func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
+	e.drainAnew(s, e.request(s.hostEnd(), received), s.soFar().done)
+}
+
+// drainAgain begins another drain of a shutdown for which the host was let go, and which somebody
+// else has announced since: what that leaves is for those who have not ended.
+func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
+	s.reopen(e.end(a, received))
+	e.become(draining)
+	if s.hold != nil {
+		s.hold.Retake()
+	}
+	e.drainAnew(s, e.request(a.deadline, received), 0)
+}
+
+// drainAnew stops the drains of a shutdown and begins another one, after the buckets that are done.
+func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int) {
+	s.stopDrains(errOvertaken)
+	steps := s.soFar().steps
+	request.Prepared, request.Held, request.Published = steps[drain.Prepared], steps[drain.Held], steps[drain.Published]
+	request.Done = done
+	e.holdUntilEnd(s)
+	e.startDrain(s, request, nil)
+}
+
+// cancel cancels a shutdown: its kills are stopped and the node's state is taken back.
+func (e *effects) cancel(s *nodeShutdown) {
+	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
+	e.unended.add(s.account.cancel()...)
+	s.stopDrains(errCancelled)
+	e.recorder.save(0)
+	e.events.cancelled()
+	e.publishNone()
+	e.outbox.Restore(s.account.spares)
+}
+
+// conclude has a lock wanted again: the node stays.
+func (e *effects) conclude(s *nodeShutdown) {
+	if s.hold != nil {
+		s.hold.End()
+	}
+	e.become(none)
+}
+
+// close closes the report of a former agent's shutdown, and has it on record.
+func (e *effects) close(s *nodeShutdown, cancelled bool) {
+	if cancelled {
+		s.account.cancel()
+		e.events.cancelled()
+		e.outbox.Restore(s.account.spares)
+	}
+	s.account.close()
+	e.recordEnded(s)
+}
+
+// recordEnded has a shutdown that does not drain on record, and its report shown.
+func (e *effects) recordEnded(s *nodeShutdown) {
+	s.account.end(time.Now())
+	e.recorder.setNewest(s)
+	e.recorder.save(0)
+	e.last.set(s.number, s.account.report)
+}
+
+// letGo releases the lock of a dismissed shutdown at the end of its time.
+func (e *effects) letGo(s *nodeShutdown) {
+	if hold := s.hold; hold != nil {
+		e.calls.Go(func() string { return "the release of a dismissed shutdown" }, func() {
+			if err := hold.LetGo(e.ctx); err != nil {
+				klog.FromContext(e.ctx).Error(err, "Failed to let the host go")
+			}
+		})
+	}
+}
+
+// openOutbox lets the outbox send. It is called once the record was read under the lock of the
+// folder, since the former agent may have paid its debts before that, or when a shutdown begins.
+func (e *effects) openOutbox() {
+	if e.leave == nil {
+		e.leave = e.outbox.Open(e.ctx)
+	}
+}
+
+// leaveOutbox ends the sending, and returns the group of the calls that may still run; nil: there
+// is none, or TerminateAll sends on.
+func (e *effects) leaveOutbox() *call.Group {
+	if e.leave == nil {
+		return nil
+	}
+	return e.leave()
+}
+
+// publishNone publishes that the node does not shut down.
+func (e *effects) publishNone() {
+	e.cleared = true
+	e.outbox.Publish(NodeState{})
+}
+
+// clearNodeState publishes that the node does not shut down, once it is known, unless this agent
+// has published a state before. It does so even if no shutdown is on record, because the files of
+// a former agent may be lost.
+func (e *effects) clearNodeState() {
+	if !e.cleared && (e.admission.state() == none || e.admission.state() == dismissed) {
+		e.publishNone()
+		e.restoreMarked()
+	}
+}
+
+// restoreMarked restores the readiness of pods that a former agent has taken out of their services
+// without killing them. It is called outside a shutdown.
+func (e *effects) restoreMarked() {
+	if _, ok := e.opts.Reporter.(ReadinessRestorer); !ok {
+		return
+	}
+	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
+		pods, err := e.opts.Pods(ctx)
+		if err != nil {
+			return struct{}{}, err // a shutdown that begins lists again
+		}
+		var marked []*v1.Pod
+		for _, pod := range pods {
+			if pod != nil && takenOut(pod) && !e.unended.has(pod) {
+				marked = append(marked, pod)
+			}
+		}
+		e.outbox.RestoreMarked(marked)
+		return struct{}{}, nil
+	})
+}
+
+// takenOut reports whether the Ready condition of a pod has the reason that only a node's end of
+// the pod gives it.
+func takenOut(pod *v1.Pod) bool {
+	ready := podcondition.Get(&pod.Status, v1.PodReady)
+	return ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet
+}
+
+// startDrain begins a drain of a shutdown. table is the timetable of a former agent; nil: a new one
+// is made.
+func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *timetable.Table) {
+	p := &passage{ledger: e.ledger, effects: e, ctx: e.ctx, calls: e.calls, shutdown: s, kind: s.account.head().Kind}
+	event := Event{Kind: p.kind, Origin: s.account.head().Origin, Deadline: s.hostEnd()}
+	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, e.outbox, s.account.podPolicy), drain.Request{
+		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
+	}, p)
+	s.drains = append(s.drains, p.drain)
+	e.drains.Go(p.run)
+}

@@ -1,0 +1,218 @@
+package shutdown
+
+import (
+	"encoding/json"
+	"io"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+)
+
+// ledger is what a manager keeps beyond every single shutdown: the debts to the API server, the
+// kills whose pods have not ended, the record and the last report.
+type ledger struct {
+	*settings
+
+	outbox   *outbox.Outbox
+	store    *store.Store
+	recorder recorder
+	unended  unended
+	last     lastReport
+	numbers  atomic.Uint64 // of shutdowns and of drains
+	shown    atomic.Uint64 // the highest number of a shutdown whose times the metrics show
+}
+
+// newLedger returns the ledger of a manager that does not run. boot and write are the clock since
+// the boot and the disk; nil: those of this machine.
+func newLedger(s *settings, refused func() uint64, boot func() (id string, since time.Duration, err error), write func(string, func(io.Writer) error) error) *ledger {
+	l := &ledger{settings: s}
+	l.store = store.New(store.Options{Dir: s.opts.StateDir, Times: s.byPriority, Boot: boot, Write: write})
+	var changed func()
+	if l.stores() {
+		changed = l.recorder.savePods
+	}
+	l.outbox = outbox.New(s.outboxOptions(changed))
+	l.recorder = recorder{store: l.store, outbox: l.outbox, refused: refused}
+	return l
+}
+
+// stores reports whether there is a folder for the record, and a boot that it can name.
+func (l *ledger) stores() bool { return l.opts.StateDir != "" && l.store.BootErr() == nil }
+
+// bootErr returns why nothing can be stored although there is a folder; nil: it can.
+func (l *ledger) bootErr() error {
+	if l.opts.StateDir == "" {
+		return nil
+	}
+	return l.store.BootErr()
+}
+
+// nextNumber returns a number that is higher than all before.
+func (l *ledger) nextNumber() uint64 { return l.numbers.Add(1) }
+
+// showTimes sets the metrics of the start and the end of a shutdown. A lower number than the
+// newest one shown is ignored, as a cancelled shutdown may end last. Without the priority gate
+// nothing is shown, as in the kubelet.
+func (l *ledger) showTimes(number uint64, started, ended time.Time) {
+	newest := l.shown.Load()
+	for number > newest && !l.shown.CompareAndSwap(newest, number) {
+		newest = l.shown.Load()
+	}
+	if number >= newest && l.byPriority {
+		l.opts.Metrics.Times(started, ended)
+	}
+}
+
+// podEnded counts a pod that has ended, and has its final status sent. One with PolicyLeaveAsIs
+// gets none.
+func (l *ledger) podEnded(k *kills.Kill, policy PodPolicy) {
+	l.unended.remove(k)
+	l.countKill(k, nil)
+	if !l.flushes() {
+		return
+	}
+	of := policy.of(k.Pod())
+	if of == PolicyLeaveAsIs {
+		k.Acknowledge()
+		return
+	}
+	l.outbox.Owe(k.Pod(), func() *v1.Pod { return withFinalStatus(k, of) }, k.Acknowledge)
+}
+
+// countKill counts a pod once: with the outcome that the killer named, or else Failed or Ended.
+func (l *ledger) countKill(k *kills.Kill, err error) {
+	if !k.Count() {
+		return
+	}
+	outcome := k.State().Result.Outcome
+	switch {
+	case err != nil:
+		outcome = "Failed"
+	case outcome == "":
+		outcome = "Ended"
+	}
+	l.opts.Metrics.PodKilled(outcome)
+}
+
+// load sets the ledger to what is on record: the debts of a former agent, its report, the
+// metrics. It returns the shutdown of this boot that is on record; nil if there is none, or if the
+// host has cancelled it.
+func (l *ledger) load(c store.Contents) (past *nodeShutdown) {
+	l.outbox.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
+		for _, debt := range l.owedNow(c) {
+			kind := outbox.KindStatus
+			if debt.Kind == store.DebtReady {
+				kind = outbox.KindMark
+			}
+			if !yield(kind, debt.Pod) {
+				return
+			}
+		}
+	})
+	r := c.Record
+	if r == nil {
+		return nil
+	}
+	if r.BootID == l.store.BootID() && r.Report.Cancelled && r.Report.Ended.IsZero() {
+		r.Report.Ended = time.Now() // its agent died before it could say so
+	}
+	l.recorder.setFormer(r)
+	if r.BootID != l.store.BootID() || r.Report.Cancelled && !r.Dismissed {
+		return nil
+	}
+	return l.restored(r)
+}
+
+// show sets the metrics and the last report to what is on record.
+func (l *ledger) show(c store.Contents) {
+	times := c.Times
+	if r := c.Record; r != nil {
+		if !r.Report.Started.IsZero() { // newer than the kubelet's file, which is written beside it
+			times = store.Times{StartTime: r.Report.Started, EndTime: r.Report.Ended}
+			l.last.set(0, func() Report { return l.formerReport(r) })
+		}
+	}
+	if times != (store.Times{}) {
+		l.showTimes(0, times.StartTime, times.EndTime)
+	}
+}
+
+// formerReport returns the report of a former agent. Statuses that were acknowledged since are no
+// longer unflushed in it.
+func (l *ledger) formerReport(r *store.Record) Report {
+	report := reportOf(r.Report)
+	for i := range report.Pods {
+		p := &report.Pods[i]
+		p.Unflushed = p.Unflushed && (p.Ended.IsZero() || l.outbox.Owes(identity(p.Namespace, p.Name, p.UID)))
+	}
+	return report
+}
+
+// owedNow returns the debts that a former agent has left. Everything has ended with another boot,
+// so there whom a shutdown has killed is owed the final status, seen to end or not; but static
+// pods run again.
+func (l *ledger) owedNow(c store.Contents) []store.Debt {
+	if c.Record == nil || c.Record.BootID == l.store.BootID() || l.store.BootErr() != nil {
+		return c.Debts
+	}
+	var owed []store.Debt
+	for _, debt := range c.Debts {
+		if debt.Kind == store.DebtStatus && !staticpod.IsOrMirrors(debt.Pod) {
+			owed = append(owed, debt)
+		}
+	}
+	if c.Record.Report.Cancelled {
+		return owed
+	}
+	for _, p := range c.Record.Report.Pods {
+		if p.Ended.IsZero() && p.End != nil && !staticpod.IsOrMirrors(p.End) {
+			owed = append(owed, store.Debt{Kind: store.DebtStatus, Pod: p.End})
+		}
+	}
+	return owed
+}
+
+// restored returns the shutdown of a record of this boot, for the agent that takes it up.
+func (l *ledger) restored(r *store.Record) *nodeShutdown {
+	clock := l.store
+	s := &nodeShutdown{number: l.nextNumber(), received: clock.TimeOf(r.T0), h: clock.TimeOf(r.H), dismissed: r.Dismissed}
+	s.account = newAccount(s.received, "", l)
+	s.account.setPolicy(PodPolicy(r.Policy))
+	for _, a := range r.Announcements {
+		restored := announcement{host: a.Host, origin: a.Origin, kind: Kind(a.Kind)}
+		if a.Deadline != 0 {
+			restored.deadline = clock.TimeOf(a.Deadline)
+		}
+		s.standing = append(s.standing, restored)
+	}
+	s.progress.steps[drain.Prepared], s.progress.steps[drain.Held], s.progress.steps[drain.Published] = r.Prepared, r.Held, r.Published
+	var stored timetable.Stored
+	if r.Timetable != nil && json.Unmarshal(r.Timetable, &stored) == nil && stored.Check() == nil {
+		table := timetable.Resume(stored, clock.TimeOf, l.opts.Plan)
+		s.progress.table = &table
+		s.progress.begun, s.progress.done = min(r.Begun, len(table.Schedule())), min(r.Done, len(table.Schedule()))
+	}
+	s.account.restore(r, s.received, true)
+	return s
+}
+
+// owes reports whether the API server must still be told of the end of a pod. For a static pod it
+// withdraws the final status first.
+func (l *ledger) owes(pod *v1.Pod) bool {
+	if pod == nil || !l.outbox.Owes(pod) {
+		return false
+	}
+	if staticpod.IsOrMirrors(pod) {
+		l.outbox.Withdraw(pod)
+		return l.outbox.Owes(pod)
+	}
+	return true
+}
