@@ -63,12 +63,10 @@ func (d *delay) ask(ctx context.Context, c *caller, conn source.Session) error {
 		d.capped = nil
 	case d.shortens(granted):
 		d.setCapped(err)
-		return nil
 	default:
 		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", d.wish, "err", err)
 		d.capped = nil
 	}
-	d.pause.reset()
 	return nil
 }
 

@@ -48,6 +48,18 @@ func TestCappedDelayThatIsEnough(t *testing.T) {
 	})
 }
 
+// A host that comes to grant less than it was asked for and enough is asked no more.
+func TestCappedDelayThatBecomesEnough(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.limit = 10 * time.Second
+		r.run()
+		r.script.set(func(s *script) { s.limit = 26 * time.Second })
+		r.advance(time.Hour)
+		require.NoError(t, r.host.Status().Err)
+		require.Equal(t, 2, r.script.number("delay"))
+	})
+}
+
 // The listener is told of each cap that is another, and of one that comes back.
 func TestCapsThatAreNews(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

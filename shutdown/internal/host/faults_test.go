@@ -97,6 +97,12 @@ func TestManyHangingCalls(t *testing.T) {
 		require.InDelta(t, 45, r.script.number("connect"), 5)
 		r.advance(24 * time.Hour)
 		require.InDelta(t, 1200, r.script.number("connect"), 200)
+		r.script.set(always("connect", fault{err: errRefused}))
+		r.script.thaw()
+		r.advance(2 * time.Minute) // the pause that is under way
+		before := r.script.number("connect")
+		r.advance(10 * time.Second)
+		require.Equal(t, before+10, r.script.number("connect"))
 	})
 }
 
@@ -118,8 +124,7 @@ func TestSessionThatWasGivenUp(t *testing.T) {
 						s.sessions[0].events <- source.Event{}
 					}
 				})
-				close(r.script.thaw)
-				r.script.thaw = make(chan struct{})
+				r.script.thaw()
 				r.advance(time.Minute)
 				r.holding(host.StateHeld, 1)
 				require.Equal(t, heard, r.allHeard())
@@ -152,13 +157,11 @@ func TestEndedAtAnyMoment(t *testing.T) {
 							}
 							if after == 0 {
 								f.then = func() { r.stop() }
-							} else {
-								time.AfterFunc(after, func() { r.stop() })
 							}
 							always(method, f)(r.script)
 							r.script.tolerant = method == "release"
 							r.run()
-							r.advance(after)
+							r.advance(after) // and then Run is ended
 						})
 					})
 				}

@@ -222,7 +222,22 @@ func TestAwaitAdoption(t *testing.T) {
 		"the session lost": {func(r *rig) {
 			always("inhibit", fault{takes: time.Second, then: func() { r.script.set((*script).lose) }})(r.script)
 		}, time.Second},
-		"one is held":       {func(r *rig) { r.adopts(true) }, 0},
+		"one is held": {func(r *rig) { r.adopts(true) }, 0},
+		"Close is called": {func(r *rig) {
+			always("inhibit", fault{takes: 9 * time.Second})(r.script)
+			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.quiet()) })
+		}, time.Second},
+		"no session": {func(r *rig) {
+			r.script.faults = func(method string, n int) fault {
+				switch {
+				case method == "connect" && n > 1:
+					return fault{err: errRefused}
+				case method == "pending":
+					return fault{then: func() { r.script.set((*script).lose) }}
+				}
+				return fault{}
+			}
+		}, 0},
 		"the attempt hangs": {func(r *rig) { r.adopts(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,6 +270,9 @@ func TestLateInhibit(t *testing.T) {
 			synctest.Wait()
 			if released {
 				require.NoError(t, r.hold.LetGo(t.Context()))
+			} else {
+				r.hold.AwaitAdoption(t.Context(), time.Now().Add(time.Minute))
+				require.Equal(t, 3*time.Second, time.Since(r.began))
 			}
 			r.advance(time.Minute)
 			if released {
@@ -310,19 +328,88 @@ func TestRetake(t *testing.T) {
 	}
 }
 
-// The session asks for a lock if a shutdown begins while none is held, once.
+// The session asks for a lock if a shutdown begins while none is held: at once, and once for each
+// shutdown.
 func TestSuspendedWithoutALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)
 		r.run()
-		hold := r.host.Suspend()
-		r.advance(time.Minute)
-		require.Equal(t, 2, r.script.number("inhibit"))
-		require.Equal(t, 1, r.script.number("delay"))
+		for shutdowns := range 3 {
+			hold := r.host.Suspend()
+			synctest.Wait()
+			require.Equal(t, 2*shutdowns+2, r.script.number("inhibit"))
+			r.advance(time.Minute)
+			require.Equal(t, 2*shutdowns+2, r.script.number("inhibit"))
+			require.Equal(t, shutdowns+1, r.script.number("delay"))
+			hold.End()
+			synctest.Wait()
+		}
 		r.script.set(func(s *script) { s.faults = nil })
-		hold.End()
-		synctest.Wait()
+		r.advance(time.Second)
 		r.holding(host.StateHeld, 1)
+	})
+}
+
+// In a shutdown that began before the session, each session tries once to adopt a lock, also after
+// the release: then the lock that the host has kept is closed.
+func TestSuspendedBeforeTheSession(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.deaf = true
+			hold := r.host.Suspend()
+			if released {
+				require.NoError(t, hold.LetGo(t.Context()))
+			}
+			r.script.pending = &source.Event{}
+			r.run()
+			r.advance(time.Minute)
+			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
+			r.script.set(func(s *script) { s.kept = true; s.lose() })
+			r.advance(time.Minute)
+			require.Equal(t, 2, r.script.number("inhibit"))
+			if released {
+				r.holding(host.StateLetGo, 0)
+				require.Equal(t, 1, r.script.number("release"))
+			} else {
+				r.holding(host.StateAdopted, 1)
+			}
+		})
+	}
+}
+
+// A shutdown that begins while the delay is asked for, or a session that is lost then, has no lock
+// asked for as if nothing had happened.
+func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		then     func(r *rig)
+		inhibits int
+	}{
+		"shutdown": {func(r *rig) { r.script.announce() }, 1},
+		"loss": {func(r *rig) {
+			r.script.set(func(s *script) { s.lose(); s.pending = &source.Event{}; always("pending", fault{err: errRefused})(s) })
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				always("delay", fault{takes: time.Second})(r.script)
+				r.run()
+				time.AfterFunc(time.Second/2, func() { test.then(r) })
+				r.advance(time.Minute)
+				require.Equal(t, test.inhibits, r.script.number("inhibit"))
+			})
+		})
+	}
+}
+
+// The lock is closed in peace even if the context has ended.
+func TestLetGoAfterTheContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		always("release", fault{takes: 500 * time.Millisecond})(r.script)
+		r.run()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, r.host.Suspend().LetGo(ctx))
+		r.holding(host.StateLetGo, 0)
 	})
 }
 
@@ -392,8 +479,10 @@ func TestClosed(t *testing.T) {
 			require.NoError(t, h.LetGo(t.Context()))
 			require.False(t, h.Waits())
 		}
+		r.script.set((*script).lose)
 		r.advance(time.Minute)
 		r.holding(host.StateLetGo, 0)
+		require.Equal(t, 2, r.script.number("connect"))
 		require.Equal(t, 1, r.script.number("inhibit"))
 	})
 }

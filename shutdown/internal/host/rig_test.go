@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() { // of a test that has failed
 		if r.stop != nil && !r.over {
 			r.stop()
-			close(r.script.thaw)
+			r.script.thaw()
 		}
 	})
 	return r
@@ -95,7 +95,8 @@ func (r *rig) end() {
 	ended := time.Now()
 	r.requireNone(<-r.ended, "Run")
 	require.LessOrEqual(r.t, time.Since(ended), 4*time.Second, "Run takes too long to end")
-	close(r.script.thaw)
+	r.script.set(func(s *script) { s.faults = nil })
+	r.script.thaw()
 	require.Empty(r.t, r.calls.Wait(nil))
 	require.Empty(r.t, r.script.wrong())
 	require.Zero(r.t, r.script.heldNow())
@@ -105,7 +106,9 @@ func (r *rig) end() {
 // requireNone requires that there is no error, unless a call has had a fault.
 func (r *rig) requireNone(err error, of string) {
 	r.t.Helper()
-	if !r.script.faulted {
+	faulted := false
+	r.script.set(func(s *script) { faulted = s.faulted })
+	if !faulted {
 		require.NoError(r.t, err, of)
 	}
 }

@@ -22,7 +22,7 @@ var (
 type fault struct {
 	takes  time.Duration
 	heeds  bool // takes ends with the context, if the method has one
-	hangs  bool // until the script's thaw
+	hangs  bool // until thaw
 	err    error
 	panics bool
 	then   func() // is called at the end
@@ -30,9 +30,8 @@ type fault struct {
 
 // script is a source that does what a test says.
 type script struct {
-	thaw chan struct{} // closed: what hangs goes on
-
 	mu       sync.Mutex
+	frozen   chan struct{}                    // closed: what hangs goes on
 	faults   func(method string, n int) fault // of the nth call of a method, from 1; nil: none
 	pending  *source.Event
 	unknown  bool          // Pending cannot tell
@@ -51,13 +50,21 @@ type script struct {
 	tolerant bool // two locks may be held for a while: the Close of one hangs
 }
 
-func newScript() *script { return &script{thaw: make(chan struct{}), numbers: map[string]int{}} }
+func newScript() *script { return &script{frozen: make(chan struct{}), numbers: map[string]int{}} }
 
 // set changes the script.
 func (s *script) set(change func(*script)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
+}
+
+// thaw lets what hangs go on.
+func (s *script) thaw() {
+	s.set(func(s *script) {
+		close(s.frozen)
+		s.frozen = make(chan struct{})
+	})
 }
 
 // always makes each call of a method do the same.
@@ -86,10 +93,11 @@ func (s *script) step(ctx context.Context, method string) error {
 	if s.faults != nil {
 		f = s.faults(method, s.numbers[method])
 	}
+	s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.takes > 0
+	frozen := s.frozen
 	s.mu.Unlock()
-	s.set(func(s *script) { s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.takes > 0 })
 	if f.hangs {
-		<-s.thaw
+		<-frozen
 	}
 	if f.takes > 0 {
 		var cancelled <-chan struct{}

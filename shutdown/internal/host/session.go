@@ -164,7 +164,6 @@ func (s *session) readPending(ctx context.Context) error {
 		pending = nil
 	}
 	s.contact.reached.Store(true)
-	s.contact.allow(answerTimeout)
 	s.lock.beginSession()
 	a := answer{pending: pending, known: err == nil, received: time.Now(), told: make(chan struct{})}
 	select {

@@ -41,7 +41,9 @@ func TestBeforeRun(t *testing.T) {
 		_, known := r.host.Granted()
 		require.False(t, known)
 		hold := r.host.Suspend()
-		hold.AwaitAdoption(t.Context(), time.Now().Add(time.Hour))
+		began := time.Now()
+		hold.AwaitAdoption(t.Context(), began.Add(time.Hour))
+		require.Equal(t, began, time.Now(), "there is no session")
 		require.False(t, hold.Waits())
 		require.NoError(t, hold.LetGo(t.Context()))
 		require.Equal(t, host.StateLetGo, r.host.Status().State)
@@ -139,6 +141,14 @@ func TestLostSessionInAShutdown(t *testing.T) {
 		r.holding(host.StateHeld, 1)
 		require.Equal(t, 2, r.script.number("inhibit"))
 		require.NoError(t, r.host.Status().Err)
+
+		r.script.announce()
+		synctest.Wait()
+		r.script.set((*script).lose)
+		r.advance(time.Minute)
+		require.Error(t, r.host.Status().Err)
+		require.NoError(t, r.hold.LetGo(t.Context()))
+		require.NoError(t, r.host.Status().Err, "no lock is in doubt any more")
 	})
 }
 

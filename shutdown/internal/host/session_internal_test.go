@@ -1,0 +1,48 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// ear notes what it hears.
+type ear struct {
+	Listener
+
+	heard []string
+}
+
+func (e *ear) HostEvent(source.Event, time.Time)          { e.heard = append(e.heard, "event") }
+func (e *ear) HostPending(*source.Event, bool, time.Time) { e.heard = append(e.heard, "pending") }
+
+// Of an event and an answer of Pending that are both there the event counts, and neither does once
+// the session is over.
+func TestEventAndAnswerAtOnce(t *testing.T) {
+	for range 100 { // the choice is random
+		for _, over := range []bool{false, true} {
+			e := &ear{}
+			s := &session{sessions: &sessions{listener: e, contact: newContact(e, &trouble{})}, answers: make(chan answer, 1)}
+			events, told := make(chan source.Event, 1), make(chan struct{})
+			events <- source.Event{}
+			s.answers <- answer{told: told}
+			ctx, cancel := context.WithCancel(t.Context())
+			if over {
+				cancel()
+				s.listen(ctx, events)
+				require.Empty(t, e.heard)
+				continue
+			}
+			go func() {
+				<-told
+				cancel()
+			}()
+			s.listen(ctx, events)
+			require.Equal(t, []string{"event"}, e.heard)
+		}
+	}
+}
