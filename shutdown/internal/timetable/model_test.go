@@ -270,9 +270,9 @@ func (d *modelDrain) pass(i int, at, used, after time.Duration) {
 	if d.seconds[i] == 0 {
 		return
 	}
-	end, _ := d.ends(i, at)
+	end, grace := d.ends(i, at)
 	d.now = max(d.now, min(at+used+after, end, d.h))
-	if d.left = max(d.left+time.Duration(d.seconds[i])*time.Second-used, 0); d.request.Options.NoRollOver {
+	if d.left = max(grace-used, 0); d.request.Options.NoRollOver {
 		d.left = 0
 	}
 }
