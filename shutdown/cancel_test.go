@@ -15,8 +15,8 @@ import (
 )
 
 // A cancellation is heard while pods are killed. No further pod is signalled; the signalled ones
-// use their grace period and are in the report. At once admission is open, the node state is
-// reverted, and a new lock replaces the old one.
+// use their grace period, are in the report, and are refused until they have ended. At once
+// admission is open to the others, the node state is reverted, and a new lock replaces the old one.
 func TestCancelled(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -30,7 +30,8 @@ func TestCancelled(t *testing.T) {
 		n.host.Cancel()
 		synctest.Wait()
 
-		require.True(t, n.m.Admit(pods[0]).Admit)
+		require.True(t, n.m.Admit(pods[1]).Admit)
+		require.False(t, n.m.Admit(pods[0]).Admit, "it is ending")
 		require.NoError(t, n.m.ShutdownStatus())
 		require.Equal(t, 1, n.host.Held())
 		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:])
@@ -48,6 +49,7 @@ func TestCancelled(t *testing.T) {
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
 		require.Equal(t, "web", reporter.Flushed()[0].Pod)
+		require.True(t, n.m.Admit(pods[0]).Admit, "it has ended, and the API server knows")
 		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
 		report := n.lastReport()
 		require.True(t, report.Cancelled)
@@ -89,11 +91,13 @@ func TestCancelledAfterTheDrain(t *testing.T) {
 }
 
 // After true, false, true the second shutdown is delayed again. It waits for pods that are still
-// ending, and signals them again only if that leaves them less time.
+// ending, and signals them again only if that leaves them less time. Its report says that they
+// have joined it.
 func TestShutdownAgain(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("long", 0, 18), shutdowntest.Pod("short", 0, 6), shutdowntest.Pod("etcd", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Second}}
 		n.run()
 		began := time.Now()
 		n.announce()
@@ -101,7 +105,7 @@ func TestShutdownAgain(t *testing.T) {
 		n.host.Cancel()
 		n.advance(time.Second)
 		require.Equal(t, 1, n.host.Held(), "held before the second shutdown")
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)}) // 9 s and 10 s
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(14 * time.Second)}) // 9 s and 5 s
 		n.advance(time.Minute)
 
 		granted := []int64{}
@@ -114,10 +118,13 @@ func TestShutdownAgain(t *testing.T) {
 		kill, _ := n.killer.Kill("short")
 		require.Equal(t, began, kill.Started, "not signalled again")
 		require.Equal(t, 12*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 17*time.Second, n.releasedAfter(began))
+		require.Equal(t, 13*time.Second, n.releasedAfter(began))
 		report := n.lastReport()
 		require.False(t, report.Cancelled)
-		require.Equal(t, map[string]string{"long": "GraceExceeded", "short": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(report))
+		require.Equal(t, map[string]string{"long": "GraceExceeded", "short": "GraceExceeded", "etcd": "Graceful"}, outcomes(report))
+		for _, pod := range report.Pods {
+			require.Equal(t, pod.Name != "etcd", pod.Joined, pod.Name)
+		}
 	})
 }
 
@@ -132,7 +139,7 @@ func TestAnnouncedTwice(t *testing.T) {
 	}{
 		{"the same", 0, 2, 30 * time.Second},
 		{"later", time.Hour, 2, 30 * time.Second},
-		{"earlier", 15 * time.Second, 3, 15 * time.Second},
+		{"earlier", 15 * time.Second, 3, 15500 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, pods, func(t *testing.T, n *node) {

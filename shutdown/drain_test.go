@@ -96,8 +96,8 @@ func TestAnEmptyBucketLeavesItsTime(t *testing.T) {
 	}
 }
 
-// The operator's limit ends a drain as the host's limit does. A deadline after it does not start
-// a new drain.
+// The operator's limit ends a drain as the host's limit does, and the pods have all of it. A
+// deadline after it does not start a new drain.
 func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		usePodsThatUseAllTheirGrace(n)
@@ -108,9 +108,10 @@ func TestDeadlineAfterTheOperatorsLimit(t *testing.T) {
 		n.advance(5 * time.Second)
 		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Minute)})
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 9, "etcd": 10}, n.grantedSeconds())
-		require.Equal(t, 9*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 19*time.Second, n.lastReport().Ended.Sub(began))
+		require.Equal(t, map[string]int64{"web": 10, "etcd": 10}, n.grantedSeconds())
+		require.Len(t, n.killer.Kills(), 2)
+		require.Equal(t, 10*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 19500*time.Millisecond, n.lastReport().Ended.Sub(began))
 	})
 }
 
@@ -124,14 +125,14 @@ func TestTriggeredDrainIsOvertakenByTheHost(t *testing.T) {
 		n.advance(time.Second)
 		n.host.Announce(shutdown.Event{Deadline: began.Add(9 * time.Second)})
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 0, "etcd": 7}, n.grantedSeconds())
+		require.Equal(t, map[string]int64{"web": 0, "etcd": 8}, n.grantedSeconds())
 		require.Equal(t, time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 8*time.Second, n.releasedAfter(began))
+		require.Equal(t, 8500*time.Millisecond, n.releasedAfter(began), "the margin stays")
 	})
 }
 
-// A limit below the schedule makes a smaller plan. Critical pods lose time last, and the lock is
-// released before the host's end.
+// A limit below the schedule makes a smaller plan, which gives all of it to the pods. Critical pods
+// lose time last, and the lock is released before the host's end all the same.
 func TestLimitBelowTheSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -150,9 +151,9 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.grantedSeconds())
-		require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 14*time.Second, n.releasedAfter(began))
+		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds())
+		require.Equal(t, 5*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 14500*time.Millisecond, n.releasedAfter(began))
 	})
 }
 
@@ -166,8 +167,8 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 		released time.Duration
 	}{
 		{"covers the schedule", 40 * time.Second, map[string]int64{"web": 20, "etcd": 10}, 30 * time.Second},
-		{"shorter", 12 * time.Second, map[string]int64{"web": 1, "etcd": 10}, 11 * time.Second},
-		{"margin is a tenth at most", 2 * time.Second, map[string]int64{"web": 0, "etcd": 1}, time.Second},
+		{"shorter", 12 * time.Second, map[string]int64{"web": 2, "etcd": 10}, 11500 * time.Millisecond},
+		{"margin is a tenth at most", 2 * time.Second, map[string]int64{"web": 0, "etcd": 2}, 1800 * time.Millisecond},
 		{"over", -time.Second, map[string]int64{"web": 0, "etcd": 0}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -155,7 +155,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 			n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
 			synctest.Wait()
 			require.Len(t, plans, 1)
-			require.Equal(t, map[string]int64{"web": 9, "etcd": 5}, granted(<-plans))
+			require.Equal(t, map[string]int64{"web": 15, "etcd": 5}, granted(<-plans))
 			require.Empty(t, reports)
 			if cancels {
 				n.host.Cancel()
@@ -171,7 +171,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 	}
 }
 
-// OnPlan and OnReport are called even if the pods cannot be listed.
+// OnPlan is called after a second even if the pods cannot be listed.
 func TestOnPlanWithoutPods(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		plans := make(chan plan.Plan, 9)
@@ -179,6 +179,7 @@ func TestOnPlanWithoutPods(t *testing.T) {
 		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { panic("no pods") })
 		n.run()
 		n.announce()
+		n.advance(time.Second)
 		require.Len(t, plans, 1)
 		require.Empty(t, granted(<-plans))
 	})

@@ -146,10 +146,10 @@ func TestManagerPlan(t *testing.T) {
 		n.host.Lose()
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 15 * time.Second })
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, granted(n.m.Plan()))
+		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, granted(n.m.Plan()))
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "etcd": 10}, n.grantedSeconds(), "as planned")
+		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds(), "as planned")
 	})
 }
 

@@ -172,7 +172,7 @@ func TestStragglersAreFlushed(t *testing.T) {
 // Without time for marks no pod is marked, and the flush gets the time that the pods leave.
 func TestNoTimeForMarking(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{FlushTakes: 5 * time.Second}
+		reporter := &shutdowntest.Reporter{FlushTakes: 900 * time.Millisecond}
 		n.opts.Reporter, n.opts.Plan.ReadinessReserve, n.opts.Plan.FlushReserve = reporter, -1, -1
 		n.run()
 		n.announce()

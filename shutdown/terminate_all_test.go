@@ -15,7 +15,7 @@ import (
 )
 
 // TerminateAll drains bucket after bucket, whether the manager runs or not. The node state is
-// not published, the host stays held, and nothing is stored.
+// not published, the host stays held, and no shutdown is stored.
 func TestTerminateAll(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,9 @@ func TestTerminateAll(t *testing.T) {
 				require.Len(t, reporter.Flushed(), 2)
 				require.False(t, n.m.Admit(nil).Admit, "for good")
 				require.Equal(t, runs, n.m.Inhibitor().Held)
-				require.NoFileExists(t, dir+"/"+progressFile)
+				_, found, err := shutdown.StoredReport(dir)
+				require.NoError(t, err)
+				require.False(t, found)
 			})
 		})
 	}

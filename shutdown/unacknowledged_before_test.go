@@ -99,9 +99,9 @@ func TestLateAcknowledgementIsStored(t *testing.T) {
 	})
 }
 
-// The manager keeps an ended drain only as long as a final status of it has to be sent: not if
-// all were acknowledged, or if a later drain has signalled the same pods.
-func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
+// The final status of a pod that several shutdowns have killed is owed once, until it is
+// acknowledged.
+func TestOneStatusOfAPodThatSeveralShutdownsKill(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
@@ -112,7 +112,7 @@ func TestAcknowledgedDrainsAreNotKept(t *testing.T) {
 			n.host.Cancel()
 			n.advance(time.Minute)
 		}
-		require.Equal(t, 3, n.m.UnacknowledgedStatuses())
+		require.Equal(t, 1, n.m.UnacknowledgedStatuses())
 		c.setAway(false)
 		n.advance(time.Minute)
 		n.announce()
