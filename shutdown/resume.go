@@ -124,9 +124,13 @@ func (l *loop) startReading() *call.Future[readRecord] {
 
 // folderRead handles the end of startReading.
 func (l *loop) folderRead(r readRecord, had bool) {
-	l.errs = append(l.errs, append(r.errs, r.contents.Errs...)...)
-	for _, err := range l.errs {
+	for _, err := range append(r.errs, r.contents.Errs...) {
 		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
+		if l.state() == draining || l.state() == released {
+			l.current.account.addErr(err)
+		} else {
+			l.errs = append(l.errs, err)
+		}
 	}
 	if !had {
 		l.m.recorder.setOpen(l.ctx, false)
