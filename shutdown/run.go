@@ -158,9 +158,13 @@ func (m *Manager) serve(s *states) error {
 		if ready != nil {
 			done = nil
 			r, err := read.Wait(fx.ctx)
-			fx.errs = append(fx.errs, append(r.errs, r.contents.Errs...)...)
-			for _, err := range fx.errs {
+			for _, err := range append(r.errs, r.contents.Errs...) {
 				klog.FromContext(fx.ctx).Error(err, "Shutdown state is not as it should be")
+				if s.state() == draining || s.state() == released {
+					s.current.account.addErr(err)
+				} else {
+					fx.errs = append(fx.errs, err)
+				}
 			}
 			if record := r.contents.Record; record != nil {
 				m.admission.refused.Add(record.Refused)

@@ -42,6 +42,7 @@ func (c *Content) encode(to io.Writer) error {
 	e.flag("prepared", r.Prepared)
 	e.flag("held", r.Held)
 	e.flag("published", r.Published)
+	e.string("policy", r.Policy)
 	if r.Refused > 0 {
 		e.name("refused")
 		e.text = strconv.AppendUint(e.text, r.Refused, 10)

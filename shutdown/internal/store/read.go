@@ -115,7 +115,7 @@ func readRecord(read func(path string) ([]byte, error), path string) (recordCont
 		err = r.check()
 	}
 	if err != nil {
-		return recordContent{debts: nil}, err
+		return recordContent{debts: readableDebts(data)}, err
 	}
 	return recordContent{record: r, debts: r.Debts}, nil
 }

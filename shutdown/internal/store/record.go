@@ -40,9 +40,9 @@ type Record struct {
 	Prepared  bool `json:"prepared,omitempty"`
 	Held      bool `json:"held,omitempty"`
 	Published bool `json:"published,omitempty"`
+	// Policy says what becomes of the statuses of killed pods; "": nobody was asked yet.
+	Policy string `json:"policy,omitempty"`
 	// Refused is the number of refused admissions of all agents so far.
-	// Policy says what becomes of the statuses of killed pods.
-	Policy  string `json:"policy,omitempty"`
 	Refused uint64 `json:"refused,omitempty"`
 	// Debts is what the API server must still be told. It comes before the pods in the file, so
 	// that it can mostly be read from a torn one.
