@@ -5,7 +5,7 @@
 //
 // # Concurrency properties
 //
-// Write may be called concurrently, by several processes and for the same path: each call
+// All functions may be called concurrently, by several processes and for the same path: each call
 // has its own temporary file, and the last rename wins.
 //
 // # Failure modes

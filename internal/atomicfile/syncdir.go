@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// syncDir writes the entries of a directory to the disk, so that a rename survives a power
-// cut.
-func syncDir(dir string) error {
+// SyncDir writes the names in a directory to the disk, so that what was created, renamed or
+// removed there survives a power cut. It does nothing where the file system cannot do that, and
+// on Windows.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

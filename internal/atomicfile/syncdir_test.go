@@ -21,8 +21,8 @@ func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 }
 
 func TestSyncDir(t *testing.T) {
-	require.NoError(t, syncDir(t.TempDir()))
-	require.ErrorIs(t, syncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)
+	require.NoError(t, SyncDir(t.TempDir()))
+	require.ErrorIs(t, SyncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)
 }
 
 func TestCannotSync(t *testing.T) {

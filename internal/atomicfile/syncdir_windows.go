@@ -1,4 +1,4 @@
 package atomicfile
 
-// syncDir does nothing: Windows cannot sync a directory, and journals renames.
-func syncDir(string) error { return nil }
+// SyncDir does nothing: Windows cannot sync a directory, and journals renames.
+func SyncDir(string) error { return nil }

@@ -16,18 +16,25 @@ const mode = 0o644
 // directory must. The mode of the file becomes 0644, whatever the umask is. When Write
 // returns nil, the data and the name are on the disk.
 func Write(path string, data []byte) error {
-	return WriteFrom(path, func(w io.Writer) error {
+	err := Replace(path, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if err := SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("failed to sync the directory of %s: %w", path, err)
+	}
+	return nil
 }
 
-// WriteFrom is [Write] for data that is not in memory as a whole. It calls content, which
-// writes the data in any number of pieces. If content returns an error, the old file stays.
-func WriteFrom(path string, content func(io.Writer) error) error {
-	dir, name := filepath.Split(path)
-	dir = filepath.Clean(dir)
-	temp, err := os.CreateTemp(dir, ".tmp-"+name)
+// Replace is [Write] for data that is not in memory as a whole and for a caller who does not wait
+// for the sync of the directory. It calls content, which writes the data in any number of pieces.
+// If content returns an error, the old file stays. When Replace returns nil, the data is on the
+// disk and every process finds it; until [SyncDir] a power cut may bring back the old file.
+func Replace(path string, content func(io.Writer) error) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {
 		return fmt.Errorf("failed to create a temporary file for %s: %w", path, err)
 	}
@@ -36,9 +43,6 @@ func WriteFrom(path string, content func(io.Writer) error) error {
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
 		return fmt.Errorf("failed to replace %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
-	}
-	if err := syncDir(dir); err != nil {
-		return fmt.Errorf("failed to sync the directory of %s: %w", path, err)
 	}
 	return nil
 }

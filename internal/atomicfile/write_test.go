@@ -105,11 +105,11 @@ func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 }
 
 // If the content function fails after it has written a part, the old content stays.
-func TestWriteFromThatFailsKeepsWhatWasThere(t *testing.T) {
+func TestReplaceThatFailsKeepsWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
-	err := atomicfile.WriteFrom(path, func(w io.Writer) error {
+	err := atomicfile.Replace(path, func(w io.Writer) error {
 		_, err := w.Write([]byte("new"))
 		return errors.Join(err, errors.ErrUnsupported)
 	})
