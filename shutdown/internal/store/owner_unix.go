@@ -1,6 +1,6 @@
 //go:build unix
 
-package statefile
+package store
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ func openWithoutWaiting(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// openLock opens the lock file or creates it. On a read-only file system an existing file can be
+// openLockFile opens the lock file or creates it. On a read-only file system an existing file can be
 // locked too.
-func openLock(path string) (*os.File, error) {
+func openLockFile(path string) (*os.File, error) {
 	const plain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|plain, 0o600)
 	if errors.Is(err, syscall.EROFS) {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package statefile
+package store
 
 import (
 	"io/fs"
@@ -16,4 +16,6 @@ func openWithoutWaiting(path string) (*os.File, error) { return os.Open(path) }
 // isForeign reports whether a file belongs to another user.
 func isForeign(fs.FileInfo) bool { return false }
 
-func openLock(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) }
+func openLockFile(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+}
