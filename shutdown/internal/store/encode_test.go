@@ -90,10 +90,11 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 			require.NoError(t, s.Close(time.Now().Add(time.Minute)))
 		})
 	}
-	var asked int
+	asked := 0
 	endless := func() store.Content {
 		return store.Content{Pods: func(yield func(*store.Pod) bool) {
-			for asked = 1; yield(&store.Pod{Name: "a"}); asked++ {
+			for yield(&store.Pod{Name: "a"}) {
+				asked++
 			}
 		}}
 	}
