@@ -127,7 +127,7 @@ func readableDebts(data []byte) (debts []Debt) {
 		return nil
 	}
 	var text json.RawMessage
-	for d.More() && d.Decode(&text) == nil {
+	for d.Decode(&text) == nil {
 		var debt Debt
 		if json.Unmarshal(text, &debt) == nil && debt.check() == nil {
 			debts = append(debts, debt)
