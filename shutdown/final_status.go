@@ -1,6 +1,8 @@
 package shutdown
 
 import (
+	"cmp"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,14 +30,11 @@ func (m *Manager) countKill(k *kills.Kill, err error) {
 	if !k.Count() {
 		return
 	}
-	outcome := k.State().Result.Outcome
-	switch {
-	case err != nil:
+	outcome := "Ended"
+	if err != nil {
 		outcome = "Failed"
-	case outcome == "":
-		outcome = "Ended"
 	}
-	m.opts.Metrics.PodKilled(outcome)
+	m.opts.Metrics.PodKilled(cmp.Or(k.State().Result.Outcome, outcome))
 }
 
 // flushes reports whether final statuses are sent to the API server.
