@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"sync/atomic"
@@ -92,14 +93,11 @@ func (l *ledger) countKill(k *kills.Kill, err error) {
 	if !k.Count() {
 		return
 	}
-	outcome := k.State().Result.Outcome
-	switch {
-	case err != nil:
+	outcome := "Ended"
+	if err != nil {
 		outcome = "Failed"
-	case outcome == "":
-		outcome = "Ended"
 	}
-	l.opts.Metrics.PodKilled(outcome)
+	l.opts.Metrics.PodKilled(cmp.Or(k.State().Result.Outcome, outcome))
 }
 
 // load sets the ledger to what is on record: the debts of a former agent, its report, the

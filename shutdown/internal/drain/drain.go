@@ -247,7 +247,11 @@ func (d *Drain) awaitPublished() {
 	if !time.Now().Before(until) {
 		return
 	}
-	if err := published.Await(d.halt.ctx, until); err != nil && !d.halt.halted() {
+	err := published.Await(d.halt.ctx, until)
+	if d.halt.halted() {
+		return // a drain that overtakes this one waits for the rest
+	}
+	if err != nil {
 		d.listener.Fail(err)
 	}
 	d.listener.Passed(Published)

@@ -59,8 +59,8 @@ type Kill struct {
 	until          time.Duration // the end of the grace period; it only moves earlier
 	callUntil      time.Duration // the end that the shortest call under way knows
 	started, ended time.Duration
-	result         Result
-	err            error         // of the last call that has returned
+	result         Result        // of the last call that has returned
+	err            error         // of that call
 	changed        chan struct{} // closed when a call returns or the pod has ended; nil: nobody waits
 }
 
@@ -75,9 +75,9 @@ type State struct {
 	Signalled    bool      // the killer was called
 	Started      time.Time // the first call of the killer; zero: never
 	Ended        time.Time // when the pod had ended; zero: it is not known to have ended
-	Result       Result
-	Err          error // of the last call; nil if it succeeded
-	Acknowledged bool  // the API server has the final status
+	Result       Result    // of the last call that has returned
+	Err          error     // of that call; nil if it succeeded
+	Acknowledged bool      // the API server has the final status
 }
 
 // State returns what is known of the kill now.
@@ -264,7 +264,7 @@ func (k *Kill) endCall(t turn, result Result, err error) (hasEnded bool) {
 	case k.phase == ended:
 		return false
 	case err != nil:
-		k.err = err
+		k.result, k.err = result, err
 		return false
 	default:
 		k.phase, k.ended, k.result, k.err = ended, k.now(), result, nil
