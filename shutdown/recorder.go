@@ -88,8 +88,7 @@ func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
 	open := r.open
 	r.mu.Unlock()
 	if !open {
-		_, stored := r.outbox.Debts()
-		stored()
+		r.outbox.DropUnstored()
 		saved, complete := call.NewFuture[struct{}]()
 		complete(struct{}{}, nil)
 		return saved

@@ -262,6 +262,14 @@ func (o *Outbox) Debts() (debts iter.Seq2[Kind, *v1.Pod], stored func()) {
 	}
 }
 
+// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
+// longer owed.
+func (o *Outbox) DropUnstored() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.unstored)
+}
+
 // Load takes over the debts of a former agent from the record, in place of those that an earlier
 // Load has given: what the former agent has paid meanwhile is no longer owed. Debts that this
 // agent has added or settled itself stay as they are. The status of a pod is pod itself. A mark
