@@ -219,7 +219,7 @@ func (p *passage) Signalled(k *kills.Kill) {
 	if p.shutdown.account.cancelled() {
 		p.unended.add(k)
 	}
-	p.recorder.saveSignalled()
+	p.recorder.savePods()
 }
 
 // Ended sends the final status of a pod that has ended, and stores its end.

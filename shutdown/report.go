@@ -82,7 +82,10 @@ func podReports(account *kills.Account, flushes bool) []PodReport {
 		}
 		reports = append(reports, r)
 	}
-	slices.SortStableFunc(reports, func(a, b PodReport) int { return cmp.Compare(a.Started.Sub(b.Started), 0) })
+	byStart := func(a, b PodReport) int { return cmp.Compare(a.Started.Sub(b.Started), 0) }
+	if !slices.IsSortedFunc(reports, byStart) {
+		slices.SortStableFunc(reports, byStart)
+	}
 	return slices.Clip(reports)
 }
 

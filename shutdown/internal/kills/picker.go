@@ -36,14 +36,20 @@ func (p *Picker) Enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
 // signalled before, or may have been, that are not known to have ended.
 func (p *Picker) Due() []*Kill {
 	due := make([]*Kill, 0, len(p.kills))
-	listed := make(map[*Kill]struct{}, len(p.kills))
 	for _, k := range p.kills {
 		if k != nil && !k.HasEnded() {
 			due = append(due, k)
-			listed[k] = struct{}{}
 		}
 	}
-	for _, k := range p.account.All() {
+	all := p.account.All()
+	if len(all) == len(p.listed) {
+		return due
+	}
+	listed := make(map[*Kill]struct{}, len(due))
+	for _, k := range due {
+		listed[k] = struct{}{}
+	}
+	for _, k := range all {
 		if _, is := listed[k]; !is && k.mayNeed() {
 			due = append(due, k)
 		}
