@@ -183,13 +183,13 @@ func (p *passage) publish() *outbox.Publication {
 	policy := p.m.policy(p.ctx, p.calls, p.kind, p.Fail)
 	p.shutdown.account.setPolicy(policy)
 	p.m.inbox.post(func(l *loop) {
-		if l.current != p.shutdown || l.state() != draining {
-			return
+		if published = p.shutdown.publication(); published != nil || l.current != p.shutdown || l.state() != draining {
+			return // another drain was faster, or the shutdown is over
 		}
 		outline := p.shutdown.account.head()
 		published = l.m.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
+		p.shutdown.setPublished(published)
 	})
-	p.shutdown.setPublished(published)
 	return published
 }
 
