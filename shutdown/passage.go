@@ -182,10 +182,13 @@ func (p *passage) publish() *outbox.Publication {
 	policy := p.settings.policy(p.ctx, p.calls, p.kind, p.Fail)
 	p.shutdown.account.setPolicy(policy)
 	p.ifDraining(func() {
+		if published = p.shutdown.publication(); published != nil {
+			return // another drain was faster
+		}
 		outline := p.shutdown.account.head()
 		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
+		p.shutdown.setPublished(published)
 	})
-	p.shutdown.setPublished(published)
 	return published
 }
 
