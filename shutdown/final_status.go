@@ -23,6 +23,14 @@ func (m *Manager) podEnded(k *kills.Kill, policy PodPolicy) {
 	m.outbox.Owe(k.Pod(), func() *v1.Pod { return withFinalStatus(k, of) }, k.Acknowledge)
 }
 
+// podGivenUp counts a pod that is not known to have ended, unless another drain still waits for it.
+func (m *Manager) podGivenUp(k *kills.Kill, err error) {
+	if !k.UnderWay() {
+		m.unended.remove(k)
+		m.countKill(k, err)
+	}
+}
+
 // countKill counts a pod once: with the outcome that the killer named, or else Failed or Ended.
 func (m *Manager) countKill(k *kills.Kill, err error) {
 	if !k.Count() {

@@ -236,9 +236,9 @@ func (p *passage) Ended(k *kills.Kill) {
 	p.m.recorder.savePods()
 }
 
-// GaveUp counts a pod that is not known to have ended.
+// GaveUp stores that the drain no longer waits for a pod.
 func (p *passage) GaveUp(k *kills.Kill, err error) {
-	p.m.countKill(k, err)
+	p.m.podGivenUp(k, err)
 	p.m.recorder.savePods()
 }
 

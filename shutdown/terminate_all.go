@@ -185,7 +185,7 @@ func (p *localPassage) Signalled(k *kills.Kill) {
 }
 
 func (p *localPassage) Ended(k *kills.Kill)             { p.m.podEnded(k, p.account.podPolicy()) }
-func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.m.countKill(k, err) }
+func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.m.podGivenUp(k, err) }
 
 func (p *localPassage) Fail(err error) {
 	if err == nil {
