@@ -88,6 +88,13 @@ func (l *ledger) podEnded(k *kills.Kill, policy PodPolicy) {
 	l.outbox.Owe(k.Pod(), func() *v1.Pod { return withFinalStatus(k, of) }, k.Acknowledge)
 }
 
+// podGivenUp counts a pod that is not known to have ended, unless another drain still waits for it.
+func (l *ledger) podGivenUp(k *kills.Kill, err error) {
+	if !k.UnderWay() {
+		l.countKill(k, err)
+	}
+}
+
 // countKill counts a pod once: with the outcome that the killer named, or else Failed or Ended.
 func (l *ledger) countKill(k *kills.Kill, err error) {
 	if !k.Count() {

@@ -231,9 +231,9 @@ func (p *passage) Ended(k *kills.Kill) {
 	p.recorder.savePods()
 }
 
-// GaveUp counts a pod that is not known to have ended.
+// GaveUp stores that the drain no longer waits for a pod.
 func (p *passage) GaveUp(k *kills.Kill, err error) {
-	p.countKill(k, err)
+	p.podGivenUp(k, err)
 	p.recorder.savePods()
 }
 
