@@ -91,6 +91,7 @@ func (l *ledger) podEnded(k *kills.Kill, policy PodPolicy) {
 // podGivenUp counts a pod that is not known to have ended, unless another drain still waits for it.
 func (l *ledger) podGivenUp(k *kills.Kill, err error) {
 	if !k.UnderWay() {
+		l.unended.remove(k)
 		l.countKill(k, err)
 	}
 }

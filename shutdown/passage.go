@@ -82,20 +82,24 @@ func (p *passage) release() {
 	p.showTimes(s.number, s.account.head().Started, at)
 	p.recorder.saveTimes(p.shutdown.account.head())
 	p.store(table.Unlock())
-	if p.drain.Stopped() != nil {
-		return // it was cancelled meanwhile, or has begun again: the lock is not this drain's to release
+	if p.drain.Stopped() == nil {
+		p.onRelease(table.Unlock())
 	}
-	p.onRelease(table.Unlock())
-	if s.hold != nil {
-		if err := s.hold.LetGo(p.ctx); err != nil {
+	var letGo func(context.Context) error
+	p.ifDraining(func() {
+		if p.drain.Stopped() != nil {
+			return // another drain has begun meanwhile, and has the lock
+		}
+		p.effects.become(released)
+		if s.hold != nil {
+			letGo = s.hold.Release()
+		}
+	})
+	if letGo != nil {
+		if err := letGo(p.ctx); err != nil {
 			p.Fail(err)
 		}
 	}
-	p.ifDraining(func() {
-		if p.drain.Stopped() == nil {
-			p.effects.become(released)
-		}
-	})
 	klog.FromContext(p.ctx).V(1).Info("Shutdown manager completed processing shutdown event, node will shutdown shortly")
 }
 

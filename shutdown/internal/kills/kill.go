@@ -117,13 +117,6 @@ func (k *Kill) Signalled() bool {
 	return k.phase != planned
 }
 
-// Unended reports whether the pod was signalled, and is not known to have ended.
-func (k *Kill) Unended() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.phase == signalled
-}
-
 // UnderWay reports whether the pod was signalled and is waited for. A pod that is not known to have
 // ended is not waited for any more once its kill was given up: nobody will tell of its end.
 func (k *Kill) UnderWay() bool {
