@@ -86,7 +86,7 @@ func (p *passage) release() {
 		p.onRelease(table.Unlock())
 	}
 	var letGo func(context.Context) error
-	p.ifDraining(func() {
+	p.ifIn(func() {
 		if p.drain.Stopped() != nil {
 			return // another drain has begun meanwhile, and has the lock
 		}
@@ -94,7 +94,7 @@ func (p *passage) release() {
 		if s.hold != nil {
 			letGo = s.hold.Release()
 		}
-	})
+	}, draining, released)
 	if letGo != nil {
 		if err := letGo(p.ctx); err != nil {
 			p.Fail(err)
@@ -166,10 +166,10 @@ func (p *passage) onReport(report Report) {
 	})
 }
 
-// ifDraining runs f in the event loop, unless the shutdown is not draining any more.
-func (p *passage) ifDraining(f func()) {
+// ifIn runs f in the event loop if the shutdown is in one of some states.
+func (p *passage) ifIn(f func(), some ...state) {
 	p.effects.post(func(s *states) {
-		if s.isDraining(p.shutdown) {
+		if s.isIn(p.shutdown, some...) {
 			f()
 		}
 	})
@@ -185,21 +185,21 @@ func (p *passage) publish() *outbox.Publication {
 	}
 	policy := p.settings.policy(p.ctx, p.calls, p.kind, p.Fail)
 	p.shutdown.account.setPolicy(policy)
-	p.ifDraining(func() {
+	p.ifIn(func() {
 		if published = p.shutdown.publication(); published != nil {
 			return // another drain was faster
 		}
 		outline := p.shutdown.account.head()
 		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
 		p.shutdown.setPublished(published)
-	})
+	}, draining)
 	return published
 }
 
 // Planned stores the timetable and whom the drain means to kill.
 func (p *passage) Planned(table timetable.Table) *call.Future[struct{}] {
 	p.shutdown.plan(table)
-	p.ifDraining(func() { p.effects.holdUntilEnd(p.shutdown) })
+	p.ifIn(func() { p.effects.holdUntilEnd(p.shutdown) }, draining)
 	return p.recorder.save(0)
 }
 

@@ -93,9 +93,9 @@ type states struct {
 // state returns the state of the shutdown.
 func (s *states) state() state { return s.effects.admission.state() }
 
-// isDraining reports whether a shutdown is the current one and is draining.
-func (s *states) isDraining(shutdown *nodeShutdown) bool {
-	return s.current == shutdown && s.state() == draining
+// isIn reports whether a shutdown is the current one and in one of some states.
+func (s *states) isIn(shutdown *nodeShutdown, some ...state) bool {
+	return s.current == shutdown && slices.Contains(some, s.state())
 }
 
 // hostEvent handles an event of the host. One without a deadline gets that which the host granted

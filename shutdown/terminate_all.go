@@ -71,7 +71,7 @@ func (t *terminations) terminate(ctx context.Context) (Report, error) {
 	defer t.register(nil)
 	var current *nodeShutdown
 	t.inbox.post(func(s *states) {
-		if s.isDraining(s.current) {
+		if s.isIn(s.current, draining) {
 			current = s.current
 		}
 	})
