@@ -167,7 +167,9 @@ func (d *Drain) prepare() {
 		return
 	}
 	d.hooks.prepare(d.halt.ctx, time.Now().Add(plan.NewBudget(nil, d.Table.Options).Prepare))
-	d.listener.Passed(Prepared)
+	if !d.halt.halted() {
+		d.listener.Passed(Prepared)
+	}
 }
 
 // makeTimetable makes the timetable, from the first list of pods if it comes in time.
