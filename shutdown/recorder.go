@@ -156,7 +156,7 @@ func (r *recorder) content() (content store.Content) {
 	case newest != nil:
 		content = newest.content(r.store)
 	case former != nil:
-		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), r.outbox)}
+		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), debts)}
 	default:
 		content = store.Content{Record: store.Record{BootID: r.store.BootID()}}
 	}
