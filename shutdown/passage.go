@@ -138,9 +138,7 @@ func (p *passage) onRelease(until time.Time) {
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
-	for _, d := range s.drains {
-		d.AwaitStragglers(hangTime)
-	}
+	s.eachDrain(func(d *drain.Drain) { d.AwaitStragglers(hangTime) })
 	if p.ctx.Err() == nil && !ended {
 		p.recorder.save(podLag)
 	}
