@@ -1,4 +1,4 @@
-package statuses_test
+package outbox_test
 
 import (
 	"context"
@@ -8,23 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 var groupResource = schema.GroupResource{Resource: "pods"}
-
-// perSecond is the number of calls that began in each second.
-func (s *server) perSecond(seconds int) []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := make([]int, seconds)
-	for _, at := range s.at {
-		if second := int(at / time.Second); second < seconds {
-			n[second]++
-		}
-	}
-	return n
-}
 
 // A server that answers with too many requests gets one call at a time, at last one a second, for
 // few pods and for many.
@@ -32,10 +22,8 @@ func TestServerThatLimits(t *testing.T) {
 	for _, pods := range []int{1, 5, 500} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.takes = time.Millisecond
-			r.answer = func(context.Context, string, string, int) error {
-				return apierrors.NewTooManyRequestsError("slow down")
-			}
-			r.queueStatuses(podNames(pods)...)
+			r.refuse(apierrors.NewTooManyRequestsError("slow down"))
+			r.owe(podNames(pods)...)
 			advance(time.Minute)
 			rate := r.perSecond(60)
 			require.LessOrEqual(t, rate[0], 14)
@@ -56,8 +44,8 @@ func TestServerThatNamesThePause(t *testing.T) {
 			"500": apierrors.NewServerTimeout(groupResource, "patch", seconds),
 		} {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.answer = func(context.Context, string, string, int) error { return err }
-				r.queueStatuses("a")
+				r.refuse(err)
+				r.owe("a")
 				advance(time.Minute)
 				times := r.callStarts("status a")
 				require.Equal(t, want, times[1]-times[0], name)
@@ -71,51 +59,31 @@ func TestServerThatNamesThePause(t *testing.T) {
 func TestServerThatRecovers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = 10 * time.Millisecond
-		bad := true
-		r.answer = func(context.Context, string, string, int) error {
-			r.server.mu.Lock()
-			defer r.server.mu.Unlock()
-			if bad {
-				return apierrors.NewTooManyRequestsError("slow down")
-			}
-			return nil
-		}
-		r.queueStatuses(podNames(500)...)
+		r.refuse(apierrors.NewTooManyRequestsError("slow down"))
+		r.owe(podNames(500)...)
 		advance(20 * time.Second)
 		require.Empty(t, r.acknowledged())
-		r.server.mu.Lock()
-		bad = false
-		r.server.mu.Unlock()
+		r.refuse(nil)
 		advance(3 * time.Second)
 		require.Len(t, r.acknowledged(), 500)
 	})
 }
 
 // A server that only fails gets fewer calls after ten failures in a row, of any pods. The first
-// acknowledgement, even of another call, restores the full pace.
+// acknowledgement, even of the node state, restores the full pace.
 func TestServerThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Millisecond
-		bad := true
-		r.answer = func(context.Context, string, string, int) error {
-			r.server.mu.Lock()
-			defer r.server.mu.Unlock()
-			if bad {
-				return errRefused
-			}
-			return nil
-		}
-		r.queueStatuses(podNames(500)...)
+		r.refuse(errRefused)
+		r.owe(podNames(500)...)
 		advance(30 * time.Second)
 		rate := r.perSecond(30)
 		require.LessOrEqual(t, rate[0], 25)
 		for _, n := range rate[5:] {
 			require.LessOrEqual(t, n, 1)
 		}
-		r.server.mu.Lock()
-		bad = false
-		r.server.mu.Unlock()
-		r.Acknowledged()
+		r.refuse(nil)
+		r.Publish("on")
 		advance(100 * time.Millisecond)
 		require.Len(t, r.acknowledged(), 500)
 	})
@@ -131,60 +99,152 @@ func TestRefusalsBetweenAcknowledgements(t *testing.T) {
 			}
 			return nil
 		}
-		r.queueStatuses(podNames(200)...)
+		r.owe(podNames(200)...)
 		advance(250 * time.Millisecond)
 		require.Len(t, r.acknowledged(), 100)
+	})
+}
+
+// What takes two requests has twice the time of one: a pod that is to be deleted, a static pod, and a
+// restoration. That they take so long makes no other call longer.
+func TestCallsOfTwoRequests(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.takes = 4 * time.Second
+		deleted := pod("deleted")
+		deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		r.Owe(deleted, nil, nil)
+		r.Owe(staticPod("static"), nil, nil)
+		r.RestoreMarked(pods("spared"))
+		advance(4 * time.Second)
+		require.Len(t, r.callNames(), 3)
+		require.Empty(t, r.record())
+		r.owe("next")
+		synctest.Wait()
+		require.Equal(t, []time.Duration{4500 * time.Millisecond, 4500 * time.Millisecond, 4500 * time.Millisecond, 3 * time.Second}, r.limit)
+	})
+}
+
+// A silent server gets a new call every second at least, beside those that hang, so that its
+// return is seen at once.
+func TestSilentServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.answer = silent
+		r.owe(podNames(500)...)
+		advance(2 * time.Minute)
+		rate := r.perSecond(120)
+		require.Equal(t, 10, rate[0])
+		for _, n := range rate[4:] {
+			require.LessOrEqual(t, n, 10)
+		}
+		r.set(func() { r.answer, r.takes = nil, 100*time.Millisecond })
+		advance(7 * time.Second)
+		require.Len(t, r.acknowledged(), 500)
+	})
+}
+
+// A call is ended after 2.25 s at first. Calls get more time only if no other is answered: the
+// server may be slow.
+func TestAttemptsOfASlowServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.takes = 7 * time.Second
+		r.owe("a")
+		advance(time.Minute)
+		require.Equal(t, []time.Duration{2250 * time.Millisecond, 4500 * time.Millisecond, 9 * time.Second}, r.limit)
+		require.Equal(t, []string{"a"}, r.acknowledged())
+		require.ErrorIs(t, r.Failure(), call.ErrTimeSpent)
+		r.owe("b")
+		advance(time.Minute)
+		require.Equal(t, 10500*time.Millisecond, r.limit[3], "half as long again as the last answer took")
+		r.set(func() { r.takes = 0 })
+		r.owe(podNames(30)...)
+		advance(time.Second)
+		r.owe("e")
+		synctest.Wait()
+		require.Equal(t, time.Second, r.limit[len(r.limit)-1])
+	})
+}
+
+// A server that takes longer for one pod gets that time for it in the end. The others keep theirs.
+func TestAttemptsOfASlowPod(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.answer = func(ctx context.Context, _, pod string, n int) error {
+			if pod == "slow" && n < 7 {
+				return silent(ctx, "", "", 0)
+			}
+			return nil
+		}
+		r.owe("slow")
+		for range 60 {
+			r.owe("quick")
+			advance(time.Second)
+		}
+		require.Equal(t, []string{"slow"}, without(r.acknowledged(), "quick"))
+		var limits []time.Duration
+		for i, name := range r.callNames() {
+			if name == "status slow" {
+				limits = append(limits, r.limit[i])
+			} else {
+				require.LessOrEqual(t, r.limit[i], 2250*time.Millisecond)
+			}
+		}
+		s := time.Second
+		require.Equal(t, []time.Duration{2250 * time.Millisecond, s, s, s, s, 2 * s, 4 * s, 8 * s}, limits)
 	})
 }
 
 // Await returns as soon as nothing is pending, at once if nothing is.
 func TestAwait(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		began, pending := time.Now(), func() bool { return r.Pending() > 0 }
-		require.True(t, r.Await(t.Context(), pending, began.Add(-time.Hour), time.Second))
+		began := time.Now()
+		require.True(t, r.AwaitAll(t.Context(), began.Add(-time.Hour), time.Second))
 		r.takes = time.Second
-		r.queueStatuses(podNames(40)...)
-		require.True(t, r.Await(t.Context(), pending, began.Add(time.Minute), time.Second))
+		r.owe(podNames(40)...)
+		require.True(t, r.AwaitAll(t.Context(), began.Add(time.Minute), time.Second))
 		require.Equal(t, 4*time.Second, time.Since(began), "as long as it is answered")
+		require.Len(t, r.acknowledged(), 40, "all were told before")
 	})
 }
 
 // Await ends at its time and with its context, though the server answers.
 func TestAwaitEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		began, pending := time.Now(), func() bool { return r.Pending() > 0 }
+		began := time.Now()
 		r.takes = time.Second
-		r.queueStatuses(podNames(100)...)
-		require.False(t, r.Await(t.Context(), pending, began.Add(3500*time.Millisecond), time.Second))
+		r.owe(podNames(100)...)
+		require.False(t, r.AwaitAll(t.Context(), began.Add(3500*time.Millisecond), time.Second))
 		require.Equal(t, 3500*time.Millisecond, time.Since(began))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		require.False(t, r.Await(ctx, pending, began.Add(time.Hour), time.Second))
+		require.False(t, r.AwaitAll(ctx, began.Add(time.Hour), time.Second))
 		require.Equal(t, 4500*time.Millisecond, time.Since(began))
-		require.True(t, r.Await(t.Context(), pending, began.Add(time.Hour), time.Second), "neither was in vain")
+		require.True(t, r.AwaitAll(t.Context(), began.Add(time.Hour), time.Second), "neither was in vain")
 		require.Equal(t, 10*time.Second, time.Since(began))
 	})
 }
+
+// always is a pending that stays.
+func always() bool { return true }
 
 // A server that does not answer is waited for 2.5 s once, and then for the reserve only,
 // until it answers again.
 func TestAwaitInVain(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		pending, far := func() bool { return true }, time.Now().Add(time.Hour)
+		far := time.Now().Add(time.Hour)
 		waits := func() time.Duration {
 			began := time.Now()
-			require.False(t, r.Await(t.Context(), pending, far, 700*time.Millisecond))
+			require.False(t, r.Await(t.Context(), always, far, 700*time.Millisecond))
 			return time.Since(began)
 		}
-		r.answer = func(context.Context, string, string, int) error { return errRefused }
-		r.queueStatuses("bad") // an error is no answer
+		r.refuseOnly("bad")
+		r.owe("bad") // an error is no answer
 		require.Equal(t, 2500*time.Millisecond, waits())
 		require.Equal(t, 700*time.Millisecond, waits())
 		require.Equal(t, 700*time.Millisecond, waits())
-		r.Acknowledged()
+		r.Publish("on")
+		synctest.Wait()
 		require.Equal(t, 2500*time.Millisecond, waits())
 		require.Equal(t, 700*time.Millisecond, waits())
-		time.AfterFunc(500*time.Millisecond, r.Acknowledged)
+		time.AfterFunc(500*time.Millisecond, func() { r.Publish("on") })
 		require.Equal(t, 3*time.Second, waits(), "an answer within the reserve gives the whole patience back")
 	})
 }
@@ -193,14 +253,13 @@ func TestAwaitInVain(t *testing.T) {
 // without an answer counts too, also where its own time has ended it.
 func TestAwaitCountsFromTheLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		pending := func() bool { return true }
-		r.Acknowledged()
+		r.Publish("on")
 		advance(time.Minute)
 		began := time.Now()
-		require.False(t, r.Await(t.Context(), pending, began.Add(time.Second), 100*time.Millisecond))
+		require.False(t, r.Await(t.Context(), always, began.Add(time.Second), 100*time.Millisecond))
 		require.Equal(t, time.Second, time.Since(began))
 		began = time.Now()
-		require.False(t, r.Await(t.Context(), pending, began.Add(time.Hour), 100*time.Millisecond))
+		require.False(t, r.Await(t.Context(), always, began.Add(time.Hour), 100*time.Millisecond))
 		require.Equal(t, 1500*time.Millisecond, time.Since(began))
 	})
 }
@@ -211,7 +270,7 @@ func TestAwaitAsksAgain(t *testing.T) {
 		began, wanted := time.Now(), 3
 		pending := func() bool { wanted--; return wanted >= 0 }
 		for i := range 3 {
-			time.AfterFunc(time.Duration(i+1)*time.Second, r.Acknowledged)
+			time.AfterFunc(time.Duration(i+1)*time.Second, func() { r.Publish("on") })
 		}
 		require.True(t, r.Await(t.Context(), pending, began.Add(time.Hour), time.Second))
 		require.Equal(t, 3*time.Second, time.Since(began))
