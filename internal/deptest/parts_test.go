@@ -51,7 +51,7 @@ func TestPartsOfADrainDoNotUseEachOtherInTurn(t *testing.T) {
 		"../../shutdown/internal/call":      nil,
 		"../../shutdown/internal/kills":     {{"Batch", "Killing"}},
 		"../../shutdown/internal/statefile": nil,
-		"../../shutdown/internal/statuses":  {{"Mark", "Queue"}},
+		"../../shutdown/internal/outbox":    {{"debt", "flight"}},
 		"../../shutdown/plan":               nil,
 	}
 	folders, err := filepath.Glob("../../shutdown/internal/*")

@@ -33,13 +33,13 @@ func allowedImports() map[string][]string {
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/statuses"},
+		"shutdown":                    {"golang.org/x/sys/unix", api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/atomicfile", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/statefile", parts + "/outbox"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/staticpod"},
 		// The parts of the drain: none of them imports the drain, the manager or the timetable.
 		"shutdown/internal/call":      {klog},
 		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", parts + "/call"},
 		"shutdown/internal/statefile": {},
-		"shutdown/internal/statuses":  {api, machine, klog, parts + "/call"},
+		"shutdown/internal/outbox":    {api, machine, klog, module + "/internal/staticpod", parts + "/call", parts + "/kills"},
 
 		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},

@@ -82,7 +82,7 @@ func (d *debt) content() func() *v1.Pod {
 
 // requests returns how many requests a call makes. A restoration reads the pod first, and the final
 // status of a static pod its mirror pod. A pod that is to be deleted is deleted after its status.
-func (d *debt) requests() time.Duration {
+func (d *debt) requests() int {
 	if d.kind == KindRestoration || d.kind == KindStatus && (d.pod.DeletionTimestamp != nil || staticpod.IsOrMirrors(d.pod)) {
 		return 2
 	}

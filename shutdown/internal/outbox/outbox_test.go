@@ -133,6 +133,37 @@ func TestToldBeforeItIsNotOwed(t *testing.T) {
 	})
 }
 
+// A status that is owed again while those who wait for its acknowledgement are told is another one.
+func TestOwedAgainWhileItIsTold(t *testing.T) {
+	for _, withdrawn := range []bool{true, false} {
+		closed(t, func(t *testing.T, r *rig) {
+			static, told := staticPod("static"), make(chan struct{})
+			r.Owe(static, nil, func() { <-told; r.tells("first")() })
+			want := []string{"status static", "status static"}
+			if withdrawn {
+				want = want[:1]
+				go r.Withdraw(static)
+				synctest.Wait()
+				r.Withdraw(static)
+				require.Equal(t, 1, r.Unacknowledged(), "those who wait have not returned")
+			}
+			r.leave = r.Open(quiet(t))
+			synctest.Wait()
+			r.refuse(errRefused)
+			r.Owe(static, nil, r.tells("second"))
+			synctest.Wait()
+			close(told)
+			synctest.Wait()
+			require.Equal(t, []string{"first"}, r.acknowledged())
+			require.Equal(t, 1, r.Unacknowledged())
+			require.Equal(t, want, r.callNames())
+			r.refuse(nil)
+			advance(time.Second)
+			require.Equal(t, []string{"first", "second"}, r.acknowledged())
+		})
+	}
+}
+
 // A reporter without a function has no debts of its kind.
 func TestReporterWithoutFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

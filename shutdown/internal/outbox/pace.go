@@ -20,7 +20,7 @@ const (
 	attemptSlowest, attemptMost = 9 * time.Second, 72 * time.Second
 	// cutBeforeGrowth is how many calls for a pod are cut before the next ones get twice the time:
 	// they may have been lost.
-	cutBeforeGrowth = 5
+	cutBeforeGrowth = 7
 )
 
 // pace limits the calls to the API server. As long as the server answers, calls start at once,

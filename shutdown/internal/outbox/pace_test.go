@@ -50,6 +50,10 @@ func TestServerThatNamesThePause(t *testing.T) {
 				times := r.callStarts("status a")
 				require.Equal(t, want, times[1]-times[0], name)
 				require.Equal(t, want, times[5]-times[4], name)
+				r.owe(podNames(20)...)
+				before := len(r.callNames())
+				advance(time.Minute)
+				require.LessOrEqual(t, len(r.callNames())-before, int(time.Minute/want)+1, "for all pods")
 			})
 		}
 	}
@@ -124,6 +128,21 @@ func TestCallsOfTwoRequests(t *testing.T) {
 	})
 }
 
+// A call of two requests has the time of two also when others are answered.
+func TestCallOfTwoRequestsBesideOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.takes = 1800 * time.Millisecond
+		r.Owe(staticPod("static"), nil, nil)
+		synctest.Wait()
+		r.set(func() { r.takes = 0 })
+		advance(1700 * time.Millisecond)
+		r.owe("quick")
+		advance(time.Second)
+		require.Len(t, r.callNames(), 2)
+		require.Zero(t, r.Unacknowledged())
+	})
+}
+
 // A silent server gets a new call every second at least, beside those that hang, so that its
 // return is seen at once.
 func TestSilentServer(t *testing.T) {
@@ -156,8 +175,13 @@ func TestAttemptsOfASlowServer(t *testing.T) {
 		advance(time.Minute)
 		require.Equal(t, 10500*time.Millisecond, r.limit[3], "half as long again as the last answer took")
 		r.set(func() { r.takes = 0 })
+		r.owe("c")
+		synctest.Wait()
+		r.owe("d")
+		synctest.Wait()
+		require.Equal(t, 10500*time.Millisecond*7/8, r.limit[len(r.limit)-1], "a quick answer does not make up for it")
 		r.owe(podNames(30)...)
-		advance(time.Second)
+		synctest.Wait()
 		r.owe("e")
 		synctest.Wait()
 		require.Equal(t, time.Second, r.limit[len(r.limit)-1])
@@ -168,7 +192,7 @@ func TestAttemptsOfASlowServer(t *testing.T) {
 func TestAttemptsOfASlowPod(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(ctx context.Context, _, pod string, n int) error {
-			if pod == "slow" && n < 7 {
+			if pod == "slow" && n < 9 {
 				return silent(ctx, "", "", 0)
 			}
 			return nil
@@ -188,7 +212,7 @@ func TestAttemptsOfASlowPod(t *testing.T) {
 			}
 		}
 		s := time.Second
-		require.Equal(t, []time.Duration{2250 * time.Millisecond, s, s, s, s, 2 * s, 4 * s, 8 * s}, limits)
+		require.Equal(t, []time.Duration{2250 * time.Millisecond, s, s, s, s, s, s, 2 * s, 4 * s, 8 * s}, limits)
 	})
 }
 

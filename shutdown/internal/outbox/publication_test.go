@@ -50,12 +50,12 @@ func TestAnsweredSince(t *testing.T) {
 func TestPublishAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.answer = func(_ context.Context, _, _ string, n int) error {
-			switch {
-			case n == 1:
+			switch n {
+			case 1:
 				panic("of a reporter")
-			case n == 2:
+			case 2:
 				runtime.Goexit()
-			case n == 12:
+			case 12:
 				return nil
 			default:
 			}
@@ -118,6 +118,19 @@ func TestPublishSupersedes(t *testing.T) {
 	})
 }
 
+// A newer state has pauses of its own.
+func TestPausesOfANewerState(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.refuse(errRefused)
+		r.Publish("on") // its next call would be at 3.1 s
+		advance(2 * time.Second)
+		r.Publish("off")
+		advance(1500 * time.Millisecond)
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{2000 * ms, 2100 * ms, 2300 * ms, 2700 * ms, 3500 * ms}, r.callStarts("publish off"))
+	})
+}
+
 // A call that ignores the end of its context delays the newer state, because the later one must
 // arrive last, but nobody who waits.
 func TestDeafPublish(t *testing.T) {
@@ -156,6 +169,19 @@ func TestPublishBesideStatuses(t *testing.T) {
 		p := r.Publish("on")
 		synctest.Wait()
 		require.NoError(t, p.Await(t.Context(), time.Now()))
+	})
+}
+
+// The end of the outbox does not hide the last error.
+func TestErrorOfAPublicationAfterTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.refuse(errRefused)
+		p := r.Publish("on")
+		synctest.Wait()
+		r.set(func() { r.answer = silent })
+		advance(time.Second)
+		require.Empty(t, r.leave().Wait(nil))
+		require.ErrorIs(t, p.Await(t.Context(), time.Now()), errRefused)
 	})
 }
 

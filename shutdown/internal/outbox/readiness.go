@@ -86,5 +86,9 @@ func (o *Outbox) Suspend() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.book.held[KindMark], o.book.held[KindRestoration] = false, true
-	o.book.endCalls(KindRestoration)
+	for _, d := range o.book.debts[KindRestoration] {
+		if d.flight != nil {
+			d.flight.end(errWithdrawn)
+		}
+	}
 }

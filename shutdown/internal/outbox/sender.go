@@ -37,7 +37,7 @@ type flight struct {
 	pod      *v1.Pod // names the call
 	content  func() *v1.Pod
 	begun    time.Time
-	requests time.Duration // that the call makes
+	requests int           // that the call makes
 	cut      uint8         // calls for the debt before that ended without an answer
 	limit    time.Duration // how long each request may take
 	expires  bool          // a mark expires before that
@@ -54,7 +54,7 @@ type flight struct {
 // newFlight returns the next call for a debt.
 func newFlight(ctx context.Context, d *debt, now time.Time, limit time.Duration) *flight {
 	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, requests: d.requests(), cut: d.cut, limit: limit}
-	ends := now.Add(f.requests * limit)
+	ends := now.Add(time.Duration(f.requests) * limit)
 	if f.expires = d.expired(ends); f.expires {
 		ends = d.expires
 	}
@@ -187,12 +187,12 @@ func (s *sender) land(f *flight, err error) {
 
 // acknowledged handles the acknowledgement of a call that began at a time and made a number of
 // requests. Calls that take longer than it is now known to be worth are ended.
-func (s *sender) acknowledged(begun time.Time, requests time.Duration) {
+func (s *sender) acknowledged(begun time.Time, requests int) {
 	s.server.acknowledged(begun, requests)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.flying {
-		if time.Since(f.begun) >= f.requests*s.server.limit(f.cut) {
+		if time.Since(f.begun) >= time.Duration(f.requests)*s.server.limit(f.cut) {
 			f.end(call.ErrTimeSpent)
 		}
 	}

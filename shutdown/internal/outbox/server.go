@@ -31,7 +31,7 @@ type server struct {
 
 // acknowledged records an acknowledgement of a call that began at a time and made a number of
 // requests.
-func (s *server) acknowledged(begun time.Time, requests time.Duration) {
+func (s *server) acknowledged(begun time.Time, requests int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers++
@@ -39,7 +39,7 @@ func (s *server) acknowledged(begun time.Time, requests time.Duration) {
 	if begun.After(s.newest) {
 		s.newest = begun
 	}
-	s.pace.acknowledged(s.last.Sub(begun) / requests)
+	s.pace.acknowledged(s.last.Sub(begun) / time.Duration(requests))
 	s.bears = max(answerPatience, lostCallsBorne*(s.pace.limit(0)+2*pauseFirst))
 	s.wakeLocked()
 }
