@@ -23,8 +23,8 @@ func allPackages() []mutated {
 		alone("lifecycle"),
 		part("shutdown/internal/call"),
 		part("shutdown/internal/kills"),
+		part("shutdown/internal/outbox"),
 		part("shutdown/internal/statefile"),
-		part("shutdown/internal/statuses"),
 		alone("shutdown"),
 		alone("shutdown/logind"),
 	}
