@@ -133,6 +133,7 @@ func TestKillIsNotTriedAgainOnceTheHostIsLetGo(t *testing.T) {
 		require.Equal(t, began, awaitBatch(t, batch))
 		require.Len(t, r.granted["waits"], 1)
 		require.Len(t, r.granted["fails"], 3)
+		require.Equal(t, 1, r.failed, "of the one that was tried again")
 		for _, k := range picked {
 			require.ErrorIs(t, k.State().Err, errBusy)
 			require.ErrorIs(t, r.gaveUp[k.Pod().Name], errBusy)

@@ -55,6 +55,21 @@ func TestGraceOfALaterCall(t *testing.T) {
 	}
 }
 
+// A pause that lasts a little too long costs the pod no whole second.
+func TestTimerLagOfALaterCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, failFirst(func() {}))
+		kill := r.Kill
+		r.Kill = func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
+			<-time.After(50 * time.Millisecond)
+			return kill(ctx, pod, seconds)
+		}
+		batch, _ := r.startBatch("web")
+		awaitBatch(t, batch)
+		require.Equal(t, []int64{20, 19}, r.granted["web"])
+	})
+}
+
 // What is left of a grace period is rounded up, so that a timetable that is made of it cuts nobody.
 func TestLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -127,6 +142,24 @@ func TestLaterDrainShortens(t *testing.T) {
 		require.Empty(t, first.ended, "once")
 		require.Equal(t, []string{"web"}, second.endedPods())
 		require.True(t, earlier[0].State().Ended.Equal(began.Add(7*time.Second)))
+	})
+}
+
+// The call of a later drain with less time fails, while the first one, which knows of more, goes on.
+// The later drain tries again.
+func TestShorterCallFailsBesideALongerOne(t *testing.T) {
+	forEachNext(t, func(t *testing.T, next func(*rig, *testing.T, killer) *rig, _ bool) {
+		first := newRig(t, takes(15*time.Second))
+		before, _ := first.startBatch("web")
+		synctest.Wait()
+		second := next(first, t, failFirst(func() {}))
+		second.Seconds = func(*v1.Pod) int64 { return 5 }
+		batch, picked := second.startBatch("web")
+		<-time.After(2 * time.Second)
+		require.Equal(t, []int64{5, 4}, second.granted["web"])
+		require.True(t, picked[0].HasEnded())
+		awaitBatch(t, batch)
+		awaitBatch(t, before)
 	})
 }
 
