@@ -237,6 +237,18 @@ func (l *loop) mergePast(r *store.Record) {
 	l.m.recorder.save(0)
 }
 
+// takeBackPast takes back what the host has announced of the shutdown of a former agent. The host
+// does not speak for others: if Trigger has announced the shutdown too, it goes on.
+func (l *loop) takeBackPast() {
+	if l.past != nil && l.past.live() {
+		if _, left := l.past.takeBack(byHost); left {
+			l.resume(nil, time.Now())
+			return
+		}
+	}
+	l.dropPast(true)
+}
+
 // dropPast ends the shutdown of a former agent: the host has cancelled it, or its time is over.
 func (l *loop) dropPast(cancelled bool) {
 	s := l.past

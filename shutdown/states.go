@@ -68,8 +68,11 @@ func (a *announcements) remove(match func(announcement) bool) (removed bool) {
 
 // ofHost reports whether the host has announced the shutdown.
 func (a announcements) ofHost() bool {
-	return slices.ContainsFunc(a, func(a announcement) bool { return a.host })
+	return slices.ContainsFunc(a, byHost)
 }
+
+// byHost matches what the host has announced.
+func byHost(a announcement) bool { return a.host }
 
 // kind returns the kind of the shutdown: that of a session counts before that of Trigger.
 func (a announcements) kind() Kind {
@@ -133,9 +136,9 @@ func (l *loop) hostCancelled() {
 	case none:
 		l.closePast()
 	case unsettled:
-		l.dropPast(true)
+		l.takeBackPast()
 	case draining, released:
-		l.takeBack(func(a announcement) bool { return a.host })
+		l.takeBack(byHost)
 	case dismissed:
 		l.conclude()
 	}
