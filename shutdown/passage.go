@@ -183,7 +183,7 @@ func (p *passage) publish() *outbox.Publication {
 	policy := p.m.policy(p.ctx, p.calls, p.kind, p.Fail)
 	p.shutdown.account.setPolicy(policy)
 	p.m.inbox.post(func(l *loop) {
-		if l.current != p.shutdown || l.state() != draining {
+		if l.current != p.shutdown || l.state() == dismissed {
 			return
 		}
 		outline := p.shutdown.account.head()
