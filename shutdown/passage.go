@@ -190,7 +190,7 @@ func (p *passage) publish() *outbox.Publication {
 		outline := p.shutdown.account.head()
 		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
 		p.shutdown.setPublished(published)
-	}, draining)
+	}, draining, released)
 	return published
 }
 
