@@ -137,7 +137,7 @@ func TestKillIsNotTriedAgainOnceTheHostIsLetGo(t *testing.T) {
 		for _, k := range picked {
 			require.ErrorIs(t, k.State().Err, errBusy)
 			require.ErrorIs(t, r.gaveUp[k.Pod().Name], errBusy)
-			require.True(t, k.UnderWay())
+			require.False(t, k.HasEnded())
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestKillerThatExitsInALaterCall(t *testing.T) {
 		awaitBatch(t, batch)
 		require.Len(t, r.granted["web"], 2)
 		require.EqualError(t, picked[0].State().Err, "Options.Killer for pod default/web ended its goroutine")
-		require.True(t, picked[0].UnderWay())
+		require.False(t, picked[0].HasEnded())
 		require.Contains(t, r.gaveUp, "web")
 	})
 }
@@ -218,7 +218,7 @@ func TestWaitForAKillEndsWithTheHost(t *testing.T) {
 		second.letGo(errLetGo)
 		awaitBatch(t, batch)
 		require.ErrorIs(t, second.gaveUp["web"], errLetGo)
-		require.True(t, picked[0].UnderWay())
+		require.False(t, picked[0].HasEnded())
 		require.Empty(t, second.granted)
 		close(over)
 		awaitBatch(t, before)

@@ -44,7 +44,7 @@ func (p *Picker) Due() []*Kill {
 		}
 	}
 	all := p.account.All()
-	if len(all) == len(p.listed) {
+	if p.alone && len(all) == len(p.listed) {
 		return due
 	}
 	listed := make(map[*Kill]struct{}, len(due))
