@@ -197,7 +197,7 @@ func (l *loop) wakeAt(end time.Time) {
 // again, because the host was let go and has been announced to go once more.
 func (l *loop) drainAnew(received time.Time, again bool) {
 	s := l.current
-	s.stopDrains(errOvertaken)
+	s.overtakeDrains()
 	request := l.request(s.hostEnd(), received)
 	p := s.soFar()
 	request.Prepared, request.Held, request.Published = p.steps[0], p.steps[1], p.steps[2]
@@ -219,7 +219,7 @@ func (l *loop) cancel() {
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	s := l.current
 	l.m.unended.add(s.account.cancel()...)
-	s.stopDrains(errCancelled)
+	s.cancelDrains()
 	l.m.recorder.save(0)
 	l.events.cancelled()
 	l.publishNone()

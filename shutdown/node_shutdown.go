@@ -151,10 +151,17 @@ func (s *nodeShutdown) publication() *outbox.Publication {
 	return s.published
 }
 
-// stopDrains stops the kills of all drains.
-func (s *nodeShutdown) stopDrains(cause error) {
+// overtakeDrains stops the kills of all drains, because another one follows.
+func (s *nodeShutdown) overtakeDrains() {
 	for _, d := range s.drains {
-		d.Stop(cause)
+		d.Stop(errOvertaken)
+	}
+}
+
+// cancelDrains stops the kills of all drains, because the node stays.
+func (s *nodeShutdown) cancelDrains() {
+	for _, d := range s.drains {
+		d.Cancel(errCancelled)
 	}
 }
 
