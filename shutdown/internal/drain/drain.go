@@ -36,9 +36,6 @@ const (
 	longestListTime = 30 * time.Second
 )
 
-// errHostGoesOn ends the calls of the killer at the end of the drain.
-var errHostGoesOn = errors.New("the host goes on")
-
 // Request says what a drain is for. It does not change.
 type Request struct {
 	// Number is higher than that of every earlier drain of the manager.
@@ -135,6 +132,13 @@ func (d *Drain) Stopped() error { return context.Cause(d.halt.ctx) }
 // Stop stops the kills: no further pod is signalled. Pods that were signalled keep their time.
 func (d *Drain) Stop(cause error) { d.halt.stop(cause) }
 
+// Cancel is Stop for a host that stays: pods that were signalled are awaited without a limit, also
+// beyond the time that the host would have waited.
+func (d *Drain) Cancel(cause error) {
+	d.halt.stays.Store(true)
+	d.halt.stop(cause)
+}
+
 // Run drains the node. It returns when the pods have ended and their statuses are acknowledged,
 // or at the end of the timetable, or soon after Stop. ended is false if a pod that was signalled
 // may still run then; AwaitStragglers waits for it.
@@ -148,9 +152,7 @@ func (d *Drain) Run() (ended bool) {
 	d.awaitPublished()
 	d.startLate()
 	d.awaitRecord(onRecord)
-	ctx, hostGoesOn := context.WithDeadlineCause(d.halt.run, later(d.table.H(), time.Now().Add(answerTime)), errHostGoesOn)
-	d.killing.ctx = ctx
-	context.AfterFunc(ctx, hostGoesOn)
+	d.killing.ctx = d.halt.untilHostGoesOn(later(d.table.H(), time.Now().Add(answerTime)))
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
 		d.listener.Begins(i)
 		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
