@@ -76,7 +76,7 @@ func (a *account) cancel() (underway []*kills.Kill) {
 	a.outline.Cancelled, a.closed = true, true
 	a.mu.Unlock()
 	for _, k := range a.kills.All() {
-		if k.Unended() {
+		if k.UnderWay() {
 			underway = append(underway, k)
 		}
 	}

@@ -29,11 +29,11 @@ func TestAdmissionsOfAgentsThatComeAndGo(t *testing.T) {
 	first.host.Announce(shutdown.Event{})
 	require.Eventually(t, func() bool { return fileContains(path, "uid-web") }, 10*time.Second, time.Millisecond)
 	require.NoError(t, first.end())
-	var stored struct{ HostEndMonotonicNanoseconds time.Duration }
+	var stored struct{ HMonotonicNanoseconds time.Duration }
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(data, &stored))
-	over := stored.HostEndMonotonicNanoseconds
+	over := stored.HMonotonicNanoseconds
 
 	asked := 0
 	for sinceBoot(t) < over-time.Second {

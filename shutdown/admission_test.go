@@ -140,17 +140,42 @@ func TestPublishIsSuperseded(t *testing.T) {
 }
 
 // A drain that overtakes another waits for the same publication, and reports its error.
-func TestPublishForTwoDrains(t *testing.T) {
+func TestPublishForThreeDrains(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Minute}
 		n.run()
 		began := time.Now()
 		n.announce()
-		n.advance(time.Second)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
+		for _, deadline := range []time.Duration{30 * time.Second, 29 * time.Second} {
+			n.advance(500 * time.Millisecond)
+			n.host.Announce(shutdown.Event{Deadline: time.Now().Add(deadline)})
+		}
 		n.advance(5 * time.Minute)
 		require.Equal(t, 2*time.Second, n.killedAfter("web", began))
 		require.Equal(t, []string{"failed to publish the node state: the time for it was spent"}, n.lastReport().Errors)
+	})
+}
+
+// The state of one shutdown is published once, even if it was overtaken while the first drain asked
+// for the pod policy.
+func TestPublishedOnceWhereThePolicyIsSlow(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishTakes: 500 * time.Millisecond}
+		n.opts.Reporter = reporter
+		asked := 0
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy {
+			if asked++; asked == 1 {
+				<-time.After(800 * time.Millisecond)
+			}
+			return shutdown.PolicySetTerminal
+		}
+		n.run()
+		n.announce()
+		n.advance(500 * time.Millisecond)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(30 * time.Second)})
+		n.advance(time.Minute)
+		require.Len(t, announcements(t, reporter), 1)
+		require.Empty(t, n.lastReport().Errors)
 	})
 }
 
@@ -163,7 +188,7 @@ func TestDeafPublish(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(time.Second)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(20 * time.Second)})
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(30 * time.Second)})
 		n.advance(time.Minute)
 		require.Equal(t, 2*time.Second, n.killedAfter("web", began))
 		close(reporter.over)

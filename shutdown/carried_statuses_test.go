@@ -205,10 +205,11 @@ func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// State files of another user are ignored, and nothing waits for them.
+// A state file that is not usable, or of another user, is ignored, and nothing waits for it. It is
+// named in the report of the next shutdown, which replaces it.
 func TestPlantedState(t *testing.T) {
 	now := func() (string, time.Duration, error) { return "one", time.Hour, nil }
-	planted := []byte(`{"version":2,"bootID":"one","startMonotonicNanoseconds":1,"hostEndMonotonicNanoseconds":99999999999999,"schedule":[{"priority":0,"seconds":0}],"done":0,"report":{"started":"2026-01-01T00:00:00Z","ended":"0001-01-01T00:00:00Z"}}`)
+	planted := []byte(`{"version":3,"bootID":"one","t0MonotonicNanoseconds":1,"hMonotonicNanoseconds":99999999999999,"report":{"started":"2026-01-01T00:00:00Z","pods":[{"name":"web","uid":"uid-web","signalled":true}]}}`)
 	for name, plant := range map[string]func(path string) error{
 		"a FIFO":             func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"a device":           func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -216,12 +217,11 @@ func TestPlantedState(t *testing.T) {
 		"of another user": func(path string) error {
 			return errors.Join(os.WriteFile(path, planted, 0o600), os.Chown(path, 12345, 12345))
 		},
-		"without a schedule": func(path string) error {
-			return os.WriteFile(path, []byte(`{"version":2,"bootID":"one","schedule":null}`), 0o600)
-		},
-		"of an unknown version": func(path string) error { return os.WriteFile(path, []byte(`{"version":3,"bootID":"one"}`), 0o600) },
-		"a status without a pod": func(path string) error {
-			return os.WriteFile(path, []byte(`{"version":2,"bootID":"one","schedule":[{}],"unacknowledged":[{}]}`), 0o600)
+		"without a boot":        func(path string) error { return os.WriteFile(path, []byte(`{"version":3}`), 0o600) },
+		"of an unknown version": func(path string) error { return os.WriteFile(path, []byte(`{"version":4,"bootID":"one"}`), 0o600) },
+		"of the version before": func(path string) error { return os.WriteFile(path, []byte(`{"version":2,"bootID":"one"}`), 0o600) },
+		"a debt without a pod": func(path string) error {
+			return os.WriteFile(path, []byte(`{"version":3,"bootID":"one","debts":[{"kind":"status"}]}`), 0o600)
 		},
 		"larger than any of ours": func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
 	} {
@@ -240,11 +240,13 @@ func TestPlantedState(t *testing.T) {
 				n.start(m)
 				synctest.Wait()
 				require.Empty(t, n.killer.Kills())
-				require.Len(t, n.lastReport().Errors, 1)
-				require.Contains(t, n.lastReport().Errors[0], progressFile)
+				_, ok := m.LastReport()
+				require.False(t, ok)
 				require.NoError(t, m.Trigger(shutdown.Event{}))
 				n.advance(time.Minute)
 				require.Len(t, n.killer.Kills(), 2)
+				require.Len(t, n.lastReport().Errors, 1)
+				require.Contains(t, n.lastReport().Errors[0], progressFile)
 				data, err := os.ReadFile(filepath.Join(dir, progressFile))
 				require.NoError(t, err)
 				require.Contains(t, string(data), "uid-web", "it is replaced")
@@ -260,7 +262,7 @@ func TestLeftoversAndAReportFromTheFuture(t *testing.T) {
 	leftover, other := filepath.Join(dir, ".tmp-"+progressFile+"123"), filepath.Join(dir, ".tmp-other")
 	require.NoError(t, os.WriteFile(leftover, nil, 0o600))
 	require.NoError(t, os.WriteFile(other, nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(`{"version":2,"bootID":"zero","report":{"origin":"former","started":"2126-01-01T00:00:00Z","ended":"2126-01-01T00:00:01Z"}}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(`{"version":3,"bootID":"zero","report":{"origin":"former","started":"2126-01-01T00:00:00Z","ended":"2126-01-01T00:00:01Z"}}`), 0o600))
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
 		n.runOnBoot(&boot{id: "one", began: time.Now()})

@@ -247,6 +247,6 @@ func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *
 	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, e.outbox, s.account.podPolicy), drain.Request{
 		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
 	}, p)
-	s.drains = append(s.drains, p.drain)
+	s.addDrain(p.drain)
 	e.drains.Go(p.run)
 }

@@ -193,11 +193,12 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 	need.Root(t)
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	require.NoError(t, err)
-	shut := func(boot, started, ended string) []byte {
-		return fmt.Appendf(nil, `{"version":2,"bootID":%q,"startMonotonicNanoseconds":1,"hostEndMonotonicNanoseconds":9000000000000000000,"schedule":[{"priority":0,"seconds":0}],"done":0,"report":{"origin":"planted","started":%q,"ended":%q}}`,
-			boot, started, ended)
+	shut := func(boot string, t0, h int64, started string) []byte {
+		return fmt.Appendf(nil, `{"version":3,"bootID":%q,"t0MonotonicNanoseconds":%d,"hMonotonicNanoseconds":%d,"report":{"origin":"planted","started":%q}}`,
+			boot, t0, h, started)
 	}
-	here, never := strings.TrimSpace(string(bootID)), "0001-01-01T00:00:00Z"
+	const far = 9_000_000_000_000_000_000
+	here, now := strings.TrimSpace(string(bootID)), "2026-01-01T00:00:00Z"
 	for name, test := range map[string]struct {
 		plant func(path string) error
 		says  string // "": nothing, as it is a file of ours
@@ -207,23 +208,23 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 		"a device":  {func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) }, "no regular file", false},
 		"/dev/zero": {func(path string) error { return os.Symlink("/dev/zero", path) }, "too many levels", false},
 		"a link": {func(path string) error {
-			return errors.Join(os.WriteFile(path+"2", shut(here, "2026-01-01T00:00:00Z", never), 0o600), os.Symlink(path+"2", path))
+			return errors.Join(os.WriteFile(path+"2", shut(here, 1, far, now), 0o600), os.Symlink(path+"2", path))
 		}, "too many levels", false},
 		"a folder": {func(path string) error { return os.Mkdir(path, 0o700) }, "no regular file", true},
 		"of nobody": {func(path string) error {
-			return errors.Join(os.WriteFile(path, shut(here, "2026-01-01T00:00:00Z", never), 0o600), os.Chown(path, 65534, 65534))
+			return errors.Join(os.WriteFile(path, shut(here, 1, far, now), 0o600), os.Chown(path, 65534, 65534))
 		}, "neither this user nor root", false},
 		"endless": {func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) }, "are the most", false},
 		"torn": {func(path string) error {
-			return os.WriteFile(path, shut(here, "2026-01-01T00:00:00Z", never)[:70], 0o600)
+			return os.WriteFile(path, shut(here, 1, far, now)[:70], 0o600)
 		}, "not usable", false},
 		"another boot": {func(path string) error {
-			return os.WriteFile(path, shut("another", "2026-01-01T00:00:00Z", never), 0o600)
+			return os.WriteFile(path, shut("another", far-1, far, now), 0o600)
 		}, "", false},
-		"the future": {func(path string) error {
-			return os.WriteFile(path, shut(here, "2126-01-01T00:00:00Z", "2126-01-01T00:00:01Z"), 0o600)
+		"a wall clock of the future": {func(path string) error {
+			return os.WriteFile(path, shut(here, 1, 2, "2126-01-01T00:00:00Z"), 0o600)
 		}, "", false},
-		"unfinished, of the future": {func(path string) error { return os.WriteFile(path, shut(here, "2126-01-01T00:00:00Z", never), 0o600) }, "cannot have begun", false},
+		"the future": {func(path string) error { return os.WriteFile(path, shut(here, far-1, far, now), 0o600) }, "its shutdown begins in", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package shutdown_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +22,22 @@ func filledDuringTheDrain(t *testing.T) (a *hostAgent, dir string) {
 	a.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}, "etcd": {Hangs: true}}
 	a.run()
 	a.host.Announce(shutdown.Event{Origin: "former"})
-	path := filepath.Join(dir, progressFile)
-	require.Eventually(t, func() bool { return fileContains(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	path, signalled := filepath.Join(dir, progressFile), `"signalled":true`
+	require.Eventually(t, func() bool { return fileContains(path, signalled) }, 10*time.Second, time.Millisecond)
+	require.True(t, fileContains(path, "uid-etcd"), "it is to be killed")
 	fillUp(t, dir)
 	a.killer.Release()
 	require.Eventually(t, func() bool { return len(a.killer.Kills()) == 2 }, 10*time.Second, time.Millisecond)
-	require.Never(t, func() bool { return fileContains(path, "uid-etcd") }, 200*time.Millisecond, 10*time.Millisecond)
+	require.Never(t, func() bool { return fileCount(t, path, signalled) > 1 }, 200*time.Millisecond, 10*time.Millisecond)
 	return a, dir
+}
+
+// fileCount returns how often a file contains a text.
+func fileCount(t *testing.T, path, text string) int {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return strings.Count(string(data), text)
 }
 
 // What happens while the disk is full is stored as soon as there is space again. The report says
@@ -52,7 +62,10 @@ func TestFolderThatIsFullForAWhile(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, asJSON(t, report), asJSON(t, stored), "with both pods, its end, and the error")
 	next := newHostAgent(t, dir)
-	require.True(t, next.m.Admit(nil).Admit)
+	require.False(t, next.m.Admit(nil).Admit, "the host was let go a moment ago")
+	next.run()
+	require.Eventually(t, func() bool { return next.m.Admit(nil).Admit }, 10*time.Second, time.Millisecond, "it says that nothing is pending")
+	require.Empty(t, next.killer.Kills())
 }
 
 // If an agent is killed while its folder is full, the next agent resumes from the last state

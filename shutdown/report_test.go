@@ -166,22 +166,27 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// A killer that names no outcome is counted by whether it failed.
-func TestOutcomeOfAPlainKiller(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5)), func(t *testing.T, n *node) {
+// A pod is counted by the outcome that the killer names, also beside an error, and else by whether
+// the killer failed.
+func TestOutcomesAreCounted(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
 		n.opts.Metrics = m
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
-			if pod.Name == "bad" {
+			switch pod.Name {
+			case "bad":
 				return shutdown.KillResult{}, fmt.Errorf("no runtime: %w", shutdown.ErrNoRetry)
+			case "stuck":
+				return shutdown.KillResult{Outcome: "RuntimeStuck"}, fmt.Errorf("no answer: %w", shutdown.ErrNoRetry)
+			default:
+				return shutdown.KillResult{}, nil
 			}
-			return shutdown.KillResult{}, nil
 		})
 		n.run()
 		n.announce()
-		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
+		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1, "RuntimeStuck": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 	})
 }
 

@@ -122,7 +122,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	fx.drains.Wait()
 	hangingErr := hangingError(calls, until.Add(hangTime))
 	queueErr := hangingError(queueCalls, until.Add(hangTime))
-	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, time.Now().Add(hangTime)))
+	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, until.Add(hangTime)))
 }
 
 // serve handles messages until ctx ends, and the record when it was read. Its error is that of the

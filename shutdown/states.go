@@ -68,8 +68,11 @@ func (a *announcements) remove(match func(announcement) bool) (removed bool) {
 
 // ofHost reports whether the host has announced the shutdown.
 func (a announcements) ofHost() bool {
-	return slices.ContainsFunc(a, func(a announcement) bool { return a.host })
+	return slices.ContainsFunc(a, byHost)
 }
+
+// byHost matches what the host has announced.
+func byHost(a announcement) bool { return a.host }
 
 // kind returns the kind of the shutdown: that of a session counts before that of Trigger.
 func (a announcements) kind() Kind {
@@ -93,9 +96,9 @@ type states struct {
 // state returns the state of the shutdown.
 func (s *states) state() state { return s.effects.admission.state() }
 
-// isDraining reports whether a shutdown is the current one and is draining.
-func (s *states) isDraining(shutdown *nodeShutdown) bool {
-	return s.current == shutdown && s.state() == draining
+// isIn reports whether a shutdown is the current one and in one of some states.
+func (s *states) isIn(shutdown *nodeShutdown, some ...state) bool {
+	return s.current == shutdown && slices.Contains(some, s.state())
 }
 
 // hostEvent handles an event of the host. One without a deadline gets that which the host granted
@@ -185,10 +188,16 @@ func (s *states) hostCancelled() {
 	switch s.state() {
 	case none:
 		s.closePast()
-	case unsettled:
+	case unsettled: // the host does not speak for others: what Trigger has announced too goes on
+		if s.past != nil && s.past.live() {
+			if _, left := s.past.takeBack(byHost); left {
+				s.resume(nil, time.Now())
+				return
+			}
+		}
 		s.dropPast(true)
 	case draining, released:
-		s.takeBack(func(a announcement) bool { return a.host })
+		s.takeBack(byHost)
 	case dismissed:
 		s.conclude()
 	}

@@ -5,6 +5,7 @@ package shutdown_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,26 +43,29 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 }
 
 // An agent that is started during a shutdown, while another agent uses the folder, does not ask
-// the host for a delay, because the host would refuse. Once its wait for the folder is over, it
-// adopts the lock that the host has kept. Until then it notices the loss of a session.
+// the host for a delay, because the host would refuse. It adopts the lock that the host has kept
+// without a wait for the folder, and keeps it when a session is lost.
 func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
 		other := n.startOther(nil, one, func(other *node) {
 			other.host.SetPending(&shutdown.Event{})
 			other.host.Kept = true
+			other.opts.Pods = shutdown.PodsFunc(twoPods)
+			other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		})
 		n.advance(7 * time.Second)
-		require.Equal(t, []string{"connect", "pending"}, other.host.Calls())
+		require.Equal(t, []string{"connect", "pending", "inhibit"}, other.host.Calls())
 		require.NoError(t, other.m.Inhibitor().Err)
+		require.Equal(t, 1, other.host.Held())
 		other.host.Lose()
 		n.advance(2 * time.Second)
-		require.Equal(t, []string{"connect", "pending", "close", "connect", "pending"}, other.host.Calls())
+		require.Equal(t, []string{"connect", "pending", "inhibit", "close", "connect", "pending"}, other.host.Calls())
+		require.Equal(t, 1, other.host.Held())
 		require.False(t, other.m.Admit(nil).Admit)
 		<-other.m.Ready()
 		n.advance(time.Second)
 		require.Empty(t, other.host.Wishes())
-		require.Equal(t, "inhibit", other.host.Calls()[5])
 		other.end()
 	})
 }
@@ -145,8 +149,9 @@ func TestSuccessorWaitsForTheFolder(t *testing.T) {
 }
 
 // A shutdown that the host or the embedder announces while an agent waits for the folder closes
-// admission at once. Its pods are killed once the agent has read the state file, and not at all
-// if the shutdown was cancelled before.
+// admission and begins at once, because the time of the host runs. Once it is cancelled, pods are
+// admitted that it has not signalled. The next shutdown joins the others, and is on record as soon
+// as the folder is had.
 func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	for name, test := range map[string]struct {
 		announce, cancel func(n *node)
@@ -164,48 +169,83 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				pods := twoPods()
 				n.runOnBoot(one)
-				other := n.startOther(twoPods(), one, nil)
+				other := n.startOther(pods, one, func(other *node) {
+					other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				})
 				n.advance(time.Millisecond)
 				require.Equal(t, 1, other.host.Held())
 				require.True(t, other.m.Admit(nil).Admit)
-				began := time.Now()
 				test.announce(other)
+				synctest.Wait()
 				require.False(t, other.m.Admit(nil).Admit)
+				n.advance(time.Second)
+				require.Equal(t, map[string]int64{"web": 20}, other.grantedSeconds())
 				test.cancel(other)
 				synctest.Wait()
 				require.True(t, other.m.Admit(nil).Admit)
-				test.announce(other)
+				require.False(t, other.m.Admit(pods[0]).Admit, "it was signalled")
 				announced := time.Now()
+				test.announce(other)
 				n.advance(time.Second)
-				require.Empty(t, other.killer.Kills())
+				require.Len(t, other.killer.Kills(), 1, "the kill that is under way goes on")
 				require.Equal(t, 1, other.host.Held())
+				require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile))
 				n.end()
 				n.advance(time.Second)
-				require.Len(t, other.killer.Kills(), 2)
-				require.Less(t, other.killedAfter("web", announced), 2*time.Second)
+				require.True(t, fileContains(filepath.Join(n.opts.StateDir, progressFile), "uid-etcd"))
 				n.advance(time.Minute)
-				require.Len(t, other.lastReport().Pods, 2)
-				require.WithinRange(t, other.lastReport().Started, began, announced)
+				require.Len(t, other.killer.Kills(), 2, "one for each pod")
+				report := other.lastReport()
+				require.Len(t, report.Pods, 2)
+				require.True(t, report.Pods[0].Joined)
+				require.WithinRange(t, report.Started, announced, announced.Add(2*time.Second))
 				other.end()
 			})
 		})
 	}
 }
 
-// A shutdown that is announced while the agent waits for the folder begins after that wait. Its
-// report is the last one, also if TerminateAll was called in between.
+// A shutdown that is announced while the agent waits for the folder begins at once. TerminateAll waits
+// for it and returns its report, which is the last one.
 func TestReportOfAShutdownThatTerminateAllOvertakes(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
-		other := n.startOther(twoPods(), one, nil)
+		other := n.startOther(twoPods(), one, func(other *node) {
+			other.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		})
 		n.advance(time.Millisecond)
 		other.host.Announce(shutdown.Event{Origin: "host"})
 		n.advance(time.Second)
-		_, err := other.m.TerminateAll(t.Context())
+		report, err := other.m.TerminateAll(t.Context())
 		require.NoError(t, err)
+		require.Equal(t, "host", report.Origin)
+		require.Len(t, report.Pods, 2)
 		n.advance(time.Minute)
 		require.Equal(t, "host", other.lastReport().Origin)
+		other.end()
+	})
+}
+
+// The time of the host runs while another agent has the folder. With a deadline of 5 s the lock is
+// let go in time, each pod has had its grace period, and the report says why nothing is on record.
+func TestDeadlineWhileWaitingForTheFolder(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		pods := list(shutdowntest.Pod("web", 0, 2), shutdowntest.Pod("etcd", topPriority, 2))
+		other := n.startOther(pods, one, func(other *node) {
+			other.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		})
+		n.advance(time.Second)
+		began := time.Now()
+		other.host.Announce(shutdown.Event{Deadline: began.Add(5 * time.Second)})
+		n.advance(5 * time.Second)
+		require.Zero(t, other.host.Held())
+		require.LessOrEqual(t, other.releasedAfter(began), 5*time.Second)
+		require.Equal(t, map[string]int64{"web": 2, "etcd": 2}, other.grantedSeconds())
+		n.advance(time.Minute)
+		require.Contains(t, strings.Join(other.lastReport().Errors, "\n"), "another agent uses it")
 		other.end()
 	})
 }

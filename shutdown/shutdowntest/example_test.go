@@ -128,6 +128,18 @@ func ExampleHost_SetPending() {
 	// <nil> <nil>
 }
 
+// A previous agent has died and left its lock, which the host would not grant during a shutdown.
+func ExampleHost_Adopt() {
+	host := &shutdowntest.Host{Left: true}
+	host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
+	lock := host.Adopt()
+	fmt.Println(host.Held(), host.Adopt() == nil)
+	fmt.Println(lock.Close(), host.Held(), host.Calls())
+	// Output:
+	// 1 true
+	// <nil> 0 [adopt release]
+}
+
 // A reporter that refuses its first status.
 func ExampleReporter() {
 	reporter := &shutdowntest.Reporter{

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // ErrInProgress is the error of a host that is asked for a lock during a shutdown. logind answers
 // with this text.
 var ErrInProgress = errors.New("the operation inhibition has been requested for is already running")
 
-// Host is a [shutdown.Source] that does what a test tells it to do. The zero value can be
+// Host is a [shutdown.Source] and a [source.Adopter] that does what a test tells it to do. The zero value can be
 // reached, is not shutting down, and grants every delay and every lock. All methods may be called
 // concurrently.
 //
@@ -40,6 +41,9 @@ type Host struct {
 	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the
 	// lock of a previous agent. That Inhibit resets it.
 	Kept bool
+	// Left makes the next Adopt return a lock, as if a previous agent had left it to systemd. That
+	// Adopt resets it.
+	Left bool
 
 	mu              sync.Mutex // guards the fields above and all below
 	pending         *shutdown.Event
@@ -51,7 +55,10 @@ type Host struct {
 	misuse          []error
 }
 
-var _ shutdown.Source = (*Host)(nil)
+var (
+	_ shutdown.Source = (*Host)(nil)
+	_ source.Adopter  = (*Host)(nil)
+)
 
 // Script changes the fields of a host that is in use.
 func (h *Host) Script(change func(*Host)) {
@@ -121,7 +128,7 @@ func (h *Host) Wishes() []time.Duration {
 }
 
 // Calls returns the names of the calls of the host, in order and with those that failed: connect,
-// pending, delay, inhibit, release and close.
+// pending, delay, inhibit, release and close, and adopt if a lock was left.
 func (h *Host) Calls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,6 +153,18 @@ func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
 	s := &session{host: h, events: make(chan shutdown.Event, 64)}
 	h.sessions = append(h.sessions, s)
 	return s, nil
+}
+
+// Adopt implements [source.Adopter].
+func (h *Host) Adopt() io.Closer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.Left {
+		return nil
+	}
+	h.Left = false
+	h.calls = append(h.calls, "adopt")
+	return h.grant()
 }
 
 // logCall records a call and returns its error. The mutex is held.

@@ -30,6 +30,8 @@ const (
 	recordTime = 100 * time.Millisecond
 	// timerLag is how much later than a timer a goroutine may run that waits for the same time.
 	timerLag = 100 * time.Millisecond
+	// lateListPause is the time between two lists while the pods of all buckets are waited for.
+	lateListPause = time.Second
 	// longestListTime bounds the wait for the first list of pods if the schedule depends on it.
 	longestListTime = 30 * time.Second
 )
@@ -155,8 +157,7 @@ func (d *Drain) Run() (ended bool) {
 			d.listener.Ends(i)
 		}
 	}
-	d.killLate()
-	ended = d.killing.awaitAll(d.table.H())
+	ended = d.awaitAll()
 	d.awaitStatuses()
 	return ended
 }
@@ -167,7 +168,9 @@ func (d *Drain) prepare() {
 		return
 	}
 	d.hooks.prepare(d.halt.ctx, time.Now().Add(plan.NewBudget(nil, d.Table.Options).Prepare))
-	d.listener.Passed(Prepared)
+	if !d.halt.halted() {
+		d.listener.Passed(Prepared)
+	}
 }
 
 // makeTimetable makes the timetable, from the first list of pods if it comes in time.
@@ -247,7 +250,11 @@ func (d *Drain) awaitPublished() {
 	if !time.Now().Before(until) {
 		return
 	}
-	if err := published.Await(d.halt.ctx, until); err != nil && !d.halt.halted() {
+	err := published.Await(d.halt.ctx, until)
+	if d.halt.halted() {
+		return // a drain that overtakes this one waits for the rest
+	}
+	if err != nil {
 		d.listener.Fail(err)
 	}
 	d.listener.Passed(Published)
@@ -326,11 +333,23 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 	return chosen, window, batches
 }
 
+// awaitAll waits for all pods of the drain. Until they have ended it lists the pods again and again,
+// because a list may have been empty when their bucket was drained.
+func (d *Drain) awaitAll() (ended bool) {
+	for !d.halt.halted() && time.Now().Before(d.table.H()) {
+		d.killLate()
+		if d.killing.awaitAll(earlier(d.table.H(), time.Now().Add(lateListPause))) {
+			return true
+		}
+	}
+	return d.killing.awaitAll(d.table.H())
+}
+
 // killLate lists the pods once more before the release, and kills those who have not ended with
 // what is left.
 func (d *Drain) killLate() {
 	last := len(d.table.Schedule()) - 1
-	if d.halt.halted() || last < 0 || !time.Now().Before(d.table.H()) {
+	if last < 0 {
 		return
 	}
 	_, _ = d.list(earlier(time.Now().Add(answerTime), d.table.H()))

@@ -92,13 +92,17 @@ func (o *Hold) release() io.Closer {
 // LetGo releases the lock, even if ctx has ended, so that the host goes on. A lock that comes later
 // is closed at once. It waits a second for the lock to be closed; after that the error says so,
 // and the closing stays in Options.Calls.
-func (o *Hold) LetGo(ctx context.Context) error {
-	if !o.enter() {
-		return nil
+func (o *Hold) LetGo(ctx context.Context) error { return o.Release()(ctx) }
+
+// Release is LetGo for a caller that must not wait: the host is let go when the result is called,
+// once. From Release on the lock counts as let go, so that a Retake after it gets a new one.
+func (o *Hold) Release() (closeLock func(context.Context) error) {
+	var held io.Closer
+	if o.enter() {
+		held = o.release()
+		o.lock.mu.Unlock()
 	}
-	held := o.release()
-	o.lock.mu.Unlock()
-	return o.lock.closeLock(ctx, held)
+	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
 // Retake has the session ask for a lock once, after the host was let go. The host may refuse it.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -51,7 +52,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 			lose(errSessionLost)
 			discard(events, closed)
 		})
-		err = s.hold(ctx)
+		call.Guard(ctx, "an error of Options.Source", func() error { return s.hold(ctx) }, func(of error) { err = of })
 	}
 	lose(err)
 	if parent.Err() == nil {

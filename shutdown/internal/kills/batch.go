@@ -101,9 +101,16 @@ func (b *Batch) work(at *atomic.Pointer[Kill]) {
 // kill kills one pod and waits for its end.
 func (b *Batch) kill(k *Kill) {
 	defer countDown(&b.running, b.done)
-	if b.signal(k) {
-		b.killUntilEnded(k)
+	if !b.signal(k) {
+		return
 	}
+	var err error = &call.PanicError{Call: k.String()} // unless the killer ends the goroutine
+	defer func() {
+		if k.leave(); err != nil {
+			b.killing.GaveUp(k, err)
+		}
+	}()
+	err = b.killUntilEnded(k)
 }
 
 // signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
@@ -130,36 +137,30 @@ func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 
 // killUntilEnded calls the killer until the pod has ended, an error is final, or the host is
 // released. While a call of another drain is under way whose grace period ends no later, it waits
-// for that call instead.
-func (b *Batch) killUntilEnded(k *Kill) {
+// for that call instead. It returns the error with which it has given up; nil: the pod has ended.
+func (b *Batch) killUntilEnded(k *Kill) error {
 	for {
 		t := k.nextTurn()
 		if t.over {
-			return
+			return nil
 		}
 		if t.changed != nil {
 			select {
 			case <-t.changed:
 				continue
 			case <-b.killing.Context.Done():
-				b.killing.GaveUp(k, context.Cause(b.killing.Context))
-				return
+				return context.Cause(b.killing.Context)
 			}
 		}
 		last, err := b.callOnce(k, t)
-		if err == nil {
-			return
-		}
-		if last || b.killing.Context.Err() != nil {
-			b.killing.GaveUp(k, err)
-			return
+		if err == nil || last || b.killing.Context.Err() != nil {
+			return err
 		}
 		if k.reportRetry() {
 			b.killing.Failed(k, err)
 		}
 		if !b.waitBeforeRetry() {
-			b.killing.GaveUp(k, err)
-			return
+			return err
 		}
 	}
 }
@@ -187,9 +188,6 @@ func (b *Batch) callOnce(k *Kill, t turn) (last bool, err error) {
 		}
 		if k.endCall(t, result, err) {
 			b.killing.Ended(k)
-		}
-		if !returned {
-			b.killing.GaveUp(k, err)
 		}
 	}()
 	result, last, err = b.callKiller(k, t.seconds)

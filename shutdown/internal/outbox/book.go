@@ -43,7 +43,7 @@ func (b *book) enter(k Kind, pod *v1.Pod) *debt {
 		d = &debt{kind: k, number: b.arisen}
 		b.debts[k][kills.Key(pod)] = d
 	}
-	d.pod, d.withdrawn = pod, false
+	d.pod, d.withdrawn, d.loaded = pod, false, false
 	return d
 }
 
@@ -97,25 +97,14 @@ func (b *book) restore(pod *v1.Pod) {
 	}
 }
 
-// endMarks withdraws the marks that were not sent, and ends the calls of the others. It returns
-// these and the restorations.
+// endMarks withdraws the marks that were not sent. It returns the others and the restorations.
 func (b *book) endMarks() (sent []*debt) {
 	for _, d := range b.debts[KindMark] {
 		if !d.sent() {
 			b.withdraw(d)
 		}
 	}
-	b.endCalls(KindMark)
 	return slices.DeleteFunc(b.all(), func(d *debt) bool { return d.kind == KindStatus })
-}
-
-// endCalls ends the calls of a kind that are under way.
-func (b *book) endCalls(k Kind) {
-	for _, d := range b.debts[k] {
-		if d.flight != nil {
-			d.flight.end(errWithdrawn)
-		}
-	}
 }
 
 // spare withdraws a mark that endMarks has returned, and owes its restoration if the pod lives on.
