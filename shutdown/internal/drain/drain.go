@@ -152,7 +152,8 @@ func (d *Drain) Run() (ended bool) {
 	d.awaitPublished()
 	d.startLate()
 	d.awaitRecord(onRecord)
-	d.killing.ctx = d.halt.untilHostGoesOn(later(d.table.H(), time.Now().Add(answerTime)))
+	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
+	d.killing.ctx = d.halt.untilHostGoesOn(d.killing.until)
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
 		d.listener.Begins(i)
 		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
