@@ -327,8 +327,9 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 		kill()
 		_, complete = d.list(window.End)
 	}
-	if complete && !d.fitted {
+	if complete && !d.fitted { // the first list has come late
 		d.fit(complete)
+		d.awaitRecord(d.listener.Planned(d.table))
 	}
 	if !d.halt.halted() {
 		kill()
