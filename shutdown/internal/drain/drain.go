@@ -95,6 +95,7 @@ type Drain struct {
 	table    timetable.Table
 	fitted   bool          // table is made from the first complete list, or is a former agent's
 	unused   time.Duration // the pods' time that finished buckets have left unused
+	over     chan struct{} // closed when Run has ended
 }
 
 // Options are the same for all drains of a manager.
@@ -115,6 +116,7 @@ func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
 		listener: l,
 		halt:     h,
 		picker:   kills.NewPicker(r.Account, r.Number),
+		over:     make(chan struct{}),
 	}
 	d.lister = lister{hooks: d.hooks}
 	d.killing = &killing{hooks: d.hooks, plan: o.Plan, outbox: o.Outbox, listener: l, halt: h}
@@ -143,6 +145,7 @@ func (d *Drain) Cancel(cause error) {
 // or at the end of the timetable, or soon after Stop. ended is false if a pod that was signalled
 // may still run then; AwaitStragglers waits for it.
 func (d *Drain) Run() (ended bool) {
+	defer close(d.over)
 	logger := klog.FromContext(d.halt.run)
 	logger.V(1).Info("Shutdown manager processing shutdown event", "drain", d.Number)
 	d.killing.published = d.Publish()
@@ -153,7 +156,7 @@ func (d *Drain) Run() (ended bool) {
 	d.startLate()
 	d.awaitRecord(onRecord)
 	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
-	d.killing.ctx = d.halt.untilHostGoesOn(d.killing.until)
+	d.killing.ctx, d.killing.end = d.halt.untilHostGoesOn(d.killing.until)
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
 		d.listener.Begins(i)
 		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
@@ -381,9 +384,12 @@ func (d *Drain) awaitStatuses() {
 	d.listener.Fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", d.outbox.Unacknowledged(), err))
 }
 
-// AwaitStragglers waits for pods that outlive the drain, without a limit until ctx of New ends,
-// and then for at most hang.
-func (d *Drain) AwaitStragglers(hang time.Duration) { d.killing.awaitStragglers(d.table.H(), hang) }
+// AwaitStragglers waits for the end of Run and for pods that outlive it: without a limit until ctx of
+// New ends, and then for at most hang.
+func (d *Drain) AwaitStragglers(hang time.Duration) {
+	<-d.over
+	d.killing.awaitStragglers(d.table.H(), hang)
+}
 
 // ScheduleOf returns the schedule for a node that has none configured: one bucket that lasts as
 // long as the longest grace period of a pod.

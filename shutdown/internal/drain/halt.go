@@ -31,16 +31,17 @@ func newHalt(run context.Context) halt {
 // end of Run reaches them in no fixed order.
 func (h halt) halted() bool { return h.run.Err() != nil || h.ctx.Err() != nil }
 
-// untilHostGoesOn returns a context that ends at a time, unless the host stays.
-func (h halt) untilHostGoesOn(at time.Time) context.Context {
-	ctx, end := context.WithCancelCause(h.run)
+// untilHostGoesOn returns a context that ends at a time, unless the host stays. Call end when it is
+// not needed any more.
+func (h halt) untilHostGoesOn(at time.Time) (ctx context.Context, end context.CancelCauseFunc) {
+	ctx, end = context.WithCancelCause(h.run)
 	timer := time.AfterFunc(time.Until(at), func() {
 		if !h.stays.Load() {
 			end(errHostGoesOn)
 		}
 	})
 	context.AfterFunc(ctx, func() { timer.Stop() })
-	return ctx
+	return ctx, end
 }
 
 // wait waits until a time or until the kills are stopped.

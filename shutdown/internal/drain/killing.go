@@ -24,9 +24,10 @@ type killing struct {
 	outbox    *outbox.Outbox
 	listener  Listener
 	halt      halt
-	published *outbox.Publication // nil: nothing was published
-	ctx       context.Context     // of the calls of the killer; set before the first kill
-	until     time.Time           // a call that fails later is not made again
+	published *outbox.Publication     // nil: nothing was published
+	ctx       context.Context         // of the calls of the killer; set before the first kill
+	end       context.CancelCauseFunc // of ctx
+	until     time.Time               // a call that fails later is not made again
 	batches   []*kills.Batch
 
 	mu      sync.Mutex // guards all below
@@ -201,4 +202,5 @@ func (g *killing) awaitStragglers(release time.Time, hang time.Duration) {
 	for _, batch := range g.batches {
 		_, _ = batch.Done.Await(context.WithoutCancel(g.halt.run), until) // a pod that still runs has no end in the report
 	}
+	g.end(nil)
 }
