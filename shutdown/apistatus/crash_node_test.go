@@ -262,6 +262,8 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	o := n.orders
 	o.BeginShutdown = first
 	switch {
+	case first && n.ending == isCancelled:
+		o.Host = hostIsIdle // what Trigger has announced no host cancels
 	case first:
 		o.Host = []string{hostIsIdle, hostIsIdle, hostIsNone}[n.rng.IntN(3)]
 	case n.ending == isCancelled && n.shutdownOver:
