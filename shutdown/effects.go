@@ -120,7 +120,7 @@ func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time
 
 // drainAnew stops the drains of a shutdown and begins another one, after the buckets that are done.
 func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int) {
-	s.stopDrains(errOvertaken)
+	s.eachDrain(func(d *drain.Drain) { d.Stop(errOvertaken) })
 	steps := s.soFar().steps
 	request.Prepared, request.Held, request.Published = steps[drain.Prepared], steps[drain.Held], steps[drain.Published]
 	request.Done = done
@@ -132,7 +132,7 @@ func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int
 func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	e.unended.add(s.account.cancel()...)
-	s.stopDrains(errCancelled)
+	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()

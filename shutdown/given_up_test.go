@@ -1,7 +1,6 @@
 package shutdown_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -45,8 +44,6 @@ func TestPodThatACancelledShutdownHasGivenUp(t *testing.T) {
 		after time.Duration // until the kill is given up
 	}{
 		"with an error that is final": {shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}, 0},
-		"at the end of its shutdown":  {shutdowntest.Behaviour{Hangs: true}, time.Minute},
-		"after errors until then":     {shutdowntest.Behaviour{Err: errors.New("no runtime")}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			static := staticPod()

@@ -177,11 +177,6 @@ func (s *nodeShutdown) eachDrain(f func(*drain.Drain)) {
 	}
 }
 
-// stopDrains stops the kills of all drains.
-func (s *nodeShutdown) stopDrains(cause error) {
-	s.eachDrain(func(d *drain.Drain) { d.Stop(cause) })
-}
-
 // content returns the record of the shutdown as it is now.
 func (s *nodeShutdown) content(clock *store.Store) store.Content {
 	s.mu.Lock()

@@ -36,9 +36,6 @@ const (
 	longestListTime = 30 * time.Second
 )
 
-// errHostGoesOn ends the calls of the killer at the end of the drain.
-var errHostGoesOn = errors.New("the host goes on")
-
 // Request says what a drain is for. It does not change.
 type Request struct {
 	// Number is higher than that of every earlier drain of the manager.
@@ -98,6 +95,7 @@ type Drain struct {
 	table    timetable.Table
 	fitted   bool          // table is made from the first complete list, or is a former agent's
 	unused   time.Duration // the pods' time that finished buckets have left unused
+	over     chan struct{} // closed when Run has ended
 }
 
 // Options are the same for all drains of a manager.
@@ -118,6 +116,7 @@ func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
 		listener: l,
 		halt:     h,
 		picker:   kills.NewPicker(r.Account, r.Number),
+		over:     make(chan struct{}),
 	}
 	d.lister = lister{hooks: d.hooks}
 	d.killing = &killing{hooks: d.hooks, plan: o.Plan, outbox: o.Outbox, listener: l, halt: h}
@@ -135,10 +134,18 @@ func (d *Drain) Stopped() error { return context.Cause(d.halt.ctx) }
 // Stop stops the kills: no further pod is signalled. Pods that were signalled keep their time.
 func (d *Drain) Stop(cause error) { d.halt.stop(cause) }
 
+// Cancel is Stop for a host that stays: pods that were signalled are awaited without a limit, also
+// beyond the time that the host would have waited.
+func (d *Drain) Cancel(cause error) {
+	d.halt.stays.Store(true)
+	d.halt.stop(cause)
+}
+
 // Run drains the node. It returns when the pods have ended and their statuses are acknowledged,
 // or at the end of the timetable, or soon after Stop. ended is false if a pod that was signalled
 // may still run then; AwaitStragglers waits for it.
 func (d *Drain) Run() (ended bool) {
+	defer close(d.over)
 	logger := klog.FromContext(d.halt.run)
 	logger.V(1).Info("Shutdown manager processing shutdown event", "drain", d.Number)
 	d.killing.published = d.Publish()
@@ -148,9 +155,8 @@ func (d *Drain) Run() (ended bool) {
 	d.awaitPublished()
 	d.startLate()
 	d.awaitRecord(onRecord)
-	ctx, hostGoesOn := context.WithDeadlineCause(d.halt.run, later(d.table.H(), time.Now().Add(answerTime)), errHostGoesOn)
-	d.killing.ctx = ctx
-	context.AfterFunc(ctx, hostGoesOn)
+	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
+	d.killing.ctx, d.killing.end = d.halt.untilHostGoesOn(d.killing.until)
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
 		d.listener.Begins(i)
 		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
@@ -324,8 +330,9 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 		kill()
 		_, complete = d.list(window.End)
 	}
-	if complete && !d.fitted {
+	if complete && !d.fitted { // the first list has come late
 		d.fit(complete)
+		d.awaitRecord(d.listener.Planned(d.table))
 	}
 	if !d.halt.halted() {
 		kill()
@@ -377,9 +384,12 @@ func (d *Drain) awaitStatuses() {
 	d.listener.Fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", d.outbox.Unacknowledged(), err))
 }
 
-// AwaitStragglers waits for pods that outlive the drain, without a limit until ctx of New ends,
-// and then for at most hang.
-func (d *Drain) AwaitStragglers(hang time.Duration) { d.killing.awaitStragglers(d.table.H(), hang) }
+// AwaitStragglers waits for the end of Run and for pods that outlive it: without a limit until ctx of
+// New ends, and then for at most hang.
+func (d *Drain) AwaitStragglers(hang time.Duration) {
+	<-d.over
+	d.killing.awaitStragglers(d.table.H(), hang)
+}
 
 // ScheduleOf returns the schedule for a node that has none configured: one bucket that lasts as
 // long as the longest grace period of a pod.

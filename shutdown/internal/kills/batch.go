@@ -17,7 +17,10 @@ const retryPause = time.Second
 type Killing struct {
 	// Context is the context of the killer's calls. It ends when the host is released.
 	Context context.Context
-	Calls   *call.Group
+	// RetryUntil is when a call that fails is not followed by another any more. Zero: the end of
+	// Context.
+	RetryUntil time.Time
+	Calls      *call.Group
 	// Halted reports whether no further pod is to be signalled.
 	Halted func() bool
 	// Before is called right before a pod is signalled and may block. Nil: nothing is called.
@@ -153,7 +156,7 @@ func (b *Batch) killUntilEnded(k *Kill) error {
 			}
 		}
 		last, err := b.callOnce(k, t)
-		if err == nil || last || b.killing.Context.Err() != nil {
+		if err == nil || last || b.killing.Context.Err() != nil || b.killing.isLate() {
 			return err
 		}
 		if k.reportRetry() {
@@ -163,6 +166,11 @@ func (b *Batch) killUntilEnded(k *Kill) error {
 			return err
 		}
 	}
+}
+
+// isLate reports whether no call is to follow one that has failed.
+func (killing *Killing) isLate() bool {
+	return !killing.RetryUntil.IsZero() && !time.Now().Before(killing.RetryUntil)
 }
 
 // waitBeforeRetry waits for retryPause. It returns false if the host is released first.
