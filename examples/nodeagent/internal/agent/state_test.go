@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An agent does not show the stored report of an earlier agent. Both bubbles begin at the
+// An agent does not show the stored report of a former agent. Both bubbles begin at the
 // same time, so that the report is newer than the second agent, as if the clock had been
 // set back.
 func TestStoredReportIsNotShownAgain(t *testing.T) {
