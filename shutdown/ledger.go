@@ -101,8 +101,8 @@ func (l *ledger) countKill(k *kills.Kill, err error) {
 }
 
 // load sets the ledger to what is on record: the debts of a former agent, its report, the
-// metrics. It returns the shutdown of this boot that is on record; nil if there is none, or if the
-// host has cancelled it.
+// metrics. It returns the shutdown of this boot that is on record; nil if there is none, the record
+// has only debts, or the host has cancelled it.
 func (l *ledger) load(c store.Contents) (past *nodeShutdown) {
 	l.outbox.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
 		for _, debt := range l.owedNow(c) {
@@ -123,7 +123,7 @@ func (l *ledger) load(c store.Contents) (past *nodeShutdown) {
 		r.Report.Ended = time.Now() // its agent died before it could say so
 	}
 	l.recorder.setFormer(r)
-	if r.BootID != l.store.BootID() || r.Report.Cancelled && !r.Dismissed {
+	if r.BootID != l.store.BootID() || r.Report.Started.IsZero() || r.Report.Cancelled && !r.Dismissed {
 		return nil
 	}
 	return l.restored(r)
