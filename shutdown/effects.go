@@ -166,10 +166,10 @@ func (e *effects) recordEnded(s *nodeShutdown) {
 	e.last.set(s.number, s.account.report)
 }
 
-// letGo releases the lock of a dismissed shutdown at the end of its time.
+// letGo releases the lock of a shutdown that does not drain, because its time is over.
 func (e *effects) letGo(s *nodeShutdown) {
 	if hold := s.hold; hold != nil {
-		e.calls.Go(func() string { return "the release of a dismissed shutdown" }, func() {
+		e.calls.Go(func() string { return "the release of a shutdown that does not drain" }, func() {
 			if err := hold.LetGo(e.ctx); err != nil {
 				klog.FromContext(e.ctx).Error(err, "Failed to let the host go")
 			}

@@ -89,14 +89,18 @@ func (s *states) resume(a *announcement, received time.Time) {
 }
 
 // takeUpPast has the shutdown of a former agent, whose time is over, as one for which the host was
-// let go.
+// let go; or as dismissed, if it was.
 func (s *states) takeUpPast(a announcement) {
 	past := s.past
 	s.past, s.current = nil, past
 	past.join(a, past.end())
-	past.account.end(time.Now())
+	if past.wasDismissed() {
+		s.effects.enter(past, dismissed)
+		return
+	}
 	s.effects.enter(past, released)
-	s.effects.recorder.save(0)
+	s.effects.letGo(past)
+	s.effects.recordEnded(past)
 }
 
 // dropPast ends the shutdown of a former agent: the host has cancelled it, or its time is over.
