@@ -103,12 +103,12 @@ func (s *states) takeUpPast(a announcement) {
 	s.effects.recordEnded(past)
 }
 
-// dropPast ends the shutdown of a former agent: the host has cancelled it, or its time is over.
+// dropPast ends the shutdown of a former agent: it was cancelled, or its time is over.
 func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.close(past, cancelled)
+		s.effects.close(past, cancelled || !past.stands())
 	}
 	s.effects.clearNodeState()
 }

@@ -228,8 +228,12 @@ func (s *states) takeBack(match func(announcement) bool) {
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
 // the record counts.
 func (s *states) hostCannotTell(received time.Time) {
-	if s.state() == unsettled && s.past != nil && s.past.live() {
+	switch {
+	case s.state() != unsettled || s.past == nil || !s.past.live():
+	case s.past.stands():
 		s.resume(nil, received)
+	default: // Trigger has cancelled it meanwhile
+		s.dropPast(true)
 	}
 }
 
