@@ -146,8 +146,8 @@ func (p *passage) finish(cause error, ended bool) {
 	report := s.account.report()
 	if cause == nil || errors.Is(cause, errCancelled) {
 		p.last.set(s.number, s.account.report)
+		p.onReport(report)
 	}
-	p.onReport(report)
 	s.account.finish(report)
 }
 
