@@ -55,7 +55,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		s.hostCannotTell(time.Now())
 		s.closePast()
 	}
-	if fx.host == nil {
+	if fx.host == nil && fx.gate { // without the feature nothing is undone that an agent with it has done
 		fx.clearNodeState()
 	}
 }
