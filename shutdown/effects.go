@@ -139,6 +139,12 @@ func (e *effects) cancel(s *nodeShutdown) {
 	e.outbox.Restore(s.account.spares)
 }
 
+// release has the host let go. TerminateAll joins the kills of pods that have not ended.
+func (e *effects) release(s *nodeShutdown) {
+	e.unended.add(s.account.underway()...)
+	e.become(released)
+}
+
 // conclude has a lock wanted again: the node stays.
 func (e *effects) conclude(s *nodeShutdown) {
 	if s.hold != nil {

@@ -93,7 +93,7 @@ func (p *passage) release() {
 	}
 	p.ifDraining(func() {
 		if p.drain.Stopped() == nil {
-			p.effects.become(released)
+			p.effects.release(s)
 		}
 	})
 	klog.FromContext(p.ctx).V(1).Info("Shutdown manager completed processing shutdown event, node will shutdown shortly")

@@ -49,6 +49,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recordEnded(past) // it is not closed: the host may still go down
 	default:
 		fx.become(unsettled)
+		fx.unended.add(past.account.underway()...) // TerminateAll, or another shutdown, joins their kills
 		fx.timer.Reset(time.Until(past.end()))
 	}
 	if fx.host == nil && had { // nobody can tell
@@ -108,6 +109,7 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
+		s.effects.unended.remove(past.account.underway()...)
 		s.effects.close(past, cancelled || !past.stands())
 	}
 	s.effects.clearNodeState()
@@ -129,6 +131,7 @@ func (s *states) dismissPast() {
 		return
 	}
 	s.past, s.current = nil, past
+	s.effects.unended.remove(past.account.underway()...) // nobody would hear of their ends
 	past.dismiss()
 	s.effects.enter(past, dismissed)
 	s.effects.close(past, true)

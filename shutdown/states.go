@@ -252,7 +252,7 @@ func (s *states) timeOver() {
 	case unsettled:
 		s.dropPast(false)
 	case draining:
-		s.effects.become(released)
+		s.effects.release(s.current)
 	case dismissed:
 		s.effects.letGo(s.current)
 	case none, released:

@@ -30,12 +30,14 @@ func (u *unended) add(added ...*kills.Kill) {
 	}
 }
 
-// remove removes a kill whose pod has ended.
-func (u *unended) remove(k *kills.Kill) {
+// remove removes kills whose pods have ended.
+func (u *unended) remove(removed ...*kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.kills) > 0 && u.kills[kills.Key(k.Pod())] == k {
-		delete(u.kills, kills.Key(k.Pod()))
+	for _, k := range removed {
+		if len(u.kills) > 0 && u.kills[kills.Key(k.Pod())] == k {
+			delete(u.kills, kills.Key(k.Pod()))
+		}
 	}
 }
 
