@@ -71,10 +71,15 @@ func (a *account) podPolicy() PodPolicy {
 }
 
 // cancel records that the shutdown is cancelled, and returns the kills that are under way.
-func (a *account) cancel() (underway []*kills.Kill) {
+func (a *account) cancel() []*kills.Kill {
 	a.mu.Lock()
 	a.outline.Cancelled, a.closed = true, true
 	a.mu.Unlock()
+	return a.underway()
+}
+
+// underway returns the kills of pods that were signalled and are not known to have ended.
+func (a *account) underway() (underway []*kills.Kill) {
 	for _, k := range a.kills.All() {
 		if k.UnderWay() {
 			underway = append(underway, k)

@@ -139,6 +139,12 @@ func (e *effects) cancel(s *nodeShutdown) {
 	e.outbox.Restore(s.account.spares)
 }
 
+// release has the host let go. TerminateAll joins the kills of pods that have not ended.
+func (e *effects) release(s *nodeShutdown) {
+	e.unended.add(s.account.underway()...)
+	e.become(released)
+}
+
 // conclude has a lock wanted again: the node stays.
 func (e *effects) conclude(s *nodeShutdown) {
 	if s.hold != nil {
@@ -166,10 +172,10 @@ func (e *effects) recordEnded(s *nodeShutdown) {
 	e.last.set(s.number, s.account.report)
 }
 
-// letGo releases the lock of a dismissed shutdown at the end of its time.
+// letGo releases the lock of a shutdown that does not drain, because its time is over.
 func (e *effects) letGo(s *nodeShutdown) {
 	if hold := s.hold; hold != nil {
-		e.calls.Go(func() string { return "the release of a dismissed shutdown" }, func() {
+		e.calls.Go(func() string { return "the release of a shutdown that does not drain" }, func() {
 			if err := hold.LetGo(e.ctx); err != nil {
 				klog.FromContext(e.ctx).Error(err, "Failed to let the host go")
 			}

@@ -237,8 +237,12 @@ func (s *states) takeBack(match func(announcement) bool) {
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
 // the record counts.
 func (s *states) hostCannotTell(received time.Time) {
-	if s.state() == unsettled && s.past != nil && s.past.live() {
+	switch {
+	case s.state() != unsettled || s.past == nil || !s.past.live():
+	case s.past.stands():
 		s.resume(nil, received)
+	default: // Trigger has cancelled it meanwhile
+		s.dropPast(true)
 	}
 }
 
@@ -257,7 +261,7 @@ func (s *states) timeOver() {
 	case unsettled:
 		s.dropPast(false)
 	case draining:
-		s.effects.become(released)
+		s.effects.release(s.current)
 	case dismissed:
 		s.effects.letGo(s.current)
 	case none, released:
