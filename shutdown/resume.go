@@ -128,9 +128,12 @@ func (l *loop) folderRead(r readRecord, had bool) {
 	for _, err := range l.errs {
 		klog.FromContext(l.ctx).Error(err, "Shutdown state is not as it should be")
 	}
+	unended := false // a cancelled shutdown has its end from loadRecord
 	if !had {
 		l.m.recorder.setOpen(l.ctx, false)
 	} else {
+		former := r.contents.Record
+		unended = former != nil && former.Report.Cancelled && former.Report.Ended.IsZero()
 		decided := l.m.past
 		if l.past != nil {
 			decided = nil
@@ -147,6 +150,9 @@ func (l *loop) folderRead(r readRecord, had bool) {
 		}
 	}
 	l.openOutbox()
+	if unended {
+		l.m.recorder.save(0)
+	}
 	switch {
 	case l.state() == draining || l.state() == released:
 		l.mergePast(r.contents.Record)
@@ -167,6 +173,7 @@ func (l *loop) settleRecord() {
 	case s.wasDismissed():
 		l.past = nil
 		l.enter(s, dismissed)
+		l.m.last.set(s.number, s.account.report)
 	case !s.live() && l.host == nil:
 		l.become(none)
 		l.closePast()
@@ -220,10 +227,11 @@ func (l *loop) resume(a *announcement, received time.Time) {
 func (l *loop) takeUpPast(a announcement) {
 	s := l.past
 	l.past = nil
-	s.join(a, s.end())
+	s.join(a, l.end(a, time.Now()))
 	s.account.end(time.Now())
 	l.enter(s, released)
 	l.m.recorder.save(0)
+	l.m.last.set(s.number, s.account.report)
 }
 
 // mergePast adds what a former agent has on record to a shutdown that has begun before the record

@@ -174,10 +174,14 @@ func (l *loop) takeBack(match func(announcement) bool) {
 }
 
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
-// the record counts.
+// the record counts, unless Trigger has taken back what it has announced.
 func (l *loop) hostCannotTell(received time.Time) {
-	if l.state() == unsettled && l.past != nil && l.past.live() {
+	switch {
+	case l.state() != unsettled || l.past == nil || !l.past.live():
+	case l.past.isAnnounced():
 		l.resume(nil, received)
+	default:
+		l.dropPast(true)
 	}
 }
 
