@@ -148,11 +148,12 @@ func (l *loop) end(a announcement, received time.Time) time.Time {
 func (l *loop) begin(a announcement, received time.Time) {
 	klog.FromContext(l.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
 	s := &nodeShutdown{number: l.m.nextNumber(), received: received, account: newAccount(received, a.origin, l.m)}
-	end := l.end(a, received)
-	if l.state() == dismissed && l.current.ofHost() && l.current.end().Before(end) {
-		end = l.current.end() // the host goes then all the same
+	if l.state() == dismissed { // the host goes all the same
+		if end := l.current.hostEnd(); received.Before(end) && (a.deadline.IsZero() || end.Before(a.deadline)) {
+			a.deadline = end
+		}
 	}
-	s.join(a, end)
+	s.join(a, l.end(a, received))
 	for _, err := range l.errs {
 		s.account.addErr(err)
 	}
@@ -182,8 +183,11 @@ func (l *loop) enter(s *nodeShutdown, to state) {
 func (l *loop) holdUntilEnd() {
 	end := l.current.end()
 	if l.current.hold != nil {
-		margin := timetable.Margin(l.request(l.current.hostEnd(), l.current.received))
-		l.current.hold.LetGoAt(l.ctx, end.Add(margin/2))
+		left := timetable.Margin(l.request(time.Time{}, end))
+		if hostEnd := l.current.hostEnd(); !hostEnd.IsZero() {
+			left = min(left, max(hostEnd.Sub(end), 0)) // the margin as the drain has it
+		}
+		l.current.hold.LetGoAt(l.ctx, end.Add(left/2))
 	}
 	l.wakeAt(end)
 }

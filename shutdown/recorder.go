@@ -35,6 +35,7 @@ type recorder struct {
 	mu     sync.Mutex      // guards all below; never held while content is made
 	open   bool            // Run goes on and has the state folder, or still may
 	ctx    context.Context // of Run
+	read   <-chan struct{} // closed when the record was read under the lock of the folder; nil: not yet begun
 	newest *nodeShutdown
 	former *store.Record // of a former agent, while this one has no shutdown; nil: none
 	stored uint64        // the number of refused pods that is on record
@@ -113,6 +114,13 @@ func (r *recorder) close(ctx context.Context, until time.Time) error {
 	return errors.Join(err, lastErr)
 }
 
+// setRead sets the channel that is closed when the record was read. No write replaces it before.
+func (r *recorder) setRead(read <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = read
+}
+
 // setOpen says whether anything can be stored from now on. ctx is that of Run.
 func (r *recorder) setOpen(ctx context.Context, open bool) {
 	r.mu.Lock()
@@ -142,8 +150,14 @@ func (r *recorder) saveTimes(of Report) {
 	r.store.SaveTimes(store.Times{StartTime: of.Started, EndTime: of.Ended})
 }
 
-// content returns what is to be on record now.
+// content returns what is to be on record now. It waits until the record of a former agent was read.
 func (r *recorder) content() (content store.Content) {
+	r.mu.Lock()
+	read := r.read
+	r.mu.Unlock()
+	if read != nil {
+		<-read
+	}
 	refused := r.refused()
 	r.mu.Lock()
 	newest, former := r.newest, r.former

@@ -171,9 +171,7 @@ func (l *loop) folderRead(r readRecord, had bool) {
 func (l *loop) settleRecord() {
 	switch s := l.past; {
 	case s.wasDismissed():
-		l.past = nil
-		l.enter(s, dismissed)
-		l.m.last.set(s.number, s.account.report)
+		l.dismissAgain()
 	case !s.live() && l.host == nil:
 		l.become(none)
 		l.closePast()
@@ -289,6 +287,17 @@ func (l *loop) closeAs(cancelled bool) {
 	l.m.recorder.save(0)
 	l.m.last.set(s.number, s.account.report)
 }
+
+// dismissAgain takes up a shutdown that Trigger has dismissed before a restart.
+func (l *loop) dismissAgain() {
+	s := l.past
+	l.past = nil
+	l.enter(s, dismissed)
+	l.m.last.set(s.number, s.account.report)
+}
+
+// pastMayBe reports whether the shutdown of a former agent may be one of a kind.
+func (l *loop) pastMayBe(kind Kind) bool { return l.past != nil && l.past.fits(kind) }
 
 // dismissPast has Trigger's cancellation count for the shutdown of a former agent, which the host
 // may have pending.

@@ -72,6 +72,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 // state folder where the options require one.
 func (l *loop) serve() error {
 	read := l.startReading()
+	l.m.recorder.setRead(read.Done())
 	done, late := read.Done(), time.NewTimer(folderWait)
 	defer late.Stop()
 	for {

@@ -87,21 +87,19 @@ func (a announcements) kind() Kind {
 
 // announced handles an event, or the answer of Pending if pending is true.
 func (l *loop) announced(a announcement, received time.Time, pending bool) {
-	switch l.state() {
-	case none:
-		if pending && l.past != nil && l.past.fits(a.kind) {
-			l.takeUpPast(a)
-			return
-		}
-		l.closePast()
-		l.begin(a, received)
-	case unsettled:
-		if l.past != nil && l.past.live() && l.past.fits(a.kind) {
+	switch was := l.pastMayBe(a.kind); l.state() {
+	case none, unsettled:
+		switch {
+		case was && pending && l.past.wasDismissed():
+			l.dismissAgain()
+		case was && !l.past.wasDismissed() && l.state() == unsettled && l.past.live():
 			l.resume(&a, received)
-			return
+		case was && pending:
+			l.takeUpPast(a)
+		default:
+			l.closePast()
+			l.begin(a, received)
 		}
-		l.closePast()
-		l.begin(a, received)
 	case draining:
 		if _, sooner := l.current.join(a, l.end(a, received)); sooner {
 			l.drainAnew(received, false)
@@ -121,9 +119,9 @@ func (l *loop) announced(a announcement, received time.Time, pending bool) {
 // ends nothing.
 func (l *loop) announcedInThePast(a announcement) {
 	switch {
-	case l.state() == unsettled && l.past != nil:
-		l.takeUpPast(a)
-	case l.state() == none && l.past != nil && l.past.fits(a.kind):
+	case l.past != nil && l.past.wasDismissed():
+		l.dismissAgain()
+	case l.state() == unsettled && l.past != nil, l.pastMayBe(a.kind):
 		l.takeUpPast(a)
 	case l.state() == none || l.state() == unsettled:
 		klog.FromContext(l.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
@@ -153,6 +151,8 @@ func (l *loop) triggerCancelled(origin string) {
 	case l.state() == unsettled:
 		if l.past != nil {
 			l.past.takeBack(func(a announcement) bool { return a.origin == origin })
+			l.m.recorder.setNewest(l.past)
+			l.m.recorder.save(0)
 		}
 	case origin == "" && l.current.ofHost():
 		l.dismiss()
