@@ -3,6 +3,7 @@ package shutdown
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -194,10 +195,14 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 		if a.kills.Find(kills.Key(pod)) != nil {
 			continue
 		}
+		var failure error
+		if p.Error != "" {
+			failure = errors.New(p.Error)
+		}
 		a.kills.Restore(kills.Restored{
 			Pod: pod, Priority: p.Priority, Bucket: p.Bucket, Signalled: p.Signalled, Seconds: p.GrantedSeconds,
 			Started: at(p.Started), Ended: at(p.Ended),
-			Outcome: p.Outcome, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
+			Outcome: p.Outcome, Err: failure, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
 		})
 	}
 }

@@ -61,11 +61,12 @@ func (e *effects) announcementOf(event Event, byHost bool, received time.Time) a
 func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown) *nodeShutdown {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
 	s := &nodeShutdown{number: e.nextNumber(), received: received, account: newAccount(received, a.origin, e.ledger)}
-	end := e.end(a, received)
-	if before != nil && before.ofHost() && before.end().Before(end) {
-		end = before.end() // the host goes then all the same
+	if before != nil { // the host goes all the same
+		if end := before.hostEnd(); received.Before(end) && (a.deadline.IsZero() || end.Before(a.deadline)) {
+			a.deadline = end
+		}
 	}
-	s.join(a, end)
+	s.join(a, e.end(a, received))
 	for _, err := range e.errs {
 		s.account.addErr(err)
 	}
@@ -95,9 +96,13 @@ func (e *effects) enter(s *nodeShutdown, to state) {
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
-		request := e.request(s.hostEnd(), s.received)
+		request := e.request(time.Time{}, end)
 		planned, _ := timetable.End(request)
-		s.hold.LetGoAt(e.ctx, end.Add(timetable.Unlock(request).Sub(planned)))
+		left := timetable.Unlock(request).Sub(planned) // half of the margin
+		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
+			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
+		}
+		s.hold.LetGoAt(e.ctx, end.Add(left))
 	}
 	e.timer.Reset(time.Until(end))
 }

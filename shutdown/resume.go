@@ -17,7 +17,11 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recorder.setOpen(fx.ctx, false)
 	} else {
 		decided := first != nil && s.past == nil // the host was faster than the disk
+		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
+		if closes {
+			defer fx.recorder.save(0)
+		}
 		fx.show(c)
 		if decided && s.past != nil && s.past.received.Equal(first.received) {
 			s.past = nil // what the former agent has written since NewManager counts
