@@ -74,7 +74,7 @@ func TestNeedsOfADrainThatOvertakes(t *testing.T) {
 		require.Equal(t, int64(7), r.planned[1].Schedule()[0].Seconds, "the 5 s that web has left, and 2 that nobody needs")
 		require.Equal(t, int64(10), r.planned[1].Schedule()[1].Seconds)
 		<-ended
-		require.Equal(t, []call1{{"web", 0, 20}, {"etcd", 20 * time.Second, 10}}, r.killed(), "web is not killed again")
+		require.Equal(t, []call1{{"web", 0, 20}, {"etcd", 20 * time.Second, 12}}, r.killed(), "web is not killed again")
 		require.ErrorIs(t, first.Stopped(), errStopped)
 	})
 	inBubble(t, []*v1.Pod{pod("late", 0, 7)}, func(t *testing.T, r *rig) {
