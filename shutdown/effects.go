@@ -61,11 +61,12 @@ func (e *effects) announcementOf(event Event, byHost bool, received time.Time) a
 func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown) *nodeShutdown {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
 	s := &nodeShutdown{number: e.nextNumber(), received: received, account: newAccount(received, a.origin, e.ledger)}
-	end := e.end(a, received)
-	if before != nil && before.ofHost() && before.end().Before(end) {
-		end = before.end() // the host goes then all the same
+	if before != nil { // the host goes all the same
+		if end := before.hostEnd(); received.Before(end) && (a.deadline.IsZero() || end.Before(a.deadline)) {
+			a.deadline = end
+		}
 	}
-	s.join(a, end)
+	s.join(a, e.end(a, received))
 	for _, err := range e.errs {
 		s.account.addErr(err)
 	}
@@ -95,9 +96,13 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
-		request := e.request(s.hostEnd(), s.received)
+		request := e.request(time.Time{}, end)
 		planned, _ := timetable.End(request)
-		s.hold.LetGoAt(e.ctx, end.Add(timetable.Unlock(request).Sub(planned)))
+		left := timetable.Unlock(request).Sub(planned) // half of the margin
+		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
+			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
+		}
+		s.hold.LetGoAt(e.ctx, end.Add(left))
 	}
 	e.timer.Reset(time.Until(end))
 }
@@ -139,6 +144,12 @@ func (e *effects) cancel(s *nodeShutdown) {
 	e.outbox.Restore(s.account.spares)
 }
 
+// release has the host let go. TerminateAll joins the kills of pods that have not ended.
+func (e *effects) release(s *nodeShutdown) {
+	e.unended.add(s.account.underway()...)
+	e.become(released)
+}
+
 // conclude has a lock wanted again: the node stays.
 func (e *effects) conclude(s *nodeShutdown) {
 	if s.hold != nil {
@@ -166,10 +177,10 @@ func (e *effects) recordEnded(s *nodeShutdown) {
 	e.last.set(s.number, s.account.report)
 }
 
-// letGo releases the lock of a dismissed shutdown at the end of its time.
+// letGo releases the lock of a shutdown that does not drain, because its time is over.
 func (e *effects) letGo(s *nodeShutdown) {
 	if hold := s.hold; hold != nil {
-		e.calls.Go(func() string { return "the release of a dismissed shutdown" }, func() {
+		e.calls.Go(func() string { return "the release of a shutdown that does not drain" }, func() {
 			if err := hold.LetGo(e.ctx); err != nil {
 				klog.FromContext(e.ctx).Error(err, "Failed to let the host go")
 			}

@@ -109,8 +109,8 @@ func (l *ledger) countKill(k *kills.Kill, err error) {
 }
 
 // load sets the ledger to what is on record: the debts of a former agent, its report, the
-// metrics. It returns the shutdown of this boot that is on record; nil if there is none, or if the
-// host has cancelled it.
+// metrics. It returns the shutdown of this boot that is on record; nil if there is none, the record
+// has only debts, or the host has cancelled it.
 func (l *ledger) load(c store.Contents) (past *nodeShutdown) {
 	l.outbox.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
 		for _, debt := range l.owedNow(c) {

@@ -63,6 +63,13 @@ func (s *nodeShutdown) takeBack(match func(announcement) bool) (removed, left bo
 	return removed, len(s.standing) > 0
 }
 
+// stands reports whether anybody announces the shutdown still.
+func (s *nodeShutdown) stands() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.standing) > 0
+}
+
 // ofHost reports whether the host has announced the shutdown.
 func (s *nodeShutdown) ofHost() bool {
 	s.mu.Lock()

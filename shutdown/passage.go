@@ -90,7 +90,7 @@ func (p *passage) release() {
 		if p.drain.Stopped() != nil {
 			return // another drain has begun meanwhile, and has the lock
 		}
-		p.effects.become(released)
+		p.effects.release(s)
 		if s.hold != nil {
 			letGo = s.hold.Release()
 		}
@@ -148,8 +148,8 @@ func (p *passage) finish(cause error, ended bool) {
 	report := s.account.report()
 	if cause == nil || errors.Is(cause, errCancelled) {
 		p.last.set(s.number, s.account.report)
+		p.onReport(report)
 	}
-	p.onReport(report)
 	s.account.finish(report)
 }
 

@@ -38,6 +38,7 @@ type recorder struct {
 	mu     sync.Mutex      // guards all below; never held while content is made
 	open   bool            // Run goes on and has the state folder, or still may
 	ctx    context.Context // of Run
+	read   <-chan struct{} // closed when the record was read under the lock of the folder
 	newest *nodeShutdown
 	former *store.Record // of a former agent, while this one has no shutdown; nil: none
 	stored uint64        // the number of refused pods that is on record
@@ -115,6 +116,13 @@ func (r *recorder) close(ctx context.Context, until time.Time) error {
 	return errors.Join(err, lastErr)
 }
 
+// setRead sets the channel that is closed when the record was read. Call it before setOpen.
+func (r *recorder) setRead(read <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = read
+}
+
 // setOpen says whether anything can be stored from now on. ctx is that of Run.
 func (r *recorder) setOpen(ctx context.Context, open bool) {
 	r.mu.Lock()
@@ -144,8 +152,13 @@ func (r *recorder) saveTimes(of Report) {
 	r.store.SaveTimes(store.Times{StartTime: of.Started, EndTime: of.Ended})
 }
 
-// content returns what is to be on record now.
+// content returns what is to be on record now. It waits until the record of a former agent was read,
+// which no write may replace before.
 func (r *recorder) content() (content store.Content) {
+	r.mu.Lock()
+	read := r.read
+	r.mu.Unlock()
+	<-read
 	r.waits.Store(false)
 	refused := r.refused()
 	r.mu.Lock()

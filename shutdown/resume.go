@@ -17,7 +17,11 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recorder.setOpen(fx.ctx, false)
 	} else {
 		decided := first != nil && s.past == nil // the host was faster than the disk
+		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
+		if closes {
+			defer fx.recorder.save(0)
+		}
 		fx.show(c)
 		if decided && s.past != nil && s.past.received.Equal(first.received) {
 			s.past = nil // what the former agent has written since NewManager counts
@@ -49,13 +53,14 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recordEnded(past) // it is not closed: the host may still go down
 	default:
 		fx.become(unsettled)
+		fx.unended.add(past.account.underway()...) // TerminateAll, or another shutdown, joins their kills
 		fx.timer.Reset(time.Until(past.end()))
 	}
 	if fx.host == nil && had { // nobody can tell
 		s.hostCannotTell(time.Now())
 		s.closePast()
 	}
-	if fx.host == nil {
+	if fx.host == nil && fx.gate { // without the feature nothing is undone that an agent with it has done
 		fx.clearNodeState()
 	}
 }
@@ -89,22 +94,27 @@ func (s *states) resume(a *announcement, received time.Time) {
 }
 
 // takeUpPast has the shutdown of a former agent, whose time is over, as one for which the host was
-// let go.
+// let go; or as dismissed, if it was.
 func (s *states) takeUpPast(a announcement) {
 	past := s.past
 	s.past, s.current = nil, past
 	past.join(a, past.end())
-	past.account.end(time.Now())
+	if past.wasDismissed() {
+		s.effects.takeUp(past, dismissed)
+		return
+	}
 	s.effects.takeUp(past, released)
-	s.effects.recorder.save(0)
+	s.effects.letGo(past)
+	s.effects.recordEnded(past)
 }
 
-// dropPast ends the shutdown of a former agent: the host has cancelled it, or its time is over.
+// dropPast ends the shutdown of a former agent: it was cancelled, or its time is over.
 func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.close(past, cancelled)
+		s.effects.unended.remove(past.account.underway()...)
+		s.effects.close(past, cancelled || !past.stands())
 	}
 	s.effects.clearNodeState()
 }
@@ -125,6 +135,7 @@ func (s *states) dismissPast() {
 		return
 	}
 	s.past, s.current = nil, past
+	s.effects.unended.remove(past.account.underway()...) // nobody would hear of their ends
 	past.dismiss()
 	s.effects.takeUp(past, dismissed)
 	s.effects.close(past, true)

@@ -25,15 +25,19 @@ import (
 type settings struct {
 	opts       Options
 	schedule   plan.Schedule // nil: the feature is off
+	gate       bool          // GracefulNodeShutdown
 	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
 	off        string        // why no host is watched; "": one is
 }
 
 // newSettings returns the settings of valid options.
 func newSettings(opts Options) *settings {
-	s := &settings{opts: opts.withDefaults(), byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority)}
-	gate := features.Enabled(opts.Gates, GracefulNodeShutdown)
-	if gate {
+	s := &settings{
+		opts:       opts.withDefaults(),
+		gate:       features.Enabled(opts.Gates, GracefulNodeShutdown),
+		byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority),
+	}
+	if s.gate {
 		s.schedule = opts.Config.Schedule(s.byPriority)
 	} else {
 		s.opts.StateDir = "" // the record of an agent with the feature is left alone
@@ -41,7 +45,7 @@ func newSettings(opts Options) *settings {
 	switch {
 	case opts.Source == nil:
 		s.off = "there is no source"
-	case !gate:
+	case !s.gate:
 		s.off = "the feature gate GracefulNodeShutdown is off"
 	case len(s.schedule) == 0:
 		s.off = "the configuration gives no time to any pod"

@@ -141,20 +141,16 @@ func (s *states) triggered(event Event, received time.Time) {
 // announced handles an event, or the answer of Pending if pending is true.
 func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
-	case none:
-		if pending && s.past != nil && s.past.fits(a.kind) {
-			s.takeUpPast(a)
-			return
-		}
-		s.closePast()
-		s.current = s.effects.begin(a, received, s.current)
-	case unsettled:
-		if s.past != nil && s.past.live() && s.past.fits(a.kind) {
+	case none, unsettled:
+		switch was := s.past != nil && s.past.fits(a.kind); {
+		case was && !s.past.wasDismissed() && s.state() == unsettled && s.past.live():
 			s.resume(&a, received)
-			return
+		case was && pending:
+			s.takeUpPast(a)
+		default:
+			s.closePast()
+			s.current = s.effects.begin(a, received, nil)
 		}
-		s.closePast()
-		s.current = s.effects.begin(a, received, s.current)
 	case draining:
 		if _, sooner := s.current.join(a, s.effects.end(a, received)); sooner {
 			s.effects.drainSooner(s.current, received)
@@ -174,9 +170,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 // ends nothing.
 func (s *states) announcedInThePast(a announcement) {
 	switch {
-	case s.state() == unsettled && s.past != nil:
-		s.takeUpPast(a)
-	case s.state() == none && s.past != nil && s.past.fits(a.kind):
+	case s.past != nil && (s.state() == unsettled || s.past.wasDismissed() || s.past.fits(a.kind)):
 		s.takeUpPast(a)
 	case s.state() == none || s.state() == unsettled:
 		klog.FromContext(s.effects.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
@@ -212,6 +206,8 @@ func (s *states) triggerCancelled(origin string) {
 	case s.state() == unsettled:
 		if s.past != nil {
 			s.past.takeBack(func(a announcement) bool { return a.origin == origin })
+			s.effects.recorder.setNewest(s.past)
+			s.effects.recorder.save(0)
 		}
 	case origin == "" && s.current.ofHost(): // the host has it pending all the same, so the lock is kept
 		s.current.dismiss()
@@ -237,8 +233,12 @@ func (s *states) takeBack(match func(announcement) bool) {
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
 // the record counts.
 func (s *states) hostCannotTell(received time.Time) {
-	if s.state() == unsettled && s.past != nil && s.past.live() {
+	switch {
+	case s.state() != unsettled || s.past == nil || !s.past.live():
+	case s.past.stands():
 		s.resume(nil, received)
+	default: // Trigger has cancelled it meanwhile
+		s.dropPast(true)
 	}
 }
 
@@ -257,7 +257,7 @@ func (s *states) timeOver() {
 	case unsettled:
 		s.dropPast(false)
 	case draining:
-		s.effects.become(released)
+		s.effects.release(s.current)
 	case dismissed:
 		s.effects.letGo(s.current)
 	case none, released:

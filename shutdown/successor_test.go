@@ -140,7 +140,7 @@ func TestShutdownFromTheFuture(t *testing.T) {
 		for _, sourced := range []bool{true, false} {
 			t.Run(fmt.Sprint(began, sourced), func(t *testing.T) {
 				dir := t.TempDir()
-				text := fmt.Sprintf(`{"version":3,"bootID":"one","t0MonotonicNanoseconds":%d,"hMonotonicNanoseconds":%d,"report":{"started":"2026-01-01T00:00:00Z"}}`, began, int64(math.MaxInt64))
+				text := fmt.Sprintf(`{"version":3,"bootID":"one","t0MonotonicNanoseconds":%d,"hMonotonicNanoseconds":%d,"announcements":[{"kind":"reboot"}],"report":{"started":"2026-01-01T00:00:00Z"}}`, began, int64(math.MaxInt64))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, progressFile), []byte(text), 0o600))
 				inBubble(t, twoPods(), func(t *testing.T, n *node) {
 					n.opts.StateDir = dir

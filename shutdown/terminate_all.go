@@ -79,6 +79,7 @@ func (t *terminations) terminate(ctx context.Context) (Report, error) {
 		return current.account.wait(ctx)
 	}
 	leave := t.ledger.outbox.Open(ctx)
+	t.ledger.outbox.Suspend() // marks are sent again, also after a cancelled shutdown
 	report := p.run()
 	queueCalls := leave()
 	t.inbox.post(func(s *states) { current = s.current })

@@ -192,6 +192,10 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		}
 		d.Table.Late = d.hooks.lateStart()
 		d.fit(complete)
+	} else if complete && d.cutsShort() {
+		d.Table.Schedule, d.Table.Received, d.Table.Until, d.unused = d.table.Schedule(), time.Now(), d.table.H(), 0
+		d.Table.Prepared, d.Table.Held = true, true
+		d.fit(complete)
 	}
 	table := d.table
 	d.hooks.onPlan(func() plan.Plan { return table.Plan(pods, d.killing.plan) })
@@ -206,6 +210,20 @@ func (d *Drain) fit(complete bool) {
 		request.Needs = needs(request.Schedule, request.Done, d.picker.Due())
 	}
 	d.table, d.fitted = timetable.New(request), complete
+}
+
+// cutsShort reports whether the timetable of a former agent leaves pods less than they need: time
+// has passed since in which nobody has killed them.
+func (d *Drain) cutsShort() bool {
+	schedule, start := d.table.Schedule(), time.Now()
+	for i, need := range needs(schedule, d.Table.Done, d.picker.Due()) {
+		window := d.table.Window(i, start, unlimited)
+		if need > int64((window.Grace(window.Ready)+timerLag)/time.Second) {
+			return true
+		}
+		start = later(start, window.End)
+	}
+	return false
 }
 
 // needs returns how long each bucket needs for its pods: the longest grace period, at most the
@@ -362,6 +380,9 @@ func (d *Drain) killLate() {
 	_, _ = d.list(earlier(time.Now().Add(answerTime), d.table.H()))
 	schedule := d.table.Schedule()
 	picked := d.picker.Pick(schedule[last].Priority, func(int32) bool { return true })
+	for last > 0 && schedule[last].Seconds == 0 {
+		last-- // a bucket without time would leave them none
+	}
 	if len(picked) > 0 && !d.halt.halted() {
 		d.killing.start(picked, d.table.Window(last, time.Now(), unlimited))
 	}

@@ -46,13 +46,14 @@ type Restored struct {
 	Seconds          int64 // the granted grace period
 	Started, Ended   time.Time
 	Outcome          string
+	Err              error // of the last call
 	Acknowledged     bool
 	Joined           bool // an earlier shutdown had signalled it
 }
 
 // Restore adds a pod of a former agent's record. Call it before the first drain.
 func (a *Account) Restore(r Restored) {
-	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, acknowledged: r.Acknowledged}
+	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, acknowledged: r.Acknowledged, err: r.Err}
 	k.pod.Store(r.Pod)
 	if r.Signalled {
 		k.phase, k.started = signalled, r.Started.Sub(a.event)
