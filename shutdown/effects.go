@@ -73,14 +73,14 @@ func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown
 	e.errs = nil
 	e.outbox.Suspend()
 	e.events.detected()
-	e.enter(s, draining)
+	e.takeUp(s, draining)
 	e.showTimes(s.number, received, time.Time{})
 	e.startDrain(s, e.request(s.hostEnd(), received), nil)
 	return s
 }
 
-// enter has the host wait for a shutdown until the end of its time, and the record be about it.
-func (e *effects) enter(s *nodeShutdown, to state) {
+// takeUp has the host wait for a shutdown until the end of its time, and the record be about it.
+func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.cleared = true
 	e.openOutbox()
 	if e.host != nil {

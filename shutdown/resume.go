@@ -47,7 +47,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.become(none)
 	case past.wasDismissed():
 		s.past, s.current = nil, past
-		fx.enter(past, dismissed)
+		fx.takeUp(past, dismissed)
 	case !past.live():
 		fx.become(none)
 		fx.recordEnded(past) // it is not closed: the host may still go down
@@ -77,7 +77,7 @@ func (s *states) resume(a *announcement, received time.Time) {
 	klog.FromContext(fx.ctx).V(1).Info("Shutdown manager goes on with the shutdown of a former agent", "began", past.received)
 	fx.events.detected()
 	past.account.reopen()
-	fx.enter(past, draining)
+	fx.takeUp(past, draining)
 	fx.showTimes(past.number, past.account.head().Started, time.Time{})
 	p := past.soFar()
 	request := fx.request(past.hostEnd(), past.received)
@@ -100,10 +100,10 @@ func (s *states) takeUpPast(a announcement) {
 	s.past, s.current = nil, past
 	past.join(a, past.end())
 	if past.wasDismissed() {
-		s.effects.enter(past, dismissed)
+		s.effects.takeUp(past, dismissed)
 		return
 	}
-	s.effects.enter(past, released)
+	s.effects.takeUp(past, released)
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
 }
@@ -137,7 +137,7 @@ func (s *states) dismissPast() {
 	s.past, s.current = nil, past
 	s.effects.unended.remove(past.account.underway()...) // nobody would hear of their ends
 	past.dismiss()
-	s.effects.enter(past, dismissed)
+	s.effects.takeUp(past, dismissed)
 	s.effects.close(past, true)
 	s.effects.publishNone()
 }

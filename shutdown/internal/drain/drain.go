@@ -247,7 +247,7 @@ func needs(schedule plan.Schedule, done int, due []*kills.Kill) []int64 {
 func (d *Drain) list(until time.Time) (pods []*v1.Pod, complete bool) {
 	pods, complete = d.lister.list(d.halt.ctx, until)
 	if complete {
-		d.picker.Enter(pods, d.killing.priorities)
+		d.picker.AddListed(pods, d.killing.priorities)
 	}
 	return pods, complete
 }

@@ -47,7 +47,7 @@ type lock struct {
 	hold     *Hold         // of the shutdown that is under way; nil: none is
 	held     io.Closer     // nil: none
 	adopted  bool          // held is the lock of a former agent
-	own      bool          // this agent has held a lock that it asked for outside of a shutdown
+	heldOwn  bool          // this agent has held a lock that it asked for outside of a shutdown
 	inDoubt  bool          // a session was lost since held was taken, and perhaps held with it
 	epoch    uint64        // counts sessions and ends of shutdowns
 	taken    uint64        // the epoch in which held was asked for
@@ -118,8 +118,8 @@ func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting
 	surplus := given
 	if l.mayHold() {
 		surplus = l.held
-		l.keep(given, adopting && !l.own)
-		l.own = l.own || !adopting
+		l.keep(given, adopting && !l.heldOwn)
+		l.heldOwn = l.heldOwn || !adopting
 		l.taken = epoch
 	}
 	l.mu.Unlock()

@@ -148,7 +148,7 @@ func (s *session) hold(ctx context.Context) error {
 		if errors.Is(err, errHangs) {
 			return err
 		}
-		s.rest(ctx, done, err)
+		s.waitForTask(ctx, done, err)
 	}
 	return context.Cause(ctx)
 }
@@ -216,8 +216,8 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	return nil
 }
 
-// rest waits for the next task, or until the host is to be asked again.
-func (s *session) rest(ctx context.Context, done task, err error) {
+// waitForTask waits for the next task, or until the host is to be asked again.
+func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	wanted := done == taskTake || done == taskKeep
 	switch {
 	case wanted && err != nil:

@@ -109,10 +109,10 @@ func (a *Account) Joined(k *Kill) bool {
 	return joined
 }
 
-// enter returns the kills of a list of pods, in its order; nil for a nil pod and for a further
+// addListed returns the kills of a list of pods, in its order; nil for a nil pod and for a further
 // object of a pod that the list has twice. A pod that is new gets a kill. priorities is called for
 // the new pods, without a lock; it may call an embedder's code.
-func (a *Account) enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) []*Kill {
+func (a *Account) addListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) []*Kill {
 	kills, fresh := a.known(pods)
 	if len(fresh) == 0 {
 		return kills

@@ -252,7 +252,7 @@ func TestPodThatIsListedAfterItsEnd(t *testing.T) {
 		batch, _ := first.startBatch("web")
 		awaitBatch(t, batch)
 		second := next(first, t, takes(0))
-		second.picker.Enter(podsOf("web"), priorityOfAll)
+		second.picker.AddListed(podsOf("web"), priorityOfAll)
 		require.Equal(t, joins, len(second.picker.Pick(0, everyone)) == 1)
 	})
 }

@@ -23,14 +23,14 @@ func NewPicker(account *Account, passage uint64) *Picker {
 	return &Picker{account: account, passage: passage}
 }
 
-// Enter enters the pods of a list into the account. priorities returns the priorities of pods that
+// AddListed adds the pods of a list to the account. priorities returns the priorities of pods that
 // are new in the account; it may call an embedder's code.
-func (p *Picker) Enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
+func (p *Picker) AddListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
 	if slices.Equal(pods, p.listed) {
 		return
 	}
 	p.alone = len(p.account.All()) == 0
-	p.kills = p.account.enter(pods, priorities)
+	p.kills = p.account.addListed(pods, priorities)
 	p.listed = append(p.listed[:0], pods...)
 }
 

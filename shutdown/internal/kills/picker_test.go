@@ -27,7 +27,7 @@ func newPicking() picking {
 
 // pick enters a list and returns the names of the pods that it picks.
 func (p picking) pick(pods []*v1.Pod, bucket int32, wants func(int32) bool) []string {
-	p.Enter(pods, func(of []*v1.Pod) []int32 {
+	p.AddListed(pods, func(of []*v1.Pod) []int32 {
 		priorities := make([]int32, len(of))
 		for i, pod := range of {
 			priorities[i] = int32(pod.Name[0] - 'a')
@@ -180,7 +180,7 @@ func TestPickFromTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			account := restored()
 			p := kills.NewPicker(account, 1)
-			p.Enter(listed, priorityOfAll)
+			p.AddListed(listed, priorityOfAll)
 			want := []string{"under", "later"}
 			if slices.ContainsFunc(listed, func(pod *v1.Pod) bool { return pod != nil && pod.Name == "web" }) {
 				want = append(want, "web")
@@ -198,7 +198,7 @@ func TestKillOfAPodOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRigOn(t, restored(), 1, takes(time.Second))
 		began := time.Now()
-		r.picker.Enter(nil, priorityOfAll)
+		r.picker.AddListed(nil, priorityOfAll)
 		batch := r.Start(r.picker.Pick(20, everyone))
 		awaitBatch(t, batch)
 		require.Equal(t, map[string][]int64{"under": {15}, "later": {20}}, r.granted)

@@ -120,7 +120,7 @@ func (r *rig) endedPods() (names []string) {
 
 // startBatch lists pods of these names and kills them.
 func (r *rig) startBatch(names ...string) (*kills.Batch, []*kills.Kill) {
-	r.picker.Enter(podsOf(names...), priorityOfAll)
+	r.picker.AddListed(podsOf(names...), priorityOfAll)
 	picked := r.picker.Pick(0, everyone)
 	return r.Start(picked), picked
 }

@@ -34,9 +34,9 @@ func newBook(restores bool) *book {
 // find returns the debt of a kind for a pod; nil if there is none.
 func (b *book) find(k Kind, pod *v1.Pod) *debt { return b.debts[k][kills.Key(pod)] }
 
-// enter returns the debt of a kind for a pod, and makes it if there is none. A debt that was
+// debtOf returns the debt of a kind for a pod, and makes it if there is none. A debt that was
 // withdrawn while its call is under way is owed again.
-func (b *book) enter(k Kind, pod *v1.Pod) *debt {
+func (b *book) debtOf(k Kind, pod *v1.Pod) *debt {
 	d := b.find(k, pod)
 	if d == nil || d.settling {
 		b.arisen++
@@ -93,7 +93,7 @@ func (b *book) withdrawReadiness(pod *v1.Pod) {
 // restore owes the restoration of a pod's mark, unless the final status of the pod is owed.
 func (b *book) restore(pod *v1.Pod) {
 	if b.restores && !b.owesStatus(pod) {
-		b.enqueue(b.enter(KindRestoration, pod))
+		b.enqueue(b.debtOf(KindRestoration, pod))
 	}
 }
 
@@ -129,7 +129,7 @@ func (b *book) load(k Kind, pod *v1.Pod) *debt {
 	d := b.find(k, pod)
 	switch {
 	case d == nil:
-		d = b.enter(k, pod)
+		d = b.debtOf(k, pod)
 		d.loaded = true
 	case d.loaded:
 		d.pod = pod

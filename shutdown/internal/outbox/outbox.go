@@ -97,7 +97,7 @@ func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
 		return
 	}
 	o.mu.Lock()
-	d := o.book.enter(KindStatus, pod)
+	d := o.book.debtOf(KindStatus, pod)
 	d.final = final
 	if acknowledged != nil {
 		d.addTold(func(error) { acknowledged() })
@@ -141,7 +141,7 @@ func (o *Outbox) Withdraw(pod *v1.Pod) {
 		o.mu.Unlock()
 		return
 	}
-	o.settle(d)
+	o.endDebt(d)
 	o.server.wake()
 }
 
@@ -202,7 +202,7 @@ func (o *Outbox) landed(f *flight) {
 	d := f.debt
 	o.mu.Lock()
 	if d.kind == KindStatus && (f.err == nil || d.withdrawn) {
-		o.settle(d)
+		o.endDebt(d)
 		return
 	}
 	if d.kind == KindStatus && !f.isUnwanted() {
@@ -215,9 +215,9 @@ func (o *Outbox) landed(f *flight) {
 	}
 }
 
-// settle ends a final status that is acknowledged or withdrawn, which is owed until those who are
-// told have returned. The mutex is held, and settle unlocks it.
-func (o *Outbox) settle(d *debt) {
+// endDebt ends a final status that is acknowledged or withdrawn, which is owed until those who are
+// told have returned. The mutex is held, and endDebt unlocks it.
+func (o *Outbox) endDebt(d *debt) {
 	told := d.told
 	d.told, d.settling = nil, true
 	o.mu.Unlock()

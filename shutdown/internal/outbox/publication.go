@@ -164,11 +164,11 @@ func (n *nodeState) ended(ctx context.Context, p *Publication, begun time.Time, 
 	if err == nil {
 		n.acknowledged(begun, 1)
 	}
-	n.settle(p, err == nil)
+	n.endCall(p, err == nil)
 }
 
-// settle ends the call for a publication and plans the next one.
-func (n *nodeState) settle(p *Publication, accepted bool) {
+// endCall ends the call for a publication and plans the next one.
+func (n *nodeState) endCall(p *Publication, accepted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.end(nil)

@@ -32,7 +32,7 @@ func (o *Outbox) Mark(pod *v1.Pod, until time.Time) *Mark {
 		told(errWithdrawn)
 		return &Mark{future}
 	}
-	d := o.book.enter(KindMark, pod)
+	d := o.book.debtOf(KindMark, pod)
 	d.expires = until
 	d.addTold(told)
 	o.book.enqueue(d)

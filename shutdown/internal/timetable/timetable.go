@@ -110,7 +110,7 @@ type Table struct {
 	late     bool        // the first bucket does not start before First
 }
 
-// Window is the time of one bucket, from [Table.Window].
+// Window is the time of one bucket, from Window of a [Table].
 type Window = windows.Window
 
 // New computes the timetable of a drain. If the host stops waiting before the time that the
