@@ -184,6 +184,12 @@ func (s *nodeShutdown) eachDrain(f func(*drain.Drain)) {
 	}
 }
 
+// nodeState returns what is published of the shutdown.
+func (s *nodeShutdown) nodeState() NodeState {
+	outline := s.account.head()
+	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
+}
+
 // content returns the record of the shutdown as it is now.
 func (s *nodeShutdown) content(clock *store.Store) store.Content {
 	s.mu.Lock()

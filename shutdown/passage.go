@@ -181,14 +181,12 @@ func (p *passage) publish() *outbox.Publication {
 	if published != nil {
 		return published
 	}
-	policy := p.settings.policy(p.ctx, p.calls, p.kind, p.Fail)
-	p.shutdown.account.setPolicy(policy)
+	p.shutdown.account.setPolicy(p.settings.policy(p.ctx, p.calls, p.kind, p.Fail))
 	p.ifIn(func() {
 		if published = p.shutdown.publication(); published != nil {
 			return // another drain was faster
 		}
-		outline := p.shutdown.account.head()
-		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
+		published = p.outbox.Publish(p.shutdown.nodeState())
 		p.shutdown.setPublished(published)
 	}, draining, released)
 	return published

@@ -46,8 +46,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	case past == nil:
 		fx.become(none)
 	case past.wasDismissed():
-		s.past, s.current = nil, past
-		fx.takeUp(past, dismissed)
+		s.takeUpDismissed()
 	case !past.live():
 		fx.become(none)
 		fx.recordEnded(past) // it is not closed: the host may still go down
@@ -97,13 +96,17 @@ func (s *states) resume(a *announcement, received time.Time) {
 // let go; or as dismissed, if it was.
 func (s *states) takeUpPast(a announcement) {
 	past := s.past
-	s.past, s.current = nil, past
-	past.join(a, past.end())
 	if past.wasDismissed() {
-		s.effects.takeUp(past, dismissed)
+		s.takeUpDismissed()
 		return
 	}
+	s.past, s.current = nil, past
+	past.join(a, past.end())
+	wasCleared := s.effects.cleared // the host was not reached for a while
 	s.effects.takeUp(past, released)
+	if wasCleared {
+		s.effects.outbox.Publish(past.nodeState())
+	}
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
 }
@@ -134,10 +137,17 @@ func (s *states) dismissPast() {
 	if past == nil {
 		return
 	}
-	s.past, s.current = nil, past
 	s.effects.unended.remove(past.account.underway()...) // nobody would hear of their ends
 	past.dismiss()
-	s.effects.takeUp(past, dismissed)
+	s.takeUpDismissed()
 	s.effects.close(past, true)
+}
+
+// takeUpDismissed has the shutdown of a former agent as one that Trigger has cancelled. The former
+// agent may not have taken the node state back.
+func (s *states) takeUpDismissed() {
+	past := s.past
+	s.past, s.current = nil, past
+	s.effects.takeUp(past, dismissed)
 	s.effects.publishNone()
 }
