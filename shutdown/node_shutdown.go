@@ -158,6 +158,12 @@ func (s *nodeShutdown) publication() *outbox.Publication {
 	return s.published
 }
 
+// nodeState returns what is published of the shutdown.
+func (s *nodeShutdown) nodeState() NodeState {
+	outline := s.account.head()
+	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
+}
+
 // stopDrains stops the kills of all drains.
 func (s *nodeShutdown) stopDrains(cause error) {
 	for _, d := range s.drains {

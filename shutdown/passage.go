@@ -180,14 +180,12 @@ func (p *passage) publish() *outbox.Publication {
 	if published != nil {
 		return published
 	}
-	policy := p.m.policy(p.ctx, p.calls, p.kind, p.Fail)
-	p.shutdown.account.setPolicy(policy)
+	p.shutdown.account.setPolicy(p.m.policy(p.ctx, p.calls, p.kind, p.Fail))
 	p.m.inbox.post(func(l *loop) {
 		if l.current != p.shutdown || l.state() == dismissed {
 			return
 		}
-		outline := p.shutdown.account.head()
-		published = l.m.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
+		published = l.m.outbox.Publish(p.shutdown.nodeState())
 	})
 	p.shutdown.setPublished(published)
 	return published

@@ -227,6 +227,9 @@ func (l *loop) takeUpPast(a announcement) {
 	l.past = nil
 	s.join(a, l.end(a, time.Now()))
 	s.account.end(time.Now())
+	if l.cleared { // the host was not reached for a while
+		l.m.outbox.Publish(s.nodeState())
+	}
 	l.enter(s, released)
 	l.m.recorder.save(0)
 	l.m.last.set(s.number, s.account.report)
@@ -294,6 +297,8 @@ func (l *loop) dismissAgain() {
 	l.past = nil
 	l.enter(s, dismissed)
 	l.m.last.set(s.number, s.account.report)
+	l.cleared = false // the former agent may have died before it could say that the node stays
+	l.clearNodeState()
 }
 
 // pastMayBe reports whether the shutdown of a former agent may be one of a kind.
