@@ -277,7 +277,7 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		}
 		n.advance(5 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 4, "new": 16, "etcd": 10}, n.grantedSeconds(), "a late pod has what the host leaves; the times beside the pods give way to it")
-		require.Equal(t, 23*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 33*time.Second, n.lastReport().Ended.Sub(began))
+		require.Equal(t, 32*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 42*time.Second, n.lastReport().Ended.Sub(began), "the end is that of the first agent")
 	})
 }
