@@ -268,7 +268,7 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		n.announce()
 		n.advance(15 * time.Second)
 		var pods []*v1.Pod // that the next agent finds
-		for range 2 { // the third agent resumes from what the second one has stored
+		for range 2 {      // the third agent resumes from what the second one has stored
 			n.end()
 			n.setPods(append(n.currentPods(), pods...)...)
 			pods = list(shutdowntest.Pod("new", 0, 7))
