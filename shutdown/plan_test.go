@@ -267,11 +267,13 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(15 * time.Second)
-		for range 2 { // the third agent resumes from what the second one has stored
+		var pods []*v1.Pod // that the next agent finds
+		for range 2 {      // the third agent resumes from what the second one has stored
 			n.end()
+			n.setPods(append(n.currentPods(), pods...)...)
+			pods = list(shutdowntest.Pod("new", 0, 7))
 			n.killer = &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Hour}}
 			n.opts.Killer = n.killer
-			n.setPods(append(n.currentPods(), shutdowntest.Pod("new", 0, 600))...)
 			n.runOnBoot(one)
 			n.advance(time.Second)
 		}

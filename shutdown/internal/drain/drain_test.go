@@ -286,13 +286,13 @@ func TestCallsOfTheKillerEndWithTheHost(t *testing.T) {
 // A drain that takes up the timetable of a former agent goes on with its buckets and their ends. It
 // does not hold again.
 func TestResumedTimetable(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, r *rig) {
+	inBubble(t, []*v1.Pod{pod("web", 0, 4), pod("etcd", high, 5)}, func(t *testing.T, r *rig) {
 		received := r.began.Add(-25 * time.Second)
 		table := timetable.New(timetable.Request{Schedule: r.request.Table.Schedule, Received: received})
 		r.request.Resumed, r.request.Table.Done, r.request.Table.Received = &table, 1, received
 		r.options.Embedder.Hold = func(context.Context) error { panic("of Hold") }
 		r.run()
-		require.Equal(t, []call1{{"web", 0, 5}, {"etcd", 0, 5}}, r.killed())
+		require.Equal(t, []call1{{"web", 0, 4}, {"etcd", 0, 5}}, r.killed())
 		require.Equal(t, []string{"0s planned 2", "0s begins 1"}, r.heard()[:2])
 		require.Len(t, r.planned, 1, "it stays as it is")
 		require.True(t, table.H().Equal(r.planned[0].H()))
