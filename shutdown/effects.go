@@ -163,8 +163,8 @@ func (e *effects) close(s *nodeShutdown, cancelled bool) {
 	if cancelled {
 		s.account.cancel()
 		e.events.cancelled()
-		e.outbox.Restore(s.account.spares)
 	}
+	e.outbox.Restore(s.account.spares)
 	s.account.close()
 	e.recordEnded(s)
 }

@@ -151,6 +151,13 @@ func (l *ledger) show(c store.Contents) {
 	}
 }
 
+// restoreMarks has the marks of a cancelled shutdown restored that its agent has left; r may be nil.
+func (l *ledger) restoreMarks(r *store.Record) {
+	if r != nil && r.BootID == l.store.BootID() && r.Report.Cancelled {
+		l.outbox.Restore(l.restored(r).account.spares)
+	}
+}
+
 // formerReport returns the report of a former agent, with what was acknowledged since.
 func (l *ledger) formerReport(r *store.Record) Report {
 	debts, _ := l.outbox.Debts()

@@ -45,6 +45,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recorder.save(0)
 	case past == nil:
 		fx.become(none)
+		fx.restoreMarks(c.Record)
 	case past.wasDismissed():
 		s.takeUpDismissed()
 	case !past.live():
@@ -149,5 +150,6 @@ func (s *states) takeUpDismissed() {
 	past := s.past
 	s.past, s.current = nil, past
 	s.effects.takeUp(past, dismissed)
+	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
 }

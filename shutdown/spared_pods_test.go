@@ -169,3 +169,37 @@ func TestOvertakenKillsAreSpared(t *testing.T) {
 		})
 	}
 }
+
+// A pod was marked not ready and not killed when its shutdown was cancelled or its agent died, and
+// the API server was away. The next agent restores it once the node stays.
+func TestMarksThatADeadAgentHasLeftAreRestored(t *testing.T) {
+	nothing := func(*node) {}
+	for name, test := range map[string]struct{ last, meanwhile func(n *node) }{
+		"cancelled by the host":             {func(n *node) { n.host.Cancel() }, nothing},
+		"dismissed by Trigger":              {func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: true})) }, nothing},
+		"cancelled while no agent runs":     {nothing, func(n *node) { n.host.SetPending(nil) }},
+		"not cancelled before its time ran": {nothing, func(n *node) { n.advance(time.Minute); n.host.SetPending(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond, MarkErr: func(int) error { return errors.New("no API server") }}
+				n.opts.Reporter = reporter
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(500 * time.Millisecond)
+				test.last(n)
+				n.advance(300 * time.Millisecond)
+				n.crash()
+				reporter.MarkTakes, reporter.MarkErr = 0, nil
+				before := len(reporter.Marked())
+				test.meanwhile(n)
+				n.runOnBoot(one)
+				n.advance(time.Second)
+				require.Empty(t, n.killer.Kills())
+				marked := reporter.Marked()[before:]
+				require.Len(t, marked, 1)
+				require.True(t, marked[0].Ready)
+			})
+		})
+	}
+}
