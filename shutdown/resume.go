@@ -16,7 +16,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	if !had {
 		fx.recorder.setOpen(fx.ctx, false)
 	} else {
-		decided := first != nil && s.past == nil // the host was faster than the disk
+		decided := first != nil && s.past == nil                                                 // the host was faster than the disk
 		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
 		if closes {
