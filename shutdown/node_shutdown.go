@@ -83,8 +83,11 @@ func (s *nodeShutdown) fits(kind Kind) bool {
 	return own == KindUnknown || kind == KindUnknown || own == kind
 }
 
-// live reports whether the time of the shutdown is not over.
-func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
+// live reports whether the shutdown of a former agent may go on: its time is not over. One that no
+// host has announced is over once it is drained, because nobody but that agent could cancel it.
+func (s *nodeShutdown) live() bool {
+	return time.Now().Before(s.end()) && (s.ofHost() || s.account.head().Ended.IsZero())
+}
 
 // end returns when a drain stops waiting.
 func (s *nodeShutdown) end() time.Time {
