@@ -29,8 +29,8 @@ func (c modelCase) compare(t *testing.T, d draw) {
 
 // near fails if two spans differ by more than rounding.
 func (c modelCase) near(t *testing.T, want, got time.Duration, what ...any) {
-	t.Helper()
 	if diff := want - got; diff < -rounding || diff > rounding {
+		t.Helper()
 		t.Fatalf("%s: the model has %v, the code %v\n%v", fmt.Sprint(what...), want, got, c)
 	}
 }
