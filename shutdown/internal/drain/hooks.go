@@ -87,6 +87,7 @@ func (h *hooks) awaitUnmount(ctx context.Context, of []*kills.Kill, until time.T
 	}
 	err := h.callUntil(ctx, until, "Options.Volumes", func(ctx context.Context) error { return h.embedder.AwaitUnmount(ctx, pods) })
 	if err != nil {
+		//nolint:staticcheck // the kubelet's text, to the letter
 		h.fail(fmt.Errorf("Failed while waiting for all the volumes belonging to Pods in this group to unmount: %w", err))
 	}
 }
