@@ -3,6 +3,7 @@ package shutdown
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -81,7 +82,7 @@ func (a *account) cancel() []*kills.Kill {
 // underway returns the kills of pods that were signalled and are not known to have ended.
 func (a *account) underway() (underway []*kills.Kill) {
 	for _, k := range a.kills.All() {
-		if k.Unended() {
+		if k.UnderWay() {
 			underway = append(underway, k)
 		}
 	}
@@ -194,10 +195,14 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 		if a.kills.Find(kills.Key(pod)) != nil {
 			continue
 		}
+		var failure error
+		if p.Error != "" {
+			failure = errors.New(p.Error)
+		}
 		a.kills.Restore(kills.Restored{
 			Pod: pod, Priority: p.Priority, Bucket: p.Bucket, Signalled: p.Signalled, Seconds: p.GrantedSeconds,
 			Started: at(p.Started), Ended: at(p.Ended),
-			Outcome: p.Outcome, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
+			Outcome: p.Outcome, Err: failure, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
 		})
 	}
 }

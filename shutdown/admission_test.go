@@ -156,6 +156,29 @@ func TestPublishForThreeDrains(t *testing.T) {
 	})
 }
 
+// The state of one shutdown is published once, even if it was overtaken while the first drain asked
+// for the pod policy.
+func TestPublishedOnceWhereThePolicyIsSlow(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishTakes: 500 * time.Millisecond}
+		n.opts.Reporter = reporter
+		asked := 0
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy {
+			if asked++; asked == 1 {
+				<-time.After(800 * time.Millisecond)
+			}
+			return shutdown.PolicySetTerminal
+		}
+		n.run()
+		n.announce()
+		n.advance(500 * time.Millisecond)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(30 * time.Second)})
+		n.advance(time.Minute)
+		require.Len(t, announcements(t, reporter), 1)
+		require.Empty(t, n.lastReport().Errors)
+	})
+}
+
 // Each drain stops waiting for a reporter that ignores its context.
 func TestDeafPublish(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {

@@ -57,6 +57,40 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
+// Pods that a cancelled shutdown has signalled are awaited beyond the time that the host would have
+// waited: one that uses all of a grace that ends with the host's limit, and one that hangs. Their
+// ends are reported and told, and they are admitted then.
+func TestCancelledShutdownAwaitsItsPods(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("stuck", 0, 20), shutdowntest.Pod("etcd", topPriority, 10)}
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		c := &cluster{}
+		n.opts.Reporter = c
+		reports := make(chan shutdown.Report, 9)
+		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"stuck": {Hangs: true}}
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(30 * time.Second)})
+		n.advance(25 * time.Second)
+		n.host.Cancel()
+		n.advance(6 * time.Second)
+		require.Equal(t, []string{"etcd", "web"}, c.flushedPods())
+		require.True(t, n.m.Admit(pods[2]).Admit)
+		require.False(t, n.m.Admit(pods[1]).Admit, "it may still run")
+		require.Empty(t, reports)
+		n.advance(time.Minute)
+		n.killer.Release()
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(pods[1]).Admit)
+		require.Len(t, reports, 1)
+		for i, end := range []time.Duration{20 * time.Second, 91 * time.Second, 30 * time.Second} {
+			require.Equal(t, end, n.lastReport().Pods[i].Ended.Sub(began))
+		}
+		require.Zero(t, n.m.UnendedKills())
+	})
+}
+
 // A cancelled shutdown does not wait for the volumes of pods that it has killed, because the node
 // goes on with them.
 func TestCancelledShutdownDoesNotUnmount(t *testing.T) {

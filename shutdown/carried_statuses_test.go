@@ -178,7 +178,7 @@ func TestAdmissionOfARestartedAgent(t *testing.T) {
 }
 
 // A pod with a final status on record is refused from NewManager on, even without a host, and
-// admitted once the previous agent has sent the status.
+// admitted once the former agent has sent the status.
 func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)

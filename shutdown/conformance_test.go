@@ -2,6 +2,7 @@ package shutdown_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -122,27 +123,84 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// With all hooks set, in order or failing, and with roll-over, each pod has the same seconds if
-// the host grants what it is asked for.
+// With all hooks set, in order or failing, and with roll-over, each pod has the same seconds, if
+// the host grants what it is asked for or no more than the kubelet's sum.
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		for _, takes := range []time.Duration{0, 300 * time.Millisecond, time.Hour} {
-			t.Run(c.Desc+", hooks take "+takes.String(), func(t *testing.T) {
-				inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
-					n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
-					n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error {
-						select {
-						case <-time.After(takes):
-						case <-ctx.Done():
-						}
-						return nil
+			for name, limit := range map[string]time.Duration{"all is granted": 0, "the sum is granted": time.Duration(c.Total) * time.Second} {
+				t.Run(c.Desc+", hooks take "+takes.String()+", "+name, func(t *testing.T) {
+					inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+						setHooksThatTake(n, takes)
+						n.host.Limit = limit
+						vectors.check(t, n, c)
 					})
-					vectors.check(t, n, c)
+				})
+			}
+		}
+	}
+}
+
+// setHooksThatTake sets all hooks that are not asked for more time than there is, which Prepare is.
+func setHooksThatTake(n *node, takes time.Duration) {
+	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
+	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
+	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
+}
+
+// The kubelet's own two other cases are those of a host that grants less than the sum. There it
+// takes no lock and gives an error. This manager takes the lock, gives the critical pods what there
+// is, and says so.
+func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
+	for _, c := range []struct {
+		total, critical, granted int64
+		kills                    map[string]int64
+	}{
+		{30, 10, 5, map[string]int64{"normal-nil": 0, "critical-nil": 5}},
+		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
+	} {
+		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": setAllHooks} {
+			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
+				pods := list(shutdowntest.Pod("normal-nil", 0, -1), shutdowntest.Pod("critical-nil", topPriority, -1))
+				inBubble(t, pods, func(t *testing.T, n *node) {
+					set(n)
+					n.opts.Config = config(time.Duration(c.total)*time.Second, time.Duration(c.critical)*time.Second)
+					n.opts.Source = grantingHost{n.host, time.Duration(c.granted) * time.Second}
+					n.run()
+					require.True(t, n.m.Inhibitor().Held)
+					var capped *shutdown.DelayCappedError
+					require.ErrorAs(t, n.m.Inhibitor().Err, &capped)
+					require.Equal(t, time.Duration(c.granted)*time.Second, capped.Granted)
+					n.announce()
+					n.advance(2 * time.Minute)
+					require.Equal(t, c.kills, n.grantedSeconds())
 				})
 			})
 		}
 	}
+}
+
+// grantingHost is a host that grants a fixed time, which may be 0.
+type grantingHost struct {
+	*shutdowntest.Host
+
+	granted time.Duration
+}
+
+type grantingSession struct {
+	shutdown.Session
+
+	granted time.Duration
+}
+
+func (h grantingHost) Connect(ctx context.Context) (shutdown.Session, error) {
+	session, err := h.Host.Connect(ctx)
+	return grantingSession{session, h.granted}, err
+}
+
+func (s grantingSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
+	return s.granted, &shutdown.DelayCappedError{Requested: wish, Granted: s.granted}
 }
 
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
@@ -154,6 +212,7 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	require.Equal(t, v.BeforeEvent.Admit, n.m.Admit(nil).Admit)
 	require.Equal(t, v.BeforeEvent.Inhibited, n.m.Inhibitor().Held)
 	require.GreaterOrEqual(t, n.m.Inhibitor().Granted, time.Duration(c.Total)*time.Second)
+	require.NoError(t, n.m.Inhibitor().Err)
 
 	n.announce()
 	require.EqualError(t, n.m.ShutdownStatus(), v.AfterEvent.ShutdownStatus)

@@ -84,13 +84,36 @@
 //
 // # Time
 //
-// The configured seconds are for the pods alone. Publishing, readiness marks, unmounts and
-// final statuses have time of their own, and the host is asked to wait for all of it. A
-// bucket starts when the previous one is done, and unused seconds roll over to later
-// buckets. If the host waits for less than it was asked for, the time beside the kills is
-// shortened first, and then the schedule, from the lowest bucket up. The lock is never held
-// past the end of the host's time, even if something hangs, and never longer than a whole
-// drain needs.
+// The configured seconds are for the pods alone. [Options.Prepare] and Hold, publishing, readiness
+// marks, unmounts and final statuses have time of their own, and the host is asked to wait for all of
+// it. A bucket starts when the one before it is done, and unused seconds roll over to later buckets.
+//
+// If the host waits for less than it was asked for, the pods come first: the hold gives way, then
+// publishing and what is done beside the kills, down to nothing, and it then runs beside the kills. Only
+// if the host's time is less than the pods need are pods cut, from the lowest bucket up. A bucket
+// needs the longest grace period of its pods, at most its own seconds. The time of Prepare is never
+// shortened.
+//
+// The lock is never held past the end of the host's time, even if something hangs, and never longer
+// than a whole drain needs. That end only moves earlier: neither a later event nor a restart of the
+// agent gives a shutdown or a pod more time than it had.
+//
+// # A shutdown and its drains
+//
+// A node shutdown begins with its first event and ends when it is cancelled or the host has gone.
+// Several may announce it, such as a cloud's notice (Trigger) and the host: each takes back its own
+// announcement, and the shutdown is cancelled when none is left. A drain is one passage through the
+// buckets. An event that leaves less time stops it and begins another one; so does a restarted agent.
+// Each pod is killed once, with a deadline that only moves earlier, and all drains of a shutdown make
+// one [Report], one call of [Options.OnReport], and one count of each pod. A pod that a cancelled
+// shutdown has signalled and that has not ended is refused until it has. If it ends in the next
+// shutdown, it counts in the first and is Joined in the report of the second.
+//
+// Prepare runs before the first list of the pods: what would start pods again is stopped there. The
+// list is asked for when a drain begins, before each bucket and before the release. If it gives an
+// error it is not complete, and is asked for again; one that hangs gets another call beside it after a
+// second. Meanwhile those are killed whom the record of a former agent names, because a pod that was
+// signalled and is not known to have ended is in the drain, listed or not.
 //
 // # What the cluster learns
 //
@@ -123,49 +146,53 @@
 //
 // # Concurrency properties
 //
-// All methods of a [Manager] may be called concurrently. Each function of the [Options] is
-// called in a goroutine of its own, KillPod for all pods of a bucket at once, and no mutex is
-// held meanwhile. The manager reads pods and never changes them.
+// All methods of a [Manager] may be called concurrently. Each function of the [Options] is called in a
+// goroutine of its own, KillPod for all pods of a bucket at once, and no mutex is held meanwhile. The
+// manager reads pods and never changes them.
 //
-// One goroutine runs the event loop, which owns the state of the shutdown. It never waits
-// for pods, for the host or for the reporter and calls no code of the embedder's, so that it
-// hears a cancellation at any time. One goroutine, the keeper, owns the session with the
-// host and the inhibitor lock. Each drain has a goroutine. A cancelled drain kills no further
-// pod and waits for those that it has killed, while a new shutdown may begin. All of them
-// have ended when Run returns.
+// One goroutine runs the event loop, which owns the state of the shutdown. It never waits for pods, for
+// the host, for the disk or for the reporter and calls no code of the embedder's, so that it hears a
+// cancellation at any time. The session with the host and the inhibitor lock, the outbox, which owns
+// all that the API server must still be told, and the one writer of the state files have goroutines of
+// their own, and so has each drain. A cancelled drain kills no further pod and waits for those that it
+// has killed, while a new shutdown may begin. All of them have ended when Run returns.
 //
 // # Failure modes
 //
-// If the host cannot be reached, refuses the lock or loses it, the manager tries again every
-// second, for ever. [Manager.Inhibitor] has the reason. If the host waits for less than the
-// pods' time, it is held all the same, and a *[DelayCappedError] names the setting and the
-// file to change.
+// If the host cannot be reached, refuses the lock or loses it, the manager tries again, at least every
+// second, for ever. [Manager.Inhibitor] has the reason. If the host waits for less than the pods' time,
+// it is held all the same, and a *[DelayCappedError] names the setting and the file to change.
 //
-// If a kill fails, it is tried again every second with the rest of the grace period, until
-// the host is released or the error wraps [ErrNoRetry].
+// If a kill fails, it is tried again every second with the rest of the grace period, until the host is
+// released or the error wraps [ErrNoRetry].
 //
-// If code of the embedder hangs, panics or ends its goroutine, the wait for it is bounded,
-// and the failure is logged and is in the [Report]. A timer apart from the drain releases
-// the host in time. Run waits for calls that hang until ten seconds after the end of its
-// context and of the host's time; then its error names them.
+// If code of the embedder hangs, panics or ends its goroutine, the wait for it is bounded, and the
+// failure is logged and is in the [Report]. A timer apart from the drain releases the host in time. Run
+// waits for calls that hang until ten seconds after the end of its context and of the host's time; then
+// its error names them. [Report.Err] joins what has failed.
 //
-// If the agent is restarted during a shutdown and has an [Options.StateDir], it resumes the
-// shutdown with the same end, provided that the host says the shutdown goes on, or is reached
-// and cannot say. Otherwise, and when the host's time is over, the report is closed and the
-// node state is taken back. Until this is known pods are refused, from [NewManager] on. The
-// next agent, also after a reboot, sends the final statuses that the API server has not
-// acknowledged, and refuses those pods until then. The host waits for the restarted agent
-// only if it has kept the lock, as logind can in systemd's FD store; the report says so if it
-// has not.
+// What the API server must be told is owed until it has it, over drains, shutdowns, agents and boots:
+// the node's state, the final statuses, and the readiness of pods that were marked and live on. The
+// next agent, also after a reboot, sends what has not been acknowledged, and refuses those pods until
+// then. A pod that a cancelled shutdown has not killed owes nothing.
 //
-// A state file that is torn, belongs to another user, or may be written to by others is
-// ignored and named in the report. If a state file cannot be written, the drain goes on, and
-// the final report is tried again for a second before the host is released. If another agent
-// uses the folder, the manager holds the host and waits for ten seconds, and then works
-// without the folder. It kills no pod before that.
+// If the agent is restarted during a shutdown and has an [Options.StateDir], the record says whom the
+// shutdown has killed and means to kill: all of the first list are on it before the first kill, which
+// waits for the disk for 100 ms at most. The shutdown goes on with the same end if the host says that
+// it does, or cannot say, or is not reached although it waits, because a lock was adopted. Otherwise the
+// report is closed and the node state is taken back. Until this is known pods are refused, from
+// [NewManager] on. What Trigger has dismissed does not come back. The host waits for the restarted agent
+// only if it has kept the lock, as logind can in systemd's FD store; the report says so if it has not.
 //
-// The page testdata/faults.md shows how a shutdown ends for each of these faults in each of
-// its steps. A test generates it.
+// A state file that is torn, has another version, belongs to another user, or may be written to by
+// others is ignored and named in the log and in the next report. If a state file cannot be written, the
+// drain goes on, and the final report is tried again for a second before the host is released. If
+// another agent uses the folder, an event drains all the same, since the host's time runs; otherwise
+// the manager holds the host and refuses pods. After ten seconds it works without the folder, or Run
+// ends with an error if [Options.RequireStateDir] says so.
+//
+// The page testdata/faults.md shows how a shutdown ends for each of these faults in each of its steps.
+// A test generates it.
 //
 // # Testing
 //

@@ -61,25 +61,26 @@ func (e *effects) announcementOf(event Event, byHost bool, received time.Time) a
 func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown) *nodeShutdown {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected new shutdown event", "kind", a.kind, "origin", a.origin)
 	s := &nodeShutdown{number: e.nextNumber(), received: received, account: newAccount(received, a.origin, e.ledger)}
-	end := e.end(a, received)
-	if before != nil && before.ofHost() && before.end().Before(end) {
-		end = before.end() // the host goes then all the same
+	if before != nil { // the host goes all the same
+		if end := before.hostEnd(); received.Before(end) && (a.deadline.IsZero() || end.Before(a.deadline)) {
+			a.deadline = end
+		}
 	}
-	s.join(a, end)
+	s.join(a, e.end(a, received))
 	for _, err := range e.errs {
 		s.account.addErr(err)
 	}
 	e.errs = nil
 	e.outbox.Suspend()
 	e.events.detected()
-	e.enter(s, draining)
+	e.takeUp(s, draining)
 	e.showTimes(s.number, received, time.Time{})
 	e.startDrain(s, e.request(s.hostEnd(), received), nil)
 	return s
 }
 
-// enter has the host wait for a shutdown until the end of its time, and the record be about it.
-func (e *effects) enter(s *nodeShutdown, to state) {
+// takeUp has the host wait for a shutdown until the end of its time, and the record be about it.
+func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.cleared = true
 	e.openOutbox()
 	if e.host != nil {
@@ -95,9 +96,13 @@ func (e *effects) enter(s *nodeShutdown, to state) {
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
-		request := e.request(s.hostEnd(), s.received)
+		request := e.request(time.Time{}, end)
 		planned, _ := timetable.End(request)
-		s.hold.LetGoAt(e.ctx, end.Add(timetable.Unlock(request).Sub(planned)))
+		left := timetable.Unlock(request).Sub(planned) // half of the margin
+		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
+			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
+		}
+		s.hold.LetGoAt(e.ctx, end.Add(left))
 	}
 	e.timer.Reset(time.Until(end))
 }
@@ -120,7 +125,7 @@ func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time
 
 // drainAnew stops the drains of a shutdown and begins another one, after the buckets that are done.
 func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int) {
-	s.stopDrains(errOvertaken)
+	s.eachDrain(func(d *drain.Drain) { d.Stop(errOvertaken) })
 	steps := s.soFar().steps
 	request.Prepared, request.Held, request.Published = steps[drain.Prepared], steps[drain.Held], steps[drain.Published]
 	request.Done = done
@@ -132,7 +137,7 @@ func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int
 func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	e.unended.add(s.account.cancel()...)
-	s.stopDrains(errCancelled)
+	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()
@@ -253,6 +258,6 @@ func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *
 	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, e.outbox, s.account.podPolicy), drain.Request{
 		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
 	}, p)
-	s.drains = append(s.drains, p.drain)
+	s.addDrain(p.drain)
 	e.drains.Go(p.run)
 }

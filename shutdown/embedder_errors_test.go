@@ -104,31 +104,68 @@ func TestReportersErrorPanics(t *testing.T) {
 	})
 }
 
-// cappedHost is a host that grants a second, with an error that panics when it is read.
-type cappedHost struct{ *shutdowntest.Host }
+// wrongHost is a host that has errors whose methods panic when they are called.
+type wrongHost struct {
+	*shutdowntest.Host
 
-type cappedSession struct{ shutdown.Session }
-
-func (c cappedHost) Connect(ctx context.Context) (shutdown.Session, error) {
-	session, err := c.Host.Connect(ctx)
-	return cappedSession{session}, err
+	at string // the call that returns one
 }
 
-func (cappedSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return time.Second, errors.Join(&shutdown.DelayCappedError{Requested: wish, Granted: time.Second}, (*nilError)(nil))
+type wrongSession struct {
+	shutdown.Session
+
+	at string
 }
 
-// The event loop does not read a host's error, and a session that panics is closed.
+func (h wrongHost) Connect(ctx context.Context) (shutdown.Session, error) {
+	if h.at == "Connect" {
+		return nil, (*nilError)(nil)
+	}
+	session, err := h.Host.Connect(ctx)
+	return wrongSession{session, h.at}, err
+}
+
+func (s wrongSession) Pending(ctx context.Context) (*shutdown.Event, error) {
+	if s.at == "Pending" {
+		return nil, (*nilError)(nil)
+	}
+	return s.Session.Pending(ctx)
+}
+
+func (s wrongSession) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+	switch s.at {
+	case "RequestDelay":
+		return 0, (*nilError)(nil)
+	case "RequestDelay, capped":
+		return time.Second, errors.Join(&shutdown.DelayCappedError{Requested: wish, Granted: time.Second}, (*nilError)(nil))
+	default:
+		return s.Session.RequestDelay(ctx, wish)
+	}
+}
+
+func (s wrongSession) Inhibit(ctx context.Context) (io.Closer, error) {
+	if s.at == "Inhibit" {
+		return nil, (*nilError)(nil)
+	}
+	return s.Session.Inhibit(ctx)
+}
+
+// An error of the host whose methods panic ends neither the process nor the event loop. It is what
+// the state of the lock shows.
 func TestHostsErrorPanics(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Source = cappedHost{n.host}
-		n.run()
-		n.advance(time.Minute)
-		require.ErrorContains(t, n.m.Inhibitor().Err, "panicked")
-		calls := n.host.Calls()
-		require.Equal(t, "close", calls[len(calls)-1])
-		require.NoError(t, n.m.Trigger(shutdown.Event{}), "the loop goes on")
-	})
+	for _, at := range []string{"Connect", "Pending", "RequestDelay", "RequestDelay, capped", "Inhibit"} {
+		t.Run(at, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.opts.Source = wrongHost{n.host, at}
+				n.run()
+				n.advance(time.Minute)
+				require.Error(t, n.m.Inhibitor().Err)
+				require.NoError(t, n.m.Trigger(shutdown.Event{}), "the loop goes on")
+				n.advance(time.Minute)
+				require.Len(t, n.killer.Kills(), 2)
+			})
+		})
+	}
 }
 
 // eventlessHost is a host whose sessions panic when they are asked for their events.

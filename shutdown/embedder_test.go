@@ -34,6 +34,9 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.LateStart": func(n *node, misbehave func()) {
 		n.opts.LateStart = func(shutdown.Event) bool { misbehave(); return false }
 	},
+	"Options.Prepare": func(n *node, misbehave func()) {
+		n.opts.Prepare = func(context.Context) error { misbehave(); return nil }
+	},
 	"Options.Hold": func(n *node, misbehave func()) {
 		n.opts.Hold = func(context.Context) error { misbehave(); return nil }
 	},

@@ -15,8 +15,7 @@ func NewManagerWith(opts Options, boot func() (id string, since time.Duration, e
 	return newManager(opts, boot, write)
 }
 
-// UnendedKills returns the number of kills of earlier shutdowns that are kept because their pods
-// are not known to have ended.
+// UnendedKills returns the number of kills of earlier shutdowns that are under way.
 func (m *Manager) UnendedKills() int {
 	m.ledger.unended.mu.Lock()
 	defer m.ledger.unended.mu.Unlock()

@@ -28,8 +28,10 @@ func (c cell) noSuchFault() string {
 // hasNoLock reports whether no lock is held when the shutdown is announced.
 func (c cell) hasNoLock() bool {
 	switch c.step {
-	case atConnect, atDelay, atInhibit:
+	case atConnect, atInhibit:
 		return c.fault == hangs || c.fault == failsAlways || c.fault == panics || c.fault == agentEnds
+	case atDelay: // after an error the lock is taken all the same; a call that hangs is given up later
+		return c.fault == hangs || c.fault == agentEnds
 	case atEvent:
 		return c.fault == panics
 	default:
@@ -67,7 +69,7 @@ func (c cell) faultyAgent() int {
 // leavesLockWithSystemd reports whether the copy of the lock in systemd's FD store delays the
 // host until its limit: no agent can ask the host what is pending, so none adopts the lock.
 func (c cell) leavesLockWithSystemd() bool {
-	return c.step == atResume && (c.fault == hangs || c.fault == failsAlways || c.fault == panics)
+	return c.step == atResume && (c.fault == failsAlways || c.fault == panics)
 }
 
 // podsNotStopped returns the names of the pods that cannot be stopped because of the fault.

@@ -49,8 +49,8 @@ func TestReserves(t *testing.T) {
 		require.True(t, report.Pods[0].Unflushed)
 		require.True(t, report.Pods[1].Unflushed)
 		require.Len(t, report.Errors, 3)
-		require.Contains(t, report.Errors[0], "failed while waiting for all the volumes")
-		require.Contains(t, report.Errors[1], "failed while waiting for all the volumes")
+		require.Contains(t, report.Errors[0], "Failed while waiting for all the volumes")
+		require.Contains(t, report.Errors[1], "Failed while waiting for all the volumes")
 		require.Contains(t, report.Errors[2], "failed to flush the final statuses of 2 pods")
 	})
 }

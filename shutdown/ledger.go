@@ -88,6 +88,14 @@ func (l *ledger) podEnded(k *kills.Kill, policy PodPolicy) {
 	l.outbox.Owe(k.Pod(), func() *v1.Pod { return withFinalStatus(k, of) }, k.Acknowledge)
 }
 
+// podGivenUp counts a pod that is not known to have ended, unless another drain still waits for it.
+func (l *ledger) podGivenUp(k *kills.Kill, err error) {
+	if !k.UnderWay() {
+		l.unended.remove(k)
+		l.countKill(k, err)
+	}
+}
+
 // countKill counts a pod once: with the outcome that the killer named, or else Failed or Ended.
 func (l *ledger) countKill(k *kills.Kill, err error) {
 	if !k.Count() {
@@ -123,8 +131,8 @@ func (l *ledger) load(c store.Contents) (past *nodeShutdown) {
 		r.Report.Ended = time.Now() // its agent died before it could say so
 	}
 	l.recorder.setFormer(r)
-	if r.BootID != l.store.BootID() || r.Report.Started.IsZero() || r.Report.Cancelled && !r.Dismissed {
-		return nil
+	if r.Report.Started.IsZero() || r.BootID != l.store.BootID() || r.Report.Cancelled && !r.Dismissed {
+		return nil // it has debts alone, or its shutdown is over
 	}
 	return l.restored(r)
 }
@@ -150,15 +158,15 @@ func (l *ledger) restoreMarks(r *store.Record) {
 	}
 }
 
-// formerReport returns the report of a former agent. Statuses that were acknowledged since are no
-// longer unflushed in it.
+// formerReport returns the report of a former agent, with what was acknowledged since.
 func (l *ledger) formerReport(r *store.Record) Report {
-	report := reportOf(r.Report)
-	for i := range report.Pods {
-		p := &report.Pods[i]
-		p.Unflushed = p.Unflushed && (p.Ended.IsZero() || l.outbox.Owes(identity(p.Namespace, p.Name, p.UID)))
+	debts, _ := l.outbox.Debts()
+	former := r.Report
+	former.Pods = nil
+	for p := range formerPods(r, l.store.BootID(), debts) {
+		former.Pods = append(former.Pods, *p)
 	}
-	return report
+	return reportOf(former)
 }
 
 // owedNow returns the debts that a former agent has left. Everything has ended with another boot,

@@ -119,9 +119,9 @@ func (m *Manager) Plan() plan.Plan {
 
 // Admit decides whether a pod may start. It refuses every pod while a shutdown is known or not yet
 // settled: from its event until its cancellation, and for good once TerminateAll was called.
-// Outside a shutdown it refuses a pod, by its UID, that an earlier shutdown has signalled and that
-// is not known to have ended, and one whose final status the API server has not acknowledged. A
-// nil pod stands for any pod and is refused only during a shutdown. Call Admit when the pod is in
+// Outside a shutdown it refuses a pod, by its UID, that an earlier shutdown has signalled, until it
+// has ended or its kill was given up, and one whose final status the API server has not
+// acknowledged. A nil pod stands for any pod and is refused only during a shutdown. Call Admit when the pod is in
 // the list of [Options.Pods] and has not been started.
 //
 // A static pod is started again under its UID, and may be the API server itself. Outside a

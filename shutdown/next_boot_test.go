@@ -119,7 +119,7 @@ func TestCarriedStatusAfterAShutdownIsSentOnce(t *testing.T) {
 	})
 }
 
-// An agent without a reporter drops the final statuses that an earlier agent has stored.
+// An agent without a reporter drops the final statuses that a former agent has stored.
 func TestCarriedStatusesWithoutAReporter(t *testing.T) {
 	dir := t.TempDir()
 	web := shutdowntest.Pod("web", 0, 5)

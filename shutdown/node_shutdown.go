@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -12,16 +13,16 @@ import (
 )
 
 // nodeShutdown is one shutdown of the node, from its first event until it is cancelled or the host
-// has gone. It outlives its drains, and on record its agents. Only the event loop uses hold and
-// drains. The rest is guarded by mu, because the drains and the writer of the record use it.
+// has gone. It outlives its drains, and on record its agents. The drains and the writer of the record
+// use it beside the event loop.
 type nodeShutdown struct {
 	number   uint64
 	received time.Time // the first event, in the clock of this process
 	account  *account
-	hold     *host.Hold // nil: no host is watched
-	drains   []*drain.Drain
+	hold     *host.Hold // nil: no host is watched; set before the first drain
 
 	mu        sync.Mutex // guards all below
+	drains    []*drain.Drain
 	standing  announcements
 	h         time.Time // when a drain stops waiting; it only moves earlier
 	progress  progress
@@ -82,8 +83,11 @@ func (s *nodeShutdown) fits(kind Kind) bool {
 	return own == KindUnknown || kind == KindUnknown || own == kind
 }
 
-// live reports whether the time of the shutdown is not over.
-func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
+// live reports whether the shutdown of a former agent may go on: its time is not over. One that no
+// host has announced is over once it is drained, because nobody but that agent could cancel it.
+func (s *nodeShutdown) live() bool {
+	return time.Now().Before(s.end()) && (s.ofHost() || s.account.head().Ended.IsZero())
+}
 
 // end returns when a drain stops waiting.
 func (s *nodeShutdown) end() time.Time {
@@ -166,11 +170,27 @@ func (s *nodeShutdown) publication() *outbox.Publication {
 	return s.published
 }
 
-// stopDrains stops the kills of all drains.
-func (s *nodeShutdown) stopDrains(cause error) {
-	for _, d := range s.drains {
-		d.Stop(cause)
+// addDrain adds a drain, which has not begun.
+func (s *nodeShutdown) addDrain(d *drain.Drain) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drains = append(s.drains, d)
+}
+
+// eachDrain calls f for each drain, from the first on.
+func (s *nodeShutdown) eachDrain(f func(*drain.Drain)) {
+	s.mu.Lock()
+	drains := slices.Clone(s.drains)
+	s.mu.Unlock()
+	for _, d := range drains {
+		f(d)
 	}
+}
+
+// nodeState returns what is published of the shutdown.
+func (s *nodeShutdown) nodeState() NodeState {
+	outline := s.account.head()
+	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
 }
 
 // content returns the record of the shutdown as it is now.

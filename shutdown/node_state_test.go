@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The node state of a previous agent is reverted even if nothing is on record, but not before it
+// The node state of a former agent is reverted even if nothing is on record, but not before it
 // is known that no shutdown goes on.
 func TestNodeStateIsRevertedAtTheStart(t *testing.T) {
 	for _, test := range []struct {

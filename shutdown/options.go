@@ -74,8 +74,9 @@ type Options struct {
 	LateStart func(Event) bool
 	// Prepare is called when a drain begins, before the pods are listed: what would start pods again
 	// is stopped here. The drain waits for it for at most Plan.PrepareTimeout, which is never
-	// shortened. It is called once in a shutdown, and again by an agent that takes up the shutdown
-	// after a restart. An error is reported and the drain goes on. Nil: nothing is called.
+	// shortened. It is called once in a shutdown, and again if an event that leaves less time has cut
+	// it short, or by an agent that takes up the shutdown after a restart. An error is reported and
+	// the drain goes on. Nil: nothing is called.
 	Prepare func(context.Context) error
 	// Hold is called before the first kill, which waits for it for at most Plan.HoldTimeout:
 	// another program can move its work away meanwhile. An error is reported and the drain goes

@@ -82,20 +82,24 @@ func (p *passage) release() {
 	p.showTimes(s.number, s.account.head().Started, at)
 	p.recorder.saveTimes(p.shutdown.account.head())
 	p.store(table.Unlock())
-	if p.drain.Stopped() != nil {
-		return // it was cancelled meanwhile, or has begun again: the lock is not this drain's to release
+	if p.drain.Stopped() == nil {
+		p.onRelease(table.Unlock())
 	}
-	p.onRelease(table.Unlock())
-	if s.hold != nil {
-		if err := s.hold.LetGo(p.ctx); err != nil {
+	var letGo func(context.Context) error
+	p.ifIn(func() {
+		if p.drain.Stopped() != nil {
+			return // another drain has begun meanwhile, and has the lock
+		}
+		p.effects.release(s)
+		if s.hold != nil {
+			letGo = s.hold.Release()
+		}
+	}, draining, released)
+	if letGo != nil {
+		if err := letGo(p.ctx); err != nil {
 			p.Fail(err)
 		}
 	}
-	p.ifDraining(func() {
-		if p.drain.Stopped() == nil {
-			p.effects.release(s)
-		}
-	})
 	klog.FromContext(p.ctx).V(1).Info("Shutdown manager completed processing shutdown event, node will shutdown shortly")
 }
 
@@ -134,9 +138,7 @@ func (p *passage) onRelease(until time.Time) {
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
-	for _, d := range s.drains {
-		d.AwaitStragglers(hangTime)
-	}
+	s.eachDrain(func(d *drain.Drain) { d.AwaitStragglers(hangTime) })
 	if p.ctx.Err() == nil && !ended {
 		p.recorder.save(podLag)
 	}
@@ -162,10 +164,10 @@ func (p *passage) onReport(report Report) {
 	})
 }
 
-// ifDraining runs f in the event loop, unless the shutdown is not draining any more.
-func (p *passage) ifDraining(f func()) {
+// ifIn runs f in the event loop if the shutdown is in one of some states.
+func (p *passage) ifIn(f func(), some ...state) {
 	p.effects.post(func(s *states) {
-		if s.isDraining(p.shutdown) {
+		if s.isIn(p.shutdown, some...) {
 			f()
 		}
 	})
@@ -179,20 +181,21 @@ func (p *passage) publish() *outbox.Publication {
 	if published != nil {
 		return published
 	}
-	policy := p.settings.policy(p.ctx, p.calls, p.kind, p.Fail)
-	p.shutdown.account.setPolicy(policy)
-	p.ifDraining(func() {
-		outline := p.shutdown.account.head()
-		published = p.outbox.Publish(NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: policy})
-	})
-	p.shutdown.setPublished(published)
+	p.shutdown.account.setPolicy(p.settings.policy(p.ctx, p.calls, p.kind, p.Fail))
+	p.ifIn(func() {
+		if published = p.shutdown.publication(); published != nil {
+			return // another drain was faster
+		}
+		published = p.outbox.Publish(p.shutdown.nodeState())
+		p.shutdown.setPublished(published)
+	}, draining, released)
 	return published
 }
 
 // Planned stores the timetable and whom the drain means to kill.
 func (p *passage) Planned(table timetable.Table) *call.Future[struct{}] {
 	p.shutdown.plan(table)
-	p.ifDraining(func() { p.effects.holdUntilEnd(p.shutdown) })
+	p.ifIn(func() { p.effects.holdUntilEnd(p.shutdown) }, draining)
 	return p.recorder.save(0)
 }
 
@@ -219,7 +222,7 @@ func (p *passage) Signalled(k *kills.Kill) {
 	if p.shutdown.account.cancelled() {
 		p.unended.add(k)
 	}
-	p.recorder.saveSignalled()
+	p.recorder.savePods()
 }
 
 // Ended sends the final status of a pod that has ended, and stores its end.
@@ -228,9 +231,9 @@ func (p *passage) Ended(k *kills.Kill) {
 	p.recorder.savePods()
 }
 
-// GaveUp counts a pod that is not known to have ended.
+// GaveUp stores that the drain no longer waits for a pod.
 func (p *passage) GaveUp(k *kills.Kill, err error) {
-	p.countKill(k, err)
+	p.podGivenUp(k, err)
 	p.recorder.savePods()
 }
 

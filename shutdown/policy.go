@@ -56,31 +56,28 @@ func ofDaemonSet(pod *v1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// setStatus returns the function that applies a policy to a pod's status. It is never nil.
-func (p PodPolicy) setStatus() func(*v1.PodStatus) {
+// setStatus returns the function that applies a policy to the status of a pod of a generation. It is
+// never nil.
+func (p PodPolicy) setStatus(generation int64) func(*v1.PodStatus) {
 	if p == PolicyLeaveAsIs {
 		return func(*v1.PodStatus) {}
 	}
-	return setTerminated
+	return func(status *v1.PodStatus) { setTerminated(status, generation) }
 }
 
 // setTerminated does what the status function of the kubelet's killPods does.
-func setTerminated(status *v1.PodStatus) {
+func setTerminated(status *v1.PodStatus, generation int64) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
 	}
-	setDisrupted(status, TerminatedReason, TerminatedMessage)
-}
-
-// setDisrupted sets the reason why the node has ended a pod.
-func setDisrupted(status *v1.PodStatus, reason, message string) {
-	status.Reason, status.Message = reason, message
+	status.Reason, status.Message = TerminatedReason, TerminatedMessage
 	podcondition.Set(status, v1.PodCondition{
 		Type:    v1.DisruptionTarget,
 		Status:  v1.ConditionTrue,
 		Reason:  v1.PodReasonTerminationByKubelet,
-		Message: message,
+		Message: TerminatedMessage,
 	}, metav1.Now())
+	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }
 
 // withFinalStatus returns a copy of the pod with its final status. It has a deletion timestamp if
@@ -90,7 +87,7 @@ func withFinalStatus(k *kills.Kill, policy PodPolicy) *v1.Pod {
 	if state.Result.Status != nil {
 		pod.Status = *state.Result.Status
 	}
-	policy.setStatus()(&pod.Status)
+	policy.setStatus(podcondition.Generation(&pod))(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
 		since := metav1.NewTime(state.Ended)
 		if since.IsZero() { // it may still run; it is deleted after the next boot

@@ -15,7 +15,7 @@ import (
 func statusAfterShutdown(t *testing.T, kind shutdown.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
-	pod.Status = status
+	pod.Status, pod.Generation = status, 7
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
 		n.opts.Policy = func(kind shutdown.Kind) shutdown.PodPolicy {
 			switch kind {
@@ -69,6 +69,8 @@ func TestPolicy(t *testing.T) {
 				Status:  v1.ConditionTrue,
 				Reason:  "TerminationByKubelet",
 				Message: "Pod was terminated in response to imminent node shutdown.",
+
+				ObservedGeneration: 7,
 			}, status.Conditions[0])
 		})
 	}

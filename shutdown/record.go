@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
@@ -30,6 +31,7 @@ func reportOf(r store.Report) Report {
 			})
 		}
 	}
+	report.Pods = inOrder(report.Pods)
 	return report
 }
 
@@ -69,15 +71,22 @@ func (so progress) mayHaveBegun(priority int32) bool {
 }
 
 // formerPods returns the pods of a former agent's record. Of another boot the outbox owes what is
-// owed for them. Statuses that were acknowledged since are no longer unflushed.
-func formerPods(r *store.Record, boot string, o *outbox.Outbox) iter.Seq[*store.Pod] {
+// owed for them. Statuses that are not among the debts any more are no longer unflushed; a pod of a
+// cancelled shutdown that had not ended never owed one.
+func formerPods(r *store.Record, boot string, debts iter.Seq2[outbox.Kind, *v1.Pod]) iter.Seq[*store.Pod] {
+	owed := map[types.UID]bool{}
+	for kind, pod := range debts {
+		if kind == outbox.KindStatus {
+			owed[kills.Key(pod)] = true
+		}
+	}
 	return func(yield func(*store.Pod) bool) {
 		for _, p := range r.Report.Pods {
 			if r.BootID != boot {
 				p.End = nil
 			}
-			if p.Unflushed && !o.Owes(identity(p.Namespace, p.Name, p.UID)) && (!p.Ended.IsZero() || r.BootID != boot) {
-				p.Unflushed = false
+			if !p.Ended.IsZero() || r.BootID != boot && !r.Report.Cancelled {
+				p.Unflushed = p.Unflushed && owed[kills.Key(identity(p.Namespace, p.Name, p.UID))]
 			}
 			if !yield(&p) {
 				return

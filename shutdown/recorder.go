@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,9 +18,10 @@ const (
 	// stepLag delays a write about the drain that nobody waits for. On a node whose pods end at once
 	// a newer write replaces it, so that it need not be made at all.
 	stepLag = 10 * time.Millisecond
-	// podLag delays a write about a pod: many pods change at once.
-	podLag = 50 * time.Millisecond
-	// manyLag is podLag for more than manyPods, whose file is large.
+	// podLag delays a write about a pod on a node with more than somePods, and manyLag on one with more
+	// than manyPods, whose file is large: many pods change at once.
+	podLag   = 50 * time.Millisecond
+	somePods = 110
 	manyLag  = time.Second
 	manyPods = 1000
 )
@@ -31,9 +33,12 @@ type recorder struct {
 	outbox  *outbox.Outbox
 	refused func() uint64
 
+	waits atomic.Bool // a write about pods waits for its turn
+
 	mu     sync.Mutex      // guards all below; never held while content is made
 	open   bool            // Run goes on and has the state folder, or still may
 	ctx    context.Context // of Run
+	read   <-chan struct{} // closed when the record was read under the lock of the folder
 	newest *nodeShutdown
 	former *store.Record // of a former agent, while this one has no shutdown; nil: none
 	stored uint64        // the number of refused pods that is on record
@@ -57,28 +62,27 @@ func (r *recorder) setFormer(record *store.Record) {
 	}
 }
 
-// savePods stores that pods were signalled, have ended, or are acknowledged.
+// savePods stores that pods were signalled, have ended, or are acknowledged: soon, because an agent
+// that dies before does not know of it. Very many pods change at once, so a call while such a write
+// waits does nothing.
 func (r *recorder) savePods() {
-	r.mu.Lock()
-	newest := r.newest
-	r.mu.Unlock()
-	if newest != nil && len(newest.account.kills.All()) > manyPods {
-		r.save(manyLag)
-	} else {
-		r.save(podLag)
+	if !r.waits.CompareAndSwap(false, true) {
+		return
 	}
-}
-
-// saveSignalled stores that pods were signalled: soon, because an agent that dies before that does
-// not know whom it has killed.
-func (r *recorder) saveSignalled() {
 	r.mu.Lock()
 	newest := r.newest
 	r.mu.Unlock()
-	if newest != nil && len(newest.account.kills.All()) <= manyPods {
-		r.save(stepLag)
-	} else {
+	pods := 0
+	if newest != nil {
+		pods = len(newest.account.kills.All())
+	}
+	switch {
+	case pods > manyPods:
 		r.save(manyLag)
+	case pods > somePods:
+		r.save(podLag)
+	default:
+		r.save(stepLag)
 	}
 }
 
@@ -88,6 +92,7 @@ func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
 	open := r.open
 	r.mu.Unlock()
 	if !open {
+		r.waits.Store(false)
 		r.outbox.DropUnstored()
 		saved, complete := call.NewFuture[struct{}]()
 		complete(struct{}{}, nil)
@@ -109,6 +114,13 @@ func (r *recorder) close(ctx context.Context, until time.Time) error {
 	err := r.store.Close(until)
 	_, lastErr := last.Await(context.WithoutCancel(ctx), time.Now())
 	return errors.Join(err, lastErr)
+}
+
+// setRead sets the channel that is closed when the record was read. Call it before setOpen.
+func (r *recorder) setRead(read <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = read
 }
 
 // setOpen says whether anything can be stored from now on. ctx is that of Run.
@@ -140,8 +152,14 @@ func (r *recorder) saveTimes(of Report) {
 	r.store.SaveTimes(store.Times{StartTime: of.Started, EndTime: of.Ended})
 }
 
-// content returns what is to be on record now.
+// content returns what is to be on record now. It waits until the record of a former agent was read,
+// which no write may replace before.
 func (r *recorder) content() (content store.Content) {
+	r.mu.Lock()
+	read := r.read
+	r.mu.Unlock()
+	<-read
+	r.waits.Store(false)
 	refused := r.refused()
 	r.mu.Lock()
 	newest, former := r.newest, r.former
@@ -151,7 +169,7 @@ func (r *recorder) content() (content store.Content) {
 	case newest != nil:
 		content = newest.content(r.store)
 	case former != nil:
-		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), r.outbox)}
+		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), debts)}
 	default:
 		content = store.Content{Record: store.Record{BootID: r.store.BootID()}}
 	}

@@ -1,7 +1,6 @@
 package shutdown
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,8 +81,16 @@ func podReports(account *kills.Account, flushes bool) []PodReport {
 		}
 		reports = append(reports, r)
 	}
-	slices.SortStableFunc(reports, func(a, b PodReport) int { return cmp.Compare(a.Started.Sub(b.Started), 0) })
-	return slices.Clip(reports)
+	return slices.Clip(inOrder(reports))
+}
+
+// inOrder sorts the reports of pods by the times of their kills.
+func inOrder(reports []PodReport) []PodReport {
+	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }
+	if !slices.IsSortedFunc(reports, byStart) {
+		slices.SortStableFunc(reports, byStart)
+	}
+	return reports
 }
 
 // textOf returns the text of an error; "" for nil. An Error method that panics gives a text too.

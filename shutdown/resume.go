@@ -16,8 +16,12 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	if !had {
 		fx.recorder.setOpen(fx.ctx, false)
 	} else {
-		decided := first != nil && s.past == nil // the host was faster than the disk
+		decided := first != nil && s.past == nil                                                 // the host was faster than the disk
+		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
+		if closes {
+			defer fx.recorder.save(0)
+		}
 		fx.show(c)
 		if decided && s.past != nil && s.past.received.Equal(first.received) {
 			s.past = nil // what the former agent has written since NewManager counts
@@ -73,7 +77,7 @@ func (s *states) resume(a *announcement, received time.Time) {
 	klog.FromContext(fx.ctx).V(1).Info("Shutdown manager goes on with the shutdown of a former agent", "began", past.received)
 	fx.events.detected()
 	past.account.reopen()
-	fx.enter(past, draining)
+	fx.takeUp(past, draining)
 	fx.showTimes(past.number, past.account.head().Started, time.Time{})
 	p := past.soFar()
 	request := fx.request(past.hostEnd(), past.received)
@@ -99,7 +103,11 @@ func (s *states) takeUpPast(a announcement) {
 	}
 	s.past, s.current = nil, past
 	past.join(a, past.end())
-	s.effects.enter(past, released)
+	wasCleared := s.effects.cleared // the host was not reached for a while
+	s.effects.takeUp(past, released)
+	if wasCleared {
+		s.effects.outbox.Publish(past.nodeState())
+	}
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
 }
@@ -141,7 +149,7 @@ func (s *states) dismissPast() {
 func (s *states) takeUpDismissed() {
 	past := s.past
 	s.past, s.current = nil, past
-	s.effects.enter(past, dismissed)
+	s.effects.takeUp(past, dismissed)
 	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
 }

@@ -55,6 +55,33 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 	}
 }
 
+// A shutdown that Trigger alone has announced is over once it is drained, since nobody could cancel
+// it in the next agent: an agent that drains when it is stopped admits pods when it is started.
+func TestARestartAfterADrainOfTrigger(t *testing.T) {
+	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				if !sourced {
+					n.opts.Source = nil
+				}
+				n.runOnBoot(one)
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
+				n.advance(time.Second)
+				ended := n.lastReport()
+				require.Len(t, ended.Pods, 2)
+				n.crash()
+
+				n.runOnBoot(one)
+				require.True(t, n.m.Admit(nil).Admit)
+				require.NoError(t, n.m.ShutdownStatus())
+				n.advance(time.Minute)
+				require.Empty(t, n.killer.Kills())
+				require.True(t, ended.Ended.Equal(n.lastReport().Ended))
+			})
+		})
+	}
+}
+
 // An agent that is stopped in order during a drain leaves it to the next one too.
 func TestResumeAfterAStop(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {

@@ -86,6 +86,8 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	}
 	<-fx.timer.C
 	defer fx.timer.Stop()
+	read := fx.startReading()
+	m.ledger.recorder.setRead(read.Done())
 	m.ledger.recorder.setOpen(ctx, m.ledger.stores())
 	var hostErr error
 	var hostDone sync.WaitGroup
@@ -106,7 +108,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.ledger.off)
 	}
 	s := &states{effects: fx, past: m.past}
-	stateErr := m.serve(s)
+	stateErr := m.serve(s, read)
 	end()
 	m.inbox.end()
 	queueCalls := fx.leaveOutbox()
@@ -122,14 +124,13 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	fx.drains.Wait()
 	hangingErr := hangingError(calls, until.Add(hangTime))
 	queueErr := hangingError(queueCalls, until.Add(hangTime))
-	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, time.Now().Add(hangTime)))
+	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, until.Add(hangTime)))
 }
 
 // serve handles messages until ctx ends, and the record when it was read. Its error is that of the
 // state folder where the options require one.
-func (m *Manager) serve(s *states) error {
+func (m *Manager) serve(s *states, read *call.Future[readRecord]) error {
 	fx := s.effects
-	read := fx.startReading()
 	done, late := read.Done(), time.NewTimer(folderWait)
 	defer late.Stop()
 	for {

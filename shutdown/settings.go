@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
@@ -82,7 +83,7 @@ func (s *settings) drainOptions(calls *call.Group, event Event, o *outbox.Outbox
 		e.AwaitUnmount = s.opts.Volumes.WaitForAllPodsUnmount
 	}
 	e.Kill = func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
-		result, err := s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: seconds, SetStatus: policy().of(pod).setStatus()})
+		result, err := s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: seconds, SetStatus: policy().of(pod).setStatus(podcondition.Generation(pod))})
 		if err != nil {
 			result, err = awaitKill(ctx, result, err)
 		}

@@ -103,14 +103,14 @@ func (s *soak) changeList() string {
 	}
 }
 
-// addPod adds a pod to the list. If it comes too late for its bucket, it has at least the time
-// of the last bucket.
+// addPod adds a pod to the list. If it comes in a shutdown it may be too late for its bucket, and has
+// what the one that is under way has left.
 func (s *soak) addPod(name string) *v1.Pod {
 	pod, late := s.newPod(name, ""), s.m.ShutdownStatus() != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.pods[pod.UID]; late {
-		p.minSeconds = min(p.minSeconds, 10)
+		p.minSeconds = 0
 	}
 	return pod
 }

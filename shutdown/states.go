@@ -68,8 +68,11 @@ func (a *announcements) remove(match func(announcement) bool) (removed bool) {
 
 // ofHost reports whether the host has announced the shutdown.
 func (a announcements) ofHost() bool {
-	return slices.ContainsFunc(a, func(a announcement) bool { return a.host })
+	return slices.ContainsFunc(a, byHost)
 }
+
+// byHost matches what the host has announced.
+func byHost(a announcement) bool { return a.host }
 
 // kind returns the kind of the shutdown: that of a session counts before that of Trigger.
 func (a announcements) kind() Kind {
@@ -93,9 +96,9 @@ type states struct {
 // state returns the state of the shutdown.
 func (s *states) state() state { return s.effects.admission.state() }
 
-// isDraining reports whether a shutdown is the current one and is draining.
-func (s *states) isDraining(shutdown *nodeShutdown) bool {
-	return s.current == shutdown && s.state() == draining
+// isIn reports whether a shutdown is the current one and in one of some states.
+func (s *states) isIn(shutdown *nodeShutdown, some ...state) bool {
+	return s.current == shutdown && slices.Contains(some, s.state())
 }
 
 // hostEvent handles an event of the host. One without a deadline gets that which the host granted
@@ -138,20 +141,16 @@ func (s *states) triggered(event Event, received time.Time) {
 // announced handles an event, or the answer of Pending if pending is true.
 func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
-	case none:
-		if pending && s.past != nil && s.past.fits(a.kind) {
-			s.takeUpPast(a)
-			return
-		}
-		s.closePast()
-		s.current = s.effects.begin(a, received, s.current)
-	case unsettled:
-		if s.past != nil && s.past.live() && s.past.fits(a.kind) {
+	case none, unsettled:
+		switch was := s.past != nil && s.past.fits(a.kind); {
+		case was && !s.past.wasDismissed() && s.state() == unsettled && s.past.live():
 			s.resume(&a, received)
-			return
+		case was && pending:
+			s.takeUpPast(a)
+		default:
+			s.closePast()
+			s.current = s.effects.begin(a, received, nil)
 		}
-		s.closePast()
-		s.current = s.effects.begin(a, received, s.current)
 	case draining:
 		if _, sooner := s.current.join(a, s.effects.end(a, received)); sooner {
 			s.effects.drainSooner(s.current, received)
@@ -171,9 +170,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 // ends nothing.
 func (s *states) announcedInThePast(a announcement) {
 	switch {
-	case s.state() == unsettled && s.past != nil:
-		s.takeUpPast(a)
-	case s.state() == none && s.past != nil && s.past.fits(a.kind):
+	case s.past != nil && (s.state() == unsettled || s.past.wasDismissed() || s.past.fits(a.kind)):
 		s.takeUpPast(a)
 	case s.state() == none || s.state() == unsettled:
 		klog.FromContext(s.effects.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
@@ -185,10 +182,16 @@ func (s *states) hostCancelled() {
 	switch s.state() {
 	case none:
 		s.closePast()
-	case unsettled:
+	case unsettled: // the host does not speak for others: what Trigger has announced too goes on
+		if s.past != nil && s.past.live() {
+			if _, left := s.past.takeBack(byHost); left {
+				s.resume(nil, time.Now())
+				return
+			}
+		}
 		s.dropPast(true)
 	case draining, released:
-		s.takeBack(func(a announcement) bool { return a.host })
+		s.takeBack(byHost)
 	case dismissed:
 		s.conclude()
 	}
@@ -203,6 +206,8 @@ func (s *states) triggerCancelled(origin string) {
 	case s.state() == unsettled:
 		if s.past != nil {
 			s.past.takeBack(func(a announcement) bool { return a.origin == origin })
+			s.effects.recorder.setNewest(s.past)
+			s.effects.recorder.save(0)
 		}
 	case origin == "" && s.current.ofHost(): // the host has it pending all the same, so the lock is kept
 		s.current.dismiss()

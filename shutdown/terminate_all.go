@@ -71,7 +71,7 @@ func (t *terminations) terminate(ctx context.Context) (Report, error) {
 	defer t.register(nil)
 	var current *nodeShutdown
 	t.inbox.post(func(s *states) {
-		if s.isDraining(s.current) {
+		if s.isIn(s.current, draining) {
 			current = s.current
 		}
 	})
@@ -184,7 +184,7 @@ func (p *localPassage) Signalled(k *kills.Kill) {
 }
 
 func (p *localPassage) Ended(k *kills.Kill)             { p.podEnded(k, p.account.podPolicy()) }
-func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.countKill(k, err) }
+func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.podGivenUp(k, err) }
 
 func (p *localPassage) Fail(err error) {
 	if err == nil {

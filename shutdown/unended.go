@@ -9,14 +9,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// unended has the kills of shutdowns that are over whose pods are not known to have ended. Such a
-// pod is not admitted, and a later shutdown that finds it joins its kill.
+// unended has the kills of shutdowns that are over whose pods are still waited for. Such a pod is not
+// admitted, and a later shutdown that finds it joins its kill. Once a kill was given up nobody will
+// tell of the end of its pod, so it is dropped: the pod is the embedder's again.
 type unended struct {
 	mu    sync.Mutex // guards kills
 	kills map[types.UID]*kills.Kill
 }
 
-// add adds kills, but for those that have ended.
+// add adds kills, but for those that are not under way any more.
 func (u *unended) add(added ...*kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -24,13 +25,13 @@ func (u *unended) add(added ...*kills.Kill) {
 		u.kills = map[types.UID]*kills.Kill{}
 	}
 	for _, k := range added {
-		if k.Unended() {
+		if k.UnderWay() {
 			u.kills[kills.Key(k.Pod())] = k
 		}
 	}
 }
 
-// remove removes kills whose pods have ended.
+// remove removes kills that are not under way any more.
 func (u *unended) remove(removed ...*kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

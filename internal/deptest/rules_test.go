@@ -1,6 +1,7 @@
 package deptest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func allowedImports() map[string][]string {
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
-		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", parts + "/call", parts + "/drain", parts + "/host", parts + "/kills", parts + "/outbox", parts + "/store", parts + "/timetable"},
+		"shutdown":                    {api, machine, klog, gates, module + "/metrics", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", parts + "/call", parts + "/drain", parts + "/host", parts + "/kills", parts + "/outbox", parts + "/store", parts + "/timetable"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", parts + "/windows"},
 		// The rooms: none of them imports the manager, and only the drain knows several others.
 		"shutdown/internal/drain":     {api, klog, module + "/graceperiod", module + "/shutdown/plan", parts + "/call", parts + "/kills", parts + "/outbox", parts + "/timetable"},
@@ -65,7 +66,7 @@ func allowedImports() map[string][]string {
 		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},
 		"internal/apiserverproxy":   {machine, "golang.org/x/time/rate"},
 
-		"internal/podcondition": {api, machine},
+		"internal/podcondition": {api, machine, module + "/internal/staticpod"},
 		"internal/staticpod":    {api},
 	}
 }
@@ -87,6 +88,21 @@ func TestDirectImports(t *testing.T) {
 			may, listed := rules[strings.TrimPrefix(path, module+"/")]
 			require.True(t, listed, "%s: no import rule", path)
 			require.Empty(t, graph.Disallowed(path, may...), "%s imports what it may not (%s)", path, goos)
+		}
+	}
+}
+
+// TestEveryRuleIsUsed finds rules that allow an import which the package does not have.
+func TestEveryRuleIsUsed(t *testing.T) {
+	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
+	for path, may := range allowedImports() {
+		for _, root := range may {
+			used := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
+				return slices.ContainsFunc(graph[module+"/"+path].Imports, func(to string) bool {
+					return to == root || strings.HasPrefix(to, root+"/")
+				})
+			})
+			require.True(t, used, "%s imports nothing of %s, which it may", path, root)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 // volumes and the node's status have time of their own.
 func TestManagerVectors(t *testing.T) {
 	vectors := readVectors[managerVectors](t, "shutdown/testdata/manager.yaml")
-	require.Len(t, vectors.Vectors.Cases, 6)
+	require.Len(t, vectors.Vectors.Cases, 7)
 	for _, c := range vectors.Vectors.Cases {
 		t.Run(c.Desc, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -46,3 +46,19 @@ func TestSet(t *testing.T) {
 	}
 	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
 }
+
+func TestObserve(t *testing.T) {
+	cached := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 2}}}
+	status := cached
+	podcondition.Observe(&status, v1.DisruptionTarget, 3)
+	podcondition.Observe(&status, v1.PodScheduled, 3)
+	require.Equal(t, []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 3}}, status.Conditions)
+	require.EqualValues(t, 2, cached.Conditions[1].ObservedGeneration, "the copy's original")
+}
+
+func TestGeneration(t *testing.T) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+	require.EqualValues(t, 3, podcondition.Generation(pod))
+	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	require.Zero(t, podcondition.Generation(pod), "a static pod")
+}

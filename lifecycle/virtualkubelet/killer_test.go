@@ -99,7 +99,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 		b.create(two)
 		manager, err := shutdown.NewManager(shutdown.Options{
 			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
-			Pods: shutdown.PodsFunc(b.Pods), Killer: b,
+			Pods:   shutdown.PodsFunc(b.Pods), Killer: b,
 		})
 		require.NoError(b, err)
 		report, err := manager.TerminateAll(b.Context())

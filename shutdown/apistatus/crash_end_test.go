@@ -91,7 +91,7 @@ func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	return pods, nil
 }
 
-// checkReport checks that each killed pod is in the report once, those of earlier agents
+// checkReport checks that each killed pod is in the report once, those of former agents
 // included.
 func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	signals, err := readSignals(n.orders.Journal)
@@ -109,7 +109,7 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 			n.addViolation("pod %s is in the report twice", pod.Name)
 		}
 	}
-	for name := range podNames(n.stored.Report) {
+	for name := range n.stored.signalled() {
 		if times[name] == 0 && report.Started.Equal(n.stored.Report.Started) {
 			n.addViolation("pod %s was stored and is not in the report", name)
 		}

@@ -24,7 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // crashedNode is a node whose agents are killed one after the other. Its pods and its state
@@ -54,12 +53,29 @@ type crashedNode struct {
 
 // storedShutdown is the part of the state file that the test reads.
 type storedShutdown struct {
-	BootID         string // "": nothing was stored
-	Report         shutdown.Report
-	Unacknowledged []struct {
-		Pod   *v1.Pod
-		Ended bool
+	Debts []struct {
+		Kind string
+		Pod  *v1.Pod
 	}
+	Report struct {
+		Started time.Time // zero: no shutdown was stored
+		Pods    []struct {
+			Name      string
+			Signalled bool
+			End       *v1.Pod // what the final status needs, until the pod has ended
+		}
+	}
+}
+
+// signalled returns the names of the pods that the shutdown on record has killed.
+func (s storedShutdown) signalled() map[string]bool {
+	names := map[string]bool{}
+	for _, pod := range s.Report.Pods {
+		if pod.Signalled {
+			names[pod.Name] = true
+		}
+	}
+	return names
 }
 
 func (n *crashedNode) addViolation(format string, args ...any) {
@@ -154,7 +170,7 @@ func (n *crashedNode) endShutdown() error {
 		return err
 	}
 	stored["bootID"] = "a boot of many days"
-	for _, key := range []string{"startMonotonicNanoseconds", "hostEndMonotonicNanoseconds"} {
+	for _, key := range []string{"t0MonotonicNanoseconds", "hMonotonicNanoseconds"} {
 		since, _ := stored[key].(float64)
 		stored[key] = int64(since) + int64(1000*time.Hour)
 	}
@@ -168,9 +184,14 @@ func isStatic(pod *v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationK
 
 // recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
 func (n *crashedNode) recordUnacknowledged() {
-	for _, s := range n.stored.Unacknowledged {
-		if n.orders.NextBoot && !isStatic(s.Pod) || !n.orders.NextBoot && s.Ended {
-			n.mustBeFlushed[s.Pod.Name] = true
+	for _, debt := range n.stored.Debts {
+		if debt.Kind == "status" && !(n.orders.NextBoot && isStatic(debt.Pod)) {
+			n.mustBeFlushed[debt.Pod.Name] = true
+		}
+	}
+	for _, pod := range n.stored.Report.Pods {
+		if n.orders.NextBoot && pod.End != nil && !isStatic(pod.End) {
+			n.mustBeFlushed[pod.Name] = true
 		}
 	}
 }
@@ -197,27 +218,19 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("what was stored is not readable: %w", err)
 	}
-	known := podNames(n.stored.Report)
+	known := n.stored.signalled()
 	for _, s := range fresh {
 		if !known[s.Name] {
 			n.unstoredAges = append(n.unstoredAges, killed-s.At)
 		}
 	}
 	same := before.Report.Started.Equal(n.stored.Report.Started) // otherwise it was over, and the host has begun another one
-	for name := range podNames(before.Report) {
+	for name := range before.signalled() {
 		if same && !known[name] {
 			n.addViolation("pod %s was stored before and is not any more", name)
 		}
 	}
 	return nil
-}
-
-func podNames(report shutdown.Report) map[string]bool {
-	names := map[string]bool{}
-	for _, pod := range report.Pods {
-		names[pod.Name] = true
-	}
-	return names
 }
 
 // readSignals reads a journal. It returns none if the file does not exist.
@@ -249,6 +262,8 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	o := n.orders
 	o.BeginShutdown = first
 	switch {
+	case first && n.ending == isCancelled:
+		o.Host = hostIsIdle // what Trigger has announced no host cancels
 	case first:
 		o.Host = []string{hostIsIdle, hostIsIdle, hostIsNone}[n.rng.IntN(3)]
 	case n.ending == isCancelled && n.shutdownOver:
@@ -257,7 +272,7 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 		o.Host = []string{hostIsIdle, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
 	default:
 		o.Host = []string{hostGoesDown, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
-		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.BootID == ""
+		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.Report.Started.IsZero()
 	}
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
-	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 const (
@@ -63,13 +62,13 @@ func (p *statusPatch) empty() bool {
 // finalStatus returns the patch that [Reporter.FlushPod] writes.
 func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 	status := &pod.Status
-	patch := statusPatch{ObservedGeneration: max(status.ObservedGeneration, generationOf(pod))}
+	patch := statusPatch{ObservedGeneration: max(status.ObservedGeneration, podcondition.Generation(pod))}
 	if terminal(status.Phase) {
 		patch.Phase, patch.Reason, patch.Message = status.Phase, &status.Reason, &status.Message
 	}
 	for _, conditionType := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodReadyToStartContainers, v1.ContainersReady, v1.PodReady} {
 		if condition := finalCondition(status, conditionType); condition != nil {
-			patch.Conditions = append(patch.Conditions, newConditionPatch(status, condition, generationOf(pod), now))
+			patch.Conditions = append(patch.Conditions, newConditionPatch(status, condition, podcondition.Generation(pod), now))
 		}
 	}
 	patch.InitContainerStatuses, patch.ContainerStatuses, patch.EphemeralContainerStatuses = finalContainers(pod)
@@ -118,17 +117,6 @@ func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation
 		Reason: condition.Reason, Message: condition.Message,
 		ObservedGeneration: max(condition.ObservedGeneration, generation),
 	}
-}
-
-// generationOf returns the generation that the status refers to, as in the kubelet's
-// status manager. It is 0, and not written, on API servers before v1.33, which do not
-// count generations of pods, and for static pods, because their mirror pods have other
-// generations.
-func generationOf(pod *v1.Pod) int64 {
-	if staticpod.Is(pod) {
-		return 0
-	}
-	return pod.Generation
 }
 
 // terminal reports whether a pod never leaves the phase.

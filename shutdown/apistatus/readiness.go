@@ -45,7 +45,7 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 		return err
 	}
 	taken := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: ReasonTakenOut, Message: MessageTakenOut}
-	return r.patchReady(ctx, target, newConditionPatch(&pod.Status, taken, generationOf(pod), metav1.Now()))
+	return r.patchReady(ctx, target, newConditionPatch(&pod.Status, taken, podcondition.Generation(pod), metav1.Now()))
 }
 
 // RestoreReadiness undoes MarkNotReady: it sets the Ready condition to what the
@@ -71,7 +71,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 		namespace: pod.Namespace, name: pod.Name, uid: server.UID, resourceVersion: server.ResourceVersion,
 		static: staticpod.IsMirror(server),
 	}
-	return r.patchReady(ctx, target, newConditionPatch(&server.Status, restored, generationOf(pod), metav1.Now()))
+	return r.patchReady(ctx, target, newConditionPatch(&server.Status, restored, podcondition.Generation(pod), metav1.Now()))
 }
 
 // patchReady patches the Ready condition of a pod.

@@ -42,8 +42,8 @@ func (r Reserve) total() time.Duration { return windows.Sum(r.Readiness, r.Unmou
 
 // within returns the reserve shortened to a total, each part in proportion.
 func (r Reserve) within(total time.Duration) Reserve {
-	readiness := share(r.Readiness, total, r.total())
-	unmount := min(share(r.Unmount, total, r.total()), total-readiness)
+	readiness := proportion(r.Readiness, total, r.total())
+	unmount := min(proportion(r.Unmount, total, r.total()), total-readiness)
 	return Reserve{Readiness: readiness, Unmount: unmount, Statuses: min(r.Statuses, total-readiness-unmount)}
 }
 

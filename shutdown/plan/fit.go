@@ -103,7 +103,7 @@ func (b *Budget) addSeconds(configured Schedule, left time.Duration) {
 func (b *Budget) shareBeside(sum, limit time.Duration) {
 	left, shares := limit, make([]time.Duration, len(b.Reserves))
 	give := func(wanted time.Duration) time.Duration {
-		given := min(share(wanted, limit, sum), left)
+		given := min(proportion(wanted, limit, sum), left)
 		if given < leastShare {
 			return 0
 		}
@@ -121,9 +121,9 @@ func (b *Budget) shareBeside(sum, limit time.Duration) {
 	}
 }
 
-// share returns the part of limit that is to limit what part is to sum, or part if the sum
+// proportion returns the part of limit that is to limit what part is to sum, or part if the sum
 // is no more than limit.
-func share(part, limit, sum time.Duration) time.Duration {
+func proportion(part, limit, sum time.Duration) time.Duration {
 	if sum <= limit {
 		return part
 	}

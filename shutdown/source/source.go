@@ -15,10 +15,10 @@ type Source interface {
 	Connect(ctx context.Context) (Session, error)
 }
 
-// Adopter is a [Source] that can hand over the lock of a previous agent of this machine without a
+// Adopter is a [Source] that can hand over the lock of a former agent of this machine without a
 // session, and so before the host can be reached. An example is systemd's FD store.
 type Adopter interface {
-	// Adopt returns the lock that a previous agent has left, or nil if there is none. It does not
+	// Adopt returns the lock that a former agent has left, or nil if there is none. It does not
 	// block. The caller owns the lock, as one of [Session.Inhibit]. Each lock is handed out once: a
 	// second call returns nil.
 	Adopt() io.Closer
@@ -44,7 +44,7 @@ type Session interface {
 	RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error)
 	// Inhibit takes the lock that delays the shutdown. The lock outlives the session. Its Close
 	// lets the host go on. During a shutdown a host grants no new lock, but may hand over the one
-	// of a previous agent that [Adopter.Adopt] has not handed out.
+	// of a former agent that [Adopter.Adopt] has not handed out.
 	Inhibit(ctx context.Context) (io.Closer, error)
 	// Close ends the session and closes the channel of events. It does not release a lock.
 	Close() error

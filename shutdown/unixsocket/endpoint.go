@@ -30,7 +30,7 @@ type endpoint struct {
 
 // listen binds the socket in a new directory that only this user can enter, sets its
 // mode, and moves it to path. So nobody else can connect at any moment, whatever the
-// umask is, and the socket of an earlier agent is replaced.
+// umask is, and the socket of a former agent is replaced.
 func listen(ctx context.Context, path string) (*endpoint, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
 	if err != nil {

@@ -30,7 +30,7 @@ func figures() []figure {
 		agent    = "examples/processagent/main.go"
 		provider = "lifecycle/virtualkubelet/go.mod"
 		library  = `k8s\.io/api (v0\.\d+)`
-		statuses = "shutdown/internal/statuses"
+		outbox   = "shutdown/internal/outbox"
 		e2e      = "examples/nodeagent/e2e"
 	)
 	return []figure{
@@ -46,9 +46,9 @@ func figures() []figure {
 		{`virtual-kubelet (v1\.\d+)`, find(provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`)},
 		{`virtual-kubelet v1\.\d+, which needs (v0\.\d+)`, find(provider, library)},
 
-		{`has not answered for ([\d.]+) s`, constant(statuses, "answerPatience", time.Second)},
-		{`did not answer for ([\d.]+) s`, constant(statuses, "answerPatience", time.Second)},
-		{`goes out as it ends, (\w+) at a time`, constant(statuses, "callsAtOnce", 1)},
+		{`has not answered for ([\d.]+) s`, constant(outbox, "answerPatience", time.Second)},
+		{`did not answer for ([\d.]+) s`, constant(outbox, "answerPatience", time.Second)},
+		{`goes out as it ends, (\w+) at a time`, constant(outbox, "callsAtOnce", 1)},
 		{`killed (\d+) s past its timeout`, constant("lifecycle", "DefaultStopSlack", time.Second)},
 		{`given up after (\d+) minutes`, constant("lifecycle", "DefaultGiveUp", time.Minute)},
 		{`(\w+) minutes after its grace period`, constant("lifecycle", "DefaultGiveUp", time.Minute)},

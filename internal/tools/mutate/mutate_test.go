@@ -148,5 +148,5 @@ func TestChoosePackages(t *testing.T) {
 	for _, p := range chosen {
 		folders = append(folders, p.folder)
 	}
-	require.Equal(t, []string{"shutdown/internal/call", "shutdown/internal/kills", "shutdown/internal/statefile", "shutdown/internal/statuses", "shutdown/plan"}, folders)
+	require.Equal(t, []string{"shutdown/internal/call", "shutdown/internal/drain", "shutdown/internal/host", "shutdown/internal/kills", "shutdown/internal/outbox", "shutdown/internal/store", "shutdown/internal/timetable", "shutdown/internal/windows", "shutdown/plan"}, folders)
 }

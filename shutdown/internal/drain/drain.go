@@ -30,12 +30,11 @@ const (
 	recordTime = 100 * time.Millisecond
 	// timerLag is how much later than a timer a goroutine may run that waits for the same time.
 	timerLag = 100 * time.Millisecond
+	// lateListPause is the time between two lists while the pods of all buckets are waited for.
+	lateListPause = time.Second
 	// longestListTime bounds the wait for the first list of pods if the schedule depends on it.
 	longestListTime = 30 * time.Second
 )
-
-// errHostGoesOn ends the calls of the killer at the end of the drain.
-var errHostGoesOn = errors.New("the host goes on")
 
 // Request says what a drain is for. It does not change.
 type Request struct {
@@ -96,6 +95,7 @@ type Drain struct {
 	table    timetable.Table
 	fitted   bool          // table is made from the first complete list, or is a former agent's
 	unused   time.Duration // the pods' time that finished buckets have left unused
+	over     chan struct{} // closed when Run has ended
 }
 
 // Options are the same for all drains of a manager.
@@ -116,6 +116,7 @@ func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
 		listener: l,
 		halt:     h,
 		picker:   kills.NewPicker(r.Account, r.Number),
+		over:     make(chan struct{}),
 	}
 	d.lister = lister{hooks: d.hooks}
 	d.killing = &killing{hooks: d.hooks, plan: o.Plan, outbox: o.Outbox, listener: l, halt: h}
@@ -133,10 +134,18 @@ func (d *Drain) Stopped() error { return context.Cause(d.halt.ctx) }
 // Stop stops the kills: no further pod is signalled. Pods that were signalled keep their time.
 func (d *Drain) Stop(cause error) { d.halt.stop(cause) }
 
+// Cancel is Stop for a host that stays: pods that were signalled are awaited without a limit, also
+// beyond the time that the host would have waited.
+func (d *Drain) Cancel(cause error) {
+	d.halt.stays.Store(true)
+	d.halt.stop(cause)
+}
+
 // Run drains the node. It returns when the pods have ended and their statuses are acknowledged,
 // or at the end of the timetable, or soon after Stop. ended is false if a pod that was signalled
 // may still run then; AwaitStragglers waits for it.
 func (d *Drain) Run() (ended bool) {
+	defer close(d.over)
 	logger := klog.FromContext(d.halt.run)
 	logger.V(1).Info("Shutdown manager processing shutdown event", "drain", d.Number)
 	d.killing.published = d.Publish()
@@ -146,17 +155,15 @@ func (d *Drain) Run() (ended bool) {
 	d.awaitPublished()
 	d.startLate()
 	d.awaitRecord(onRecord)
-	ctx, hostGoesOn := context.WithDeadlineCause(d.halt.run, later(d.table.H(), time.Now().Add(answerTime)), errHostGoesOn)
-	d.killing.ctx = ctx
-	context.AfterFunc(ctx, hostGoesOn)
+	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
+	d.killing.ctx, d.killing.end = d.halt.untilHostGoesOn(d.killing.until)
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
 		d.listener.Begins(i)
 		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
 			d.listener.Ends(i)
 		}
 	}
-	d.killLate()
-	ended = d.killing.awaitAll(d.table.H())
+	ended = d.awaitAll()
 	d.awaitStatuses()
 	return ended
 }
@@ -167,7 +174,9 @@ func (d *Drain) prepare() {
 		return
 	}
 	d.hooks.prepare(d.halt.ctx, time.Now().Add(plan.NewBudget(nil, d.Table.Options).Prepare))
-	d.listener.Passed(Prepared)
+	if !d.halt.halted() {
+		d.listener.Passed(Prepared)
+	}
 }
 
 // makeTimetable makes the timetable, from the first list of pods if it comes in time.
@@ -183,6 +192,10 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		}
 		d.Table.Late = d.hooks.lateStart()
 		d.fit(complete)
+	} else if complete && d.cutsShort() {
+		d.Table.Schedule, d.Table.Received, d.Table.Until, d.unused = d.table.Schedule(), time.Now(), d.table.H(), 0
+		d.Table.Prepared, d.Table.Held = true, true
+		d.fit(complete)
 	}
 	table := d.table
 	d.hooks.onPlan(func() plan.Plan { return table.Plan(pods, d.killing.plan) })
@@ -197,6 +210,20 @@ func (d *Drain) fit(complete bool) {
 		request.Needs = needs(request.Schedule, request.Done, d.picker.Due())
 	}
 	d.table, d.fitted = timetable.New(request), complete
+}
+
+// cutsShort reports whether the timetable of a former agent leaves pods less than they need: time
+// has passed since in which nobody has killed them.
+func (d *Drain) cutsShort() bool {
+	schedule, start := d.table.Schedule(), time.Now()
+	for i, need := range needs(schedule, d.Table.Done, d.picker.Due()) {
+		window := d.table.Window(i, start, unlimited)
+		if need > int64((window.Grace(window.Ready)+timerLag)/time.Second) {
+			return true
+		}
+		start = later(start, window.End)
+	}
+	return false
 }
 
 // needs returns how long each bucket needs for its pods: the longest grace period, at most the
@@ -220,7 +247,7 @@ func needs(schedule plan.Schedule, done int, due []*kills.Kill) []int64 {
 func (d *Drain) list(until time.Time) (pods []*v1.Pod, complete bool) {
 	pods, complete = d.lister.list(d.halt.ctx, until)
 	if complete {
-		d.picker.Enter(pods, d.killing.priorities)
+		d.picker.AddListed(pods, d.killing.priorities)
 	}
 	return pods, complete
 }
@@ -321,8 +348,9 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 		kill()
 		_, complete = d.list(window.End)
 	}
-	if complete && !d.fitted {
+	if complete && !d.fitted { // the first list has come late
 		d.fit(complete)
+		d.awaitRecord(d.listener.Planned(d.table))
 	}
 	if !d.halt.halted() {
 		kill()
@@ -330,16 +358,31 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 	return chosen, window, batches
 }
 
+// awaitAll waits for all pods of the drain. Until they have ended it lists the pods again and again,
+// because a list may have been empty when their bucket was drained.
+func (d *Drain) awaitAll() (ended bool) {
+	for !d.halt.halted() && time.Now().Before(d.table.H()) {
+		d.killLate()
+		if d.killing.awaitAll(earlier(d.table.H(), time.Now().Add(lateListPause))) {
+			return true
+		}
+	}
+	return d.killing.awaitAll(d.table.H())
+}
+
 // killLate lists the pods once more before the release, and kills those who have not ended with
 // what is left.
 func (d *Drain) killLate() {
 	last := len(d.table.Schedule()) - 1
-	if d.halt.halted() || last < 0 || !time.Now().Before(d.table.H()) {
+	if last < 0 {
 		return
 	}
 	_, _ = d.list(earlier(time.Now().Add(answerTime), d.table.H()))
 	schedule := d.table.Schedule()
 	picked := d.picker.Pick(schedule[last].Priority, func(int32) bool { return true })
+	for last > 0 && schedule[last].Seconds == 0 {
+		last-- // a bucket without time would leave them none
+	}
 	if len(picked) > 0 && !d.halt.halted() {
 		d.killing.start(picked, d.table.Window(last, time.Now(), unlimited))
 	}
@@ -362,9 +405,12 @@ func (d *Drain) awaitStatuses() {
 	d.listener.Fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", d.outbox.Unacknowledged(), err))
 }
 
-// AwaitStragglers waits for pods that outlive the drain, without a limit until ctx of New ends,
-// and then for at most hang.
-func (d *Drain) AwaitStragglers(hang time.Duration) { d.killing.awaitStragglers(d.table.H(), hang) }
+// AwaitStragglers waits for the end of Run and for pods that outlive it: without a limit until ctx of
+// New ends, and then for at most hang.
+func (d *Drain) AwaitStragglers(hang time.Duration) {
+	<-d.over
+	d.killing.awaitStragglers(d.table.H(), hang)
+}
 
 // ScheduleOf returns the schedule for a node that has none configured: one bucket that lasts as
 // long as the longest grace period of a pod.

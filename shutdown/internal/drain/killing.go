@@ -24,8 +24,10 @@ type killing struct {
 	outbox    *outbox.Outbox
 	listener  Listener
 	halt      halt
-	published *outbox.Publication // nil: nothing was published
-	ctx       context.Context     // of the calls of the killer; set before the first kill
+	published *outbox.Publication     // nil: nothing was published
+	ctx       context.Context         // of the calls of the killer; set before the first kill
+	end       context.CancelCauseFunc // of ctx
+	until     time.Time               // a call that fails later is not made again
 	batches   []*kills.Batch
 
 	mu      sync.Mutex // guards all below
@@ -64,7 +66,7 @@ func (g *killing) priorities(pods []*v1.Pod) []int32 {
 func (g *killing) start(pods []*kills.Kill, window timetable.Window) *kills.Batch {
 	logger := klog.FromContext(g.ctx).V(1)
 	k := &kills.Killing{
-		Context: g.ctx,
+		Context: g.ctx, RetryUntil: g.until,
 		Calls:   g.hooks.calls,
 		Halted:  g.halt.halted,
 		Seconds: func(pod *v1.Pod) int64 { return window.Seconds(pod, time.Now()) },
@@ -200,4 +202,5 @@ func (g *killing) awaitStragglers(release time.Time, hang time.Duration) {
 	for _, batch := range g.batches {
 		_, _ = batch.Done.Await(context.WithoutCancel(g.halt.run), until) // a pod that still runs has no end in the report
 	}
+	g.end(nil)
 }

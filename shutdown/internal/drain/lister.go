@@ -19,8 +19,9 @@ const (
 
 // podList is the answer of one call of Options.Pods.
 type podList struct {
-	pods []*v1.Pod
-	err  error
+	number int // of the call
+	pods   []*v1.Pod
+	err    error
 }
 
 // lister asks for the pods. A call that fails is made again, and one that hangs gets another one
@@ -29,22 +30,22 @@ type lister struct {
 	hooks    *hooks
 	answers  chan podList // of the calls that have not been heard
 	under    int          // calls under way
-	last     []*v1.Pod    // the last complete list
+	begun    int          // the number of the newest call
+	newest   int          // that of the newest call that has given a complete list
+	last     []*v1.Pod    // what that has given
 	complete bool         // there is one
 	failed   bool         // a failure was reported since the last complete list
 }
 
-// list returns the current pods. If there is no complete list by until, or, where an earlier one
-// is known, within answerTime, it returns the last one. complete is false if none is known.
+// list returns the current pods. If there is no complete list by until, it returns the last one.
+// complete is false if none is known.
 func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, complete bool) {
 	if l.answers == nil {
 		l.answers = make(chan podList, mostLists)
 	}
-	if l.complete {
-		until = earlier(until, time.Now().Add(answerTime))
-	}
+	first := l.begun + 1
 	for pause := listPause; ; pause = min(2*pause, listPauseMost) {
-		answered, err := l.ask(ctx, earlier(until, time.Now().Add(answerTime)))
+		answered, err := l.ask(ctx, first, earlier(until, time.Now().Add(answerTime)))
 		if answered && err == nil {
 			return l.last, true
 		}
@@ -58,22 +59,29 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 	}
 }
 
-// ask makes one call, unless too many hang, and waits for the answer of any call until a time.
-func (l *lister) ask(ctx context.Context, until time.Time) (answered bool, err error) {
+// ask makes one call, unless too many hang, and waits for the answer of any call from the first on
+// until a time. What an older call gives comes late: it counts only where nothing newer is known.
+func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered bool, err error) {
 	l.start()
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	select {
-	case answer := <-l.answers:
-		l.under--
-		if answer.err == nil {
-			l.last, l.complete, l.failed = answer.pods, true, false
+	for {
+		select {
+		case answer := <-l.answers:
+			l.under--
+			current := answer.number >= first || !l.complete
+			if answer.err == nil && answer.number > l.newest {
+				l.newest, l.last, l.complete = answer.number, answer.pods, true
+			}
+			if current {
+				l.failed = l.failed && answer.err != nil
+				return true, answer.err
+			}
+		case <-timer.C:
+			return false, call.ErrTimeSpent
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
-		return true, answer.err
-	case <-timer.C:
-		return false, call.ErrTimeSpent
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
 	}
 }
 
@@ -82,14 +90,14 @@ func (l *lister) start() {
 		return
 	}
 	l.under++
-	answers := l.answers
-	h := l.hooks
+	l.begun++
+	number, answers, h := l.begun, l.answers, l.hooks
 	h.calls.Go(func() string { return "Options.Pods" }, func() {
 		var pods []*v1.Pod
 		call.Guard(h.ctx, "Options.Pods", func() (err error) {
 			pods, err = h.embedder.Pods(h.ctx)
 			return err
-		}, func(err error) { answers <- podList{pods, err} })
+		}, func(err error) { answers <- podList{number, pods, err} })
 	})
 }
 

@@ -38,8 +38,8 @@ func (l *lock) seekLock() {
 	}
 }
 
-// enter locks the mutex if this Hold is the current one, and reports whether it is.
-func (o *Hold) enter() bool {
+// lockIfCurrent locks the mutex if this Hold is the current one, and reports whether it is.
+func (o *Hold) lockIfCurrent() bool {
 	o.lock.mu.Lock()
 	if o.lock.hold == o {
 		return true
@@ -52,7 +52,7 @@ func (o *Hold) enter() bool {
 // passed. A later call replaces the time. It stands until it has come: for the lock that Retake
 // gets, and for the next Hold of the same shutdown too. ctx has the logger; its end changes nothing.
 func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
-	if !o.enter() {
+	if !o.lockIfCurrent() {
 		return
 	}
 	defer o.lock.mu.Unlock()
@@ -92,19 +92,23 @@ func (o *Hold) release() io.Closer {
 // LetGo releases the lock, even if ctx has ended, so that the host goes on. A lock that comes later
 // is closed at once. It waits a second for the lock to be closed; after that the error says so,
 // and the closing stays in Options.Calls.
-func (o *Hold) LetGo(ctx context.Context) error {
-	if !o.enter() {
-		return nil
+func (o *Hold) LetGo(ctx context.Context) error { return o.Release()(ctx) }
+
+// Release is LetGo for a caller that must not wait: the host is let go when the result is called,
+// once. From Release on the lock counts as let go, so that a Retake after it gets a new one.
+func (o *Hold) Release() (closeLock func(context.Context) error) {
+	var held io.Closer
+	if o.lockIfCurrent() {
+		held = o.release()
+		o.lock.mu.Unlock()
 	}
-	held := o.release()
-	o.lock.mu.Unlock()
-	return o.lock.closeLock(ctx, held)
+	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
 // Retake has the session ask for a lock once, after the host was let go. The host may refuse it.
 // Call LetGoAt too, if its time has passed. Retake does nothing before LetGo.
 func (o *Hold) Retake() {
-	if !o.enter() {
+	if !o.lockIfCurrent() {
 		return
 	}
 	defer o.lock.mu.Unlock()
@@ -124,7 +128,7 @@ func (o *Hold) Waits() bool {
 // AwaitAdoption waits until the attempt to get a lock during the shutdown is over, if one is under
 // way and no lock is held. It waits at most until a time or the end of ctx.
 func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
-	if !o.enter() {
+	if !o.lockIfCurrent() {
 		return
 	}
 	adoption := o.lock.adoption
@@ -144,7 +148,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 // End ends the shutdown: a lock is wanted again. The session takes a new one, and then closes the
 // one that is held.
 func (o *Hold) End() {
-	if !o.enter() {
+	if !o.lockIfCurrent() {
 		return
 	}
 	defer o.lock.mu.Unlock()

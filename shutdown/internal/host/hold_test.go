@@ -105,7 +105,7 @@ func TestEndTakesANewLock(t *testing.T) {
 	})
 }
 
-// The lock of a previous agent is held before anything else, whatever the host does then, and is
+// The lock of a former agent is held before anything else, whatever the host does then, and is
 // replaced by one's own if no shutdown is pending.
 func TestLockIsAdoptedAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -140,7 +140,7 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 	}
 }
 
-// The lock of a previous agent that comes late is held if none is, and is closed otherwise.
+// The lock of a former agent that comes late is held if none is, and is closed otherwise.
 func TestLateAdoption(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -181,7 +181,7 @@ func TestLateAdoption(t *testing.T) {
 	}
 }
 
-// A lock that the host has kept for a previous agent is adopted from the session.
+// A lock that the host has kept for a former agent is adopted from the session.
 func TestLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.kept = &source.Event{}, true

@@ -70,7 +70,7 @@ func New(o Options) *Host {
 	}
 }
 
-// Run adopts the lock that a previous agent left, and then keeps a session with the source until
+// Run adopts the lock that a former agent left, and then keeps a session with the source until
 // ctx ends. It returns 4 s after that at the latest, with the error of closing the last session.
 // It does not release the lock. Call it once.
 func (h *Host) Run(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (h *Host) Run(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// adopt takes over the lock that a previous agent left. A lock that comes after the wait for it
+// adopt takes over the lock that a former agent left. A lock that comes after the wait for it
 // counts too, if none is held by then.
 func (h *Host) adopt(ctx context.Context) {
 	adopter, ok := h.source.(source.Adopter)
@@ -96,7 +96,7 @@ func (h *Host) adopt(ctx context.Context) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	}, nil)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent")
+		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a former agent")
 	}
 }
 
@@ -114,14 +114,14 @@ func (h *Host) Granted() (time.Duration, bool) {
 	return granted, known
 }
 
-// Adopted reports whether the lock that is held is that of a previous agent.
+// Adopted reports whether the lock that is held is that of a former agent.
 func (h *Host) Adopted() bool {
 	status, _ := h.lock.status()
 	return status.State == StateAdopted
 }
 
 // Suspend begins a shutdown: no lock is asked for, and the lock that is held stays. If none is
-// held, one that a previous agent left is adopted from the session. If a shutdown is under way
+// held, one that a former agent left is adopted from the session. If a shutdown is under way
 // already, the new Hold takes the lock over as it is, with the time of LetGoAt; the methods of
 // the former one do nothing from then on.
 func (h *Host) Suspend() *Hold { return h.lock.suspend() }

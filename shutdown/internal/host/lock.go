@@ -31,7 +31,7 @@ const (
 	taskRest  task = iota // nothing
 	taskKeep              // nothing, as long as the host waits long enough
 	taskTake              // take a new lock
-	taskAdopt             // try once to get the lock that a previous agent left
+	taskAdopt             // try once to get the lock that a former agent left
 )
 
 // lock owns the one inhibitor lock. The lock is a handle that is closed exactly once, never a
@@ -46,8 +46,8 @@ type lock struct {
 	phase    phase
 	hold     *Hold         // of the shutdown that is under way; nil: none is
 	held     io.Closer     // nil: none
-	adopted  bool          // held is the lock of a previous agent
-	own      bool          // this agent has held a lock that it asked for outside of a shutdown
+	adopted  bool          // held is the lock of a former agent
+	heldOwn  bool          // this agent has held a lock that it asked for outside of a shutdown
 	inDoubt  bool          // a session was lost since held was taken, and perhaps held with it
 	epoch    uint64        // counts sessions and ends of shutdowns
 	taken    uint64        // the epoch in which held was asked for
@@ -118,15 +118,15 @@ func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting
 	surplus := given
 	if l.mayHold() {
 		surplus = l.held
-		l.keep(given, adopting && !l.own)
-		l.own = l.own || !adopting
+		l.keep(given, adopting && !l.heldOwn)
+		l.heldOwn = l.heldOwn || !adopting
 		l.taken = epoch
 	}
 	l.mu.Unlock()
 	return l.closeLock(ctx, surplus)
 }
 
-// adopt stores the lock that a previous agent left; nil: it left none. It closes the lock if one is
+// adopt stores the lock that a former agent left; nil: it left none. It closes the lock if one is
 // held already, or may not be held any more.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	l.mu.Lock()

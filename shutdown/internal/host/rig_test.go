@@ -66,7 +66,7 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
-// adopts lets the source have the locks of previous agents. Call it before run.
+// adopts lets the source have the locks of former agents. Call it before run.
 func (r *rig) adopts(left bool) {
 	r.script.left = left
 	r.host = host.New(r.options(adopting{r.script}))

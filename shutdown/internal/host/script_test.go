@@ -36,7 +36,7 @@ type script struct {
 	pending  *source.Event
 	unknown  bool          // Pending cannot tell
 	kept     bool          // the next Inhibit succeeds although a shutdown is pending
-	left     bool          // a previous agent left a lock
+	left     bool          // a former agent left a lock
 	nothing  string        // the method that gives neither a value nor an error
 	limit    time.Duration // 0: any delay is granted
 	calls    []string
@@ -133,7 +133,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	return c, nil
 }
 
-// adopting is a script that has the locks of previous agents.
+// adopting is a script that has the locks of former agents.
 type adopting struct{ *script }
 
 func (a adopting) Adopt() io.Closer {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -51,7 +52,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 			lose(errSessionLost)
 			discard(events, closed)
 		})
-		err = s.hold(ctx)
+		call.Guard(ctx, "an error of Options.Source", func() error { return s.hold(ctx) }, func(of error) { err = of })
 	}
 	lose(err)
 	if parent.Err() == nil {
@@ -147,7 +148,7 @@ func (s *session) hold(ctx context.Context) error {
 		if errors.Is(err, errHangs) {
 			return err
 		}
-		s.rest(ctx, done, err)
+		s.waitForTask(ctx, done, err)
 	}
 	return context.Cause(ctx)
 }
@@ -215,8 +216,8 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	return nil
 }
 
-// rest waits for the next task, or until the host is to be asked again.
-func (s *session) rest(ctx context.Context, done task, err error) {
+// waitForTask waits for the next task, or until the host is to be asked again.
+func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	wanted := done == taskTake || done == taskKeep
 	switch {
 	case wanted && err != nil:

@@ -13,7 +13,7 @@ type State string
 const (
 	StateTrying  State = "Trying"  // the lock is wanted and not held
 	StateHeld    State = "Held"    // the lock is held
-	StateAdopted State = "Adopted" // the lock is held, and is that of a previous agent
+	StateAdopted State = "Adopted" // the lock is held, and is that of a former agent
 	StateLetGo   State = "LetGo"   // no lock is held, because a shutdown is under way or Run is over
 )
 

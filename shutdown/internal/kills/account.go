@@ -46,13 +46,14 @@ type Restored struct {
 	Seconds          int64 // the granted grace period
 	Started, Ended   time.Time
 	Outcome          string
+	Err              error // of the last call
 	Acknowledged     bool
 	Joined           bool // an earlier shutdown had signalled it
 }
 
 // Restore adds a pod of a former agent's record. Call it before the first drain.
 func (a *Account) Restore(r Restored) {
-	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, acknowledged: r.Acknowledged}
+	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, acknowledged: r.Acknowledged, err: r.Err}
 	k.pod.Store(r.Pod)
 	if r.Signalled {
 		k.phase, k.started = signalled, r.Started.Sub(a.event)
@@ -108,10 +109,10 @@ func (a *Account) Joined(k *Kill) bool {
 	return joined
 }
 
-// enter returns the kills of a list of pods, in its order; nil for a nil pod and for a further
+// addListed returns the kills of a list of pods, in its order; nil for a nil pod and for a further
 // object of a pod that the list has twice. A pod that is new gets a kill. priorities is called for
 // the new pods, without a lock; it may call an embedder's code.
-func (a *Account) enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) []*Kill {
+func (a *Account) addListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) []*Kill {
 	kills, fresh := a.known(pods)
 	if len(fresh) == 0 {
 		return kills

@@ -17,7 +17,10 @@ const retryPause = time.Second
 type Killing struct {
 	// Context is the context of the killer's calls. It ends when the host is released.
 	Context context.Context
-	Calls   *call.Group
+	// RetryUntil is when a call that fails is not followed by another any more. Zero: the end of
+	// Context.
+	RetryUntil time.Time
+	Calls      *call.Group
 	// Halted reports whether no further pod is to be signalled.
 	Halted func() bool
 	// Before is called right before a pod is signalled and may block. Nil: nothing is called.
@@ -101,9 +104,16 @@ func (b *Batch) work(at *atomic.Pointer[Kill]) {
 // kill kills one pod and waits for its end.
 func (b *Batch) kill(k *Kill) {
 	defer countDown(&b.running, b.done)
-	if b.signal(k) {
-		b.killUntilEnded(k)
+	if !b.signal(k) {
+		return
 	}
+	var err error = &call.PanicError{Call: k.String()} // unless the killer ends the goroutine
+	defer func() {
+		if k.leave(); err != nil {
+			b.killing.GaveUp(k, err)
+		}
+	}()
+	err = b.killUntilEnded(k)
 }
 
 // signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
@@ -130,38 +140,37 @@ func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 
 // killUntilEnded calls the killer until the pod has ended, an error is final, or the host is
 // released. While a call of another drain is under way whose grace period ends no later, it waits
-// for that call instead.
-func (b *Batch) killUntilEnded(k *Kill) {
+// for that call instead. It returns the error with which it has given up; nil: the pod has ended.
+func (b *Batch) killUntilEnded(k *Kill) error {
 	for {
 		t := k.nextTurn()
 		if t.over {
-			return
+			return nil
 		}
 		if t.changed != nil {
 			select {
 			case <-t.changed:
 				continue
 			case <-b.killing.Context.Done():
-				b.killing.GaveUp(k, context.Cause(b.killing.Context))
-				return
+				return context.Cause(b.killing.Context)
 			}
 		}
 		last, err := b.callOnce(k, t)
-		if err == nil {
-			return
-		}
-		if last || b.killing.Context.Err() != nil {
-			b.killing.GaveUp(k, err)
-			return
+		if err == nil || last || b.killing.Context.Err() != nil || b.killing.isLate() {
+			return err
 		}
 		if k.reportRetry() {
 			b.killing.Failed(k, err)
 		}
 		if !b.waitBeforeRetry() {
-			b.killing.GaveUp(k, err)
-			return
+			return err
 		}
 	}
+}
+
+// isLate reports whether no call is to follow one that has failed.
+func (killing *Killing) isLate() bool {
+	return !killing.RetryUntil.IsZero() && !time.Now().Before(killing.RetryUntil)
 }
 
 // waitBeforeRetry waits for retryPause. It returns false if the host is released first.
@@ -187,9 +196,6 @@ func (b *Batch) callOnce(k *Kill, t turn) (last bool, err error) {
 		}
 		if k.endCall(t, result, err) {
 			b.killing.Ended(k)
-		}
-		if !returned {
-			b.killing.GaveUp(k, err)
 		}
 	}()
 	result, last, err = b.callKiller(k, t.seconds)

@@ -48,11 +48,12 @@ type Kill struct {
 
 	mu             sync.Mutex // guards all below
 	phase          uint8
-	restored       bool // it comes from the record of a former agent, which may have signalled the pod
-	counted        bool // Count was called
-	retried        bool // a failed call was followed by another
-	acknowledged   bool // the API server has the final status
-	calling        int16
+	restored       bool          // it comes from the record of a former agent, which may have signalled the pod
+	counted        bool          // Count was called
+	retried        bool          // a failed call was followed by another
+	acknowledged   bool          // the API server has the final status
+	batches        int16         // that see to the pod
+	calling        int16         // calls under way
 	bucket         int32         // the priority that names its bucket
 	passage        uint64        // the newest drain that has picked the pod
 	seconds        int64         // the grace period that was granted first
@@ -116,11 +117,12 @@ func (k *Kill) Signalled() bool {
 	return k.phase != planned
 }
 
-// Unended reports whether the pod was signalled, and is not known to have ended.
-func (k *Kill) Unended() bool {
+// UnderWay reports whether the pod was signalled and is waited for. A pod that is not known to have
+// ended is not waited for any more once its kill was given up: nobody will tell of its end.
+func (k *Kill) UnderWay() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.phase == signalled
+	return k.phase == signalled && k.batches > 0
 }
 
 // Left returns the seconds that are left to a pod that was signalled, rounded up; false if it was
@@ -185,11 +187,13 @@ func (k *Kill) take(passage uint64, bucket int32) bool {
 	return true
 }
 
-// signal records that the pod is to end within a grace period from now. It returns true if it is
-// the first such request. A later one may only shorten the grace period.
+// signal records that the pod is to end within a grace period from now, and that a batch sees to it
+// until leave. It returns true if it is the first such request. A later one may only shorten the
+// grace period.
 func (k *Kill) signal(seconds int64) (first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.batches++
 	now := k.now()
 	until := time.Duration(math.MaxInt64)
 	if grace := graceperiod.Duration(seconds); grace <= math.MaxInt64-now {
@@ -201,6 +205,13 @@ func (k *Kill) signal(seconds int64) (first bool) {
 	}
 	k.phase, k.started, k.seconds, k.until = signalled, now, seconds, until
 	return true
+}
+
+// leave records that a batch no longer sees to the pod.
+func (k *Kill) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.batches--
 }
 
 // now returns the time since the event. The mutex is held.

@@ -14,6 +14,7 @@ type Picker struct {
 	passage uint64
 	listed  []*v1.Pod // a copy of the last list
 	kills   []*Kill   // of listed, with the same indexes; nil for none
+	alone   bool      // the account was empty before listed: each of its kills is listed if there are as many
 }
 
 // NewPicker returns a picker for a drain. passage is the number of the drain: a pod that a drain
@@ -22,13 +23,14 @@ func NewPicker(account *Account, passage uint64) *Picker {
 	return &Picker{account: account, passage: passage}
 }
 
-// Enter enters the pods of a list into the account. priorities returns the priorities of pods that
+// AddListed adds the pods of a list to the account. priorities returns the priorities of pods that
 // are new in the account; it may call an embedder's code.
-func (p *Picker) Enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
+func (p *Picker) AddListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
 	if slices.Equal(pods, p.listed) {
 		return
 	}
-	p.kills = p.account.enter(pods, priorities)
+	p.alone = len(p.account.All()) == 0
+	p.kills = p.account.addListed(pods, priorities)
 	p.listed = append(p.listed[:0], pods...)
 }
 
@@ -36,14 +38,20 @@ func (p *Picker) Enter(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) {
 // signalled before, or may have been, that are not known to have ended.
 func (p *Picker) Due() []*Kill {
 	due := make([]*Kill, 0, len(p.kills))
-	listed := make(map[*Kill]struct{}, len(p.kills))
 	for _, k := range p.kills {
 		if k != nil && !k.HasEnded() {
 			due = append(due, k)
-			listed[k] = struct{}{}
 		}
 	}
-	for _, k := range p.account.All() {
+	all := p.account.All()
+	if p.alone && len(all) == len(p.listed) {
+		return due
+	}
+	listed := make(map[*Kill]struct{}, len(due))
+	for _, k := range due {
+		listed[k] = struct{}{}
+	}
+	for _, k := range all {
 		if _, is := listed[k]; !is && k.mayNeed() {
 			due = append(due, k)
 		}
@@ -63,7 +71,7 @@ func (p *Picker) Pick(bucket int32, wants func(priority int32) bool) []*Kill {
 		}
 	}
 	all := p.account.All()
-	if len(all) == len(p.listed) {
+	if p.alone && len(all) == len(p.listed) {
 		return slices.Clip(picked)
 	}
 	for _, k := range all {

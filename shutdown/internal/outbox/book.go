@@ -34,16 +34,16 @@ func newBook(restores bool) *book {
 // find returns the debt of a kind for a pod; nil if there is none.
 func (b *book) find(k Kind, pod *v1.Pod) *debt { return b.debts[k][kills.Key(pod)] }
 
-// enter returns the debt of a kind for a pod, and makes it if there is none. A debt that was
+// debtOf returns the debt of a kind for a pod, and makes it if there is none. A debt that was
 // withdrawn while its call is under way is owed again.
-func (b *book) enter(k Kind, pod *v1.Pod) *debt {
+func (b *book) debtOf(k Kind, pod *v1.Pod) *debt {
 	d := b.find(k, pod)
 	if d == nil || d.settling {
 		b.arisen++
 		d = &debt{kind: k, number: b.arisen}
 		b.debts[k][kills.Key(pod)] = d
 	}
-	d.pod, d.withdrawn = pod, false
+	d.pod, d.withdrawn, d.loaded = pod, false, false
 	return d
 }
 
@@ -93,29 +93,18 @@ func (b *book) withdrawReadiness(pod *v1.Pod) {
 // restore owes the restoration of a pod's mark, unless the final status of the pod is owed.
 func (b *book) restore(pod *v1.Pod) {
 	if b.restores && !b.owesStatus(pod) {
-		b.enqueue(b.enter(KindRestoration, pod))
+		b.enqueue(b.debtOf(KindRestoration, pod))
 	}
 }
 
-// endMarks withdraws the marks that were not sent, and ends the calls of the others. It returns
-// these and the restorations.
+// endMarks withdraws the marks that were not sent. It returns the others and the restorations.
 func (b *book) endMarks() (sent []*debt) {
 	for _, d := range b.debts[KindMark] {
 		if !d.sent() {
 			b.withdraw(d)
 		}
 	}
-	b.endCalls(KindMark)
 	return slices.DeleteFunc(b.all(), func(d *debt) bool { return d.kind == KindStatus })
-}
-
-// endCalls ends the calls of a kind that are under way.
-func (b *book) endCalls(k Kind) {
-	for _, d := range b.debts[k] {
-		if d.flight != nil {
-			d.flight.end(errWithdrawn)
-		}
-	}
 }
 
 // spare withdraws a mark that endMarks has returned, and owes its restoration if the pod lives on.
@@ -140,7 +129,7 @@ func (b *book) load(k Kind, pod *v1.Pod) *debt {
 	d := b.find(k, pod)
 	switch {
 	case d == nil:
-		d = b.enter(k, pod)
+		d = b.debtOf(k, pod)
 		d.loaded = true
 	case d.loaded:
 		d.pod = pod

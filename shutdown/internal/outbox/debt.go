@@ -6,6 +6,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // Kind is the kind of a debt that concerns a pod. The zero value is KindStatus.
@@ -76,6 +78,15 @@ func (d *debt) content() func() *v1.Pod {
 	}
 	pod := d.pod
 	return func() *v1.Pod { return pod }
+}
+
+// requests returns how many requests a call makes. A restoration reads the pod first, and the final
+// status of a static pod its mirror pod. A pod that is to be deleted is deleted after its status.
+func (d *debt) requests() int {
+	if d.kind == KindRestoration || d.kind == KindStatus && (d.pod.DeletionTimestamp != nil || staticpod.IsOrMirrors(d.pod)) {
+		return 2
+	}
+	return 1
 }
 
 // expired reports whether the debt is too late to be sent.

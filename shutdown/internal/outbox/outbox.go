@@ -7,7 +7,12 @@
 // statuses before marks before restorations, and what has failed after the rest. Each call is one
 // attempt. A failed one is made again, with a pause that doubles from 100 ms to 1 s for each pod,
 // or for as long as the server asks. After ten failures in a row, or when the server answers that
-// it gets too many requests, the outbox starts one call at a time, with such a pause between two.
+// it gets too many requests or answers nothing, the outbox starts one call at a time, with such a
+// pause between two.
+//
+// A call without an answer is ended after 2.25 s, or what follows from the time that answers take,
+// and made again. If others were answered meanwhile it was lost, which says nothing about the
+// server; otherwise the next calls get more time.
 //
 // The package does not know the drain, its timetable or the files. It calls the embedder's code
 // through package call: a call that panics or ends its goroutine has failed, and one that ignores
@@ -41,9 +46,9 @@ type Outbox struct {
 
 	mu       sync.Mutex // guards all below
 	book     *book
-	lastErr  error // of a final status
-	settled  uint64
-	unstored map[types.UID]uint64 // the number of settled of final statuses that are not owed any more, which is not on record
+	lastErr  error                // of a final status
+	settled  uint64               // the number of final statuses that have ended
+	unstored map[types.UID]uint64 // final statuses whose end is not on record, by the value of settled then
 }
 
 // New returns an outbox that is not open. Debts may be added to it. It starts no goroutine.
@@ -92,8 +97,8 @@ func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
 		return
 	}
 	o.mu.Lock()
-	d := o.book.enter(KindStatus, pod)
-	d.final, d.loaded = final, false
+	d := o.book.debtOf(KindStatus, pod)
+	d.final = final
 	if acknowledged != nil {
 		d.addTold(func(error) { acknowledged() })
 	}
@@ -126,7 +131,7 @@ func (o *Outbox) Withdraw(pod *v1.Pod) {
 	}
 	o.mu.Lock()
 	d := o.book.find(KindStatus, pod)
-	if d == nil || d.withdrawn || d.settling {
+	if d == nil || d.settling {
 		o.mu.Unlock()
 		return
 	}
@@ -136,7 +141,7 @@ func (o *Outbox) Withdraw(pod *v1.Pod) {
 		o.mu.Unlock()
 		return
 	}
-	o.settle(d)
+	o.endDebt(d)
 	o.server.wake()
 }
 
@@ -161,10 +166,11 @@ func (o *Outbox) AwaitAll(ctx context.Context, until time.Time, reserve time.Dur
 
 // Await waits until pending returns false, which it calls again after each acknowledgement. It
 // gives up at a time, at the end of ctx, or when the server does not answer: 2.5 s after the last
-// acknowledgement or the beginning of the wait, whichever is later. Earlier waits in vain since
-// the last acknowledgement shorten these 2.5 s, down to reserve. They become the time of three
-// calls if the server has answered some calls within the last minute and not others. Await returns
-// false if pending still returns true.
+// acknowledgement or the beginning of the wait, whichever is later. If the server has lost calls
+// within the last minute while it answered others, it gets the time of three calls instead, which
+// is 3.6 s or more. Earlier waits in vain since the last acknowledgement shorten this time by what
+// they took, by 2.5 s at most and down to reserve. Await returns false if pending still returns
+// true.
 func (o *Outbox) Await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
 	return o.server.await(ctx, pending, until, reserve)
 }
@@ -196,7 +202,7 @@ func (o *Outbox) landed(f *flight) {
 	d := f.debt
 	o.mu.Lock()
 	if d.kind == KindStatus && (f.err == nil || d.withdrawn) {
-		o.settle(d)
+		o.endDebt(d)
 		return
 	}
 	if d.kind == KindStatus && !f.isUnwanted() {
@@ -209,9 +215,9 @@ func (o *Outbox) landed(f *flight) {
 	}
 }
 
-// settle ends a final status that is acknowledged or withdrawn, which is owed until those who are
-// told have returned. The mutex is held, and settle unlocks it.
-func (o *Outbox) settle(d *debt) {
+// endDebt ends a final status that is acknowledged or withdrawn, which is owed until those who are
+// told have returned. The mutex is held, and endDebt unlocks it.
+func (o *Outbox) endDebt(d *debt) {
 	told := d.told
 	d.told, d.settling = nil, true
 	o.mu.Unlock()
@@ -262,14 +268,6 @@ func (o *Outbox) Debts() (debts iter.Seq2[Kind, *v1.Pod], stored func()) {
 	}
 }
 
-// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
-// longer owed.
-func (o *Outbox) DropUnstored() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	clear(o.unstored)
-}
-
 // Load takes over the debts of a former agent from the record, in place of those that an earlier
 // Load has given: what the former agent has paid meanwhile is no longer owed. Debts that this
 // agent has added or settled itself stay as they are. The status of a pod is pod itself. A mark
@@ -295,4 +293,12 @@ func (o *Outbox) Load(debts iter.Seq2[Kind, *v1.Pod]) {
 	o.mu.Unlock()
 	o.sender.start()
 	o.server.wake()
+}
+
+// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
+// longer owed.
+func (o *Outbox) DropUnstored() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.unstored)
 }

@@ -11,33 +11,34 @@ const (
 	failuresInARow = callsAtOnce
 	// pauseFirst and pauseMost bound the pause after a failed call.
 	pauseFirst, pauseMost = 100 * time.Millisecond, time.Second
-	// attemptFirst bounds a call until it is known how long answers take. It is shorter than
+	// attemptFirst bounds a request until it is known how long answers take. It is shorter than
 	// answerPatience, so that a lost call is made again before a wait is given up. attemptLeast
 	// bounds what quick answers make of it.
 	attemptFirst, attemptLeast = 2250 * time.Millisecond, time.Second
 	// attemptSlowest bounds what calls without an answer make of attemptFirst, and attemptMost
 	// what those for one pod make of it.
 	attemptSlowest, attemptMost = 9 * time.Second, 72 * time.Second
-	// cutBeforeGrowth is how many calls for a pod are cut before the next ones get more time: the
-	// first few may have been lost.
-	cutBeforeGrowth = 4
+	// cutBeforeGrowth is how many calls for a pod are cut before the next ones get twice the time:
+	// they may have been lost.
+	cutBeforeGrowth = 7
 )
 
 // pace limits the calls to the API server. As long as the server answers, calls start at once,
 // and the time that each may take follows from the last answer. Otherwise one call starts at a
 // time, with a pause between two.
 type pace struct {
-	longest  time.Duration // that a call may take; 0: attemptFirst
+	slowest  time.Duration // request of late
+	longest  time.Duration // that a request may take; 0: attemptFirst
 	failures int           // since the last acknowledgement
 	pause    time.Duration // between the starts of two calls; 0: none
 	paused   time.Time     // when the pause became as long as it is
 	until    time.Time     // no call starts before
 }
 
-// limit returns how long a call may take, for a debt that this many calls were cut for.
+// limit returns how long a request may take, for a debt that this many calls were cut for.
 func (p *pace) limit(cut uint8) time.Duration {
 	grown := cmp.Or(p.longest, attemptFirst)
-	for ; cut > cutBeforeGrowth && grown < attemptMost; cut-- {
+	for ; cut >= cutBeforeGrowth && grown < attemptMost; cut-- {
 		grown *= 2
 	}
 	return grown
@@ -51,9 +52,11 @@ func (p *pace) starts(now time.Time) {
 	}
 }
 
-// acknowledged returns to full speed. took is how long the answer took.
+// acknowledged returns to full speed. took is how long a request took. Slower ones before it count
+// for a while.
 func (p *pace) acknowledged(took time.Duration) {
-	*p = pace{longest: max(attemptLeast, min(3*took, attemptFirst), took+took/2)}
+	slowest := max(took, p.slowest-p.slowest/8)
+	*p = pace{slowest: slowest, longest: max(attemptLeast, min(3*slowest, attemptFirst), slowest+slowest/2)}
 }
 
 // slow gives the next calls twice the time of one that was cut, because the server may be slow.

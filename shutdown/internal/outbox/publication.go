@@ -76,7 +76,7 @@ type nodeState struct {
 	publish      func(ctx context.Context, state any) error // nil: nothing is published
 	attempt      time.Duration
 	server       *server
-	acknowledged func(begun time.Time) // is told of each call that succeeded
+	acknowledged func(begun time.Time, requests int) // is told of each call that succeeded
 
 	mu    sync.Mutex // guards all below
 	open  *opening   // nil: nothing is sent
@@ -86,7 +86,7 @@ type nodeState struct {
 	timer *time.Timer             // of the next call; nil: none was ever planned
 }
 
-func newNodeState(o Options, s *server, acknowledged func(begun time.Time)) *nodeState {
+func newNodeState(o Options, s *server, acknowledged func(begun time.Time, requests int)) *nodeState {
 	attempt := publishAttempt
 	if o.PublishAttempt > 2*publishLead {
 		attempt = o.PublishAttempt - publishLead
@@ -161,13 +161,14 @@ func (n *nodeState) ended(ctx context.Context, p *Publication, begun time.Time, 
 	if cause := context.Cause(ctx); err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent)) && p.fail(err) {
 		klog.FromContext(ctx).Error(err, "Failed to publish the node state, will try again")
 	}
-	if n.settle(p, err == nil); err == nil {
-		n.acknowledged(begun)
+	if err == nil {
+		n.acknowledged(begun, 1)
 	}
+	n.endCall(p, err == nil)
 }
 
-// settle ends the call for a publication and plans the next one.
-func (n *nodeState) settle(p *Publication, accepted bool) {
+// endCall ends the call for a publication and plans the next one.
+func (n *nodeState) endCall(p *Publication, accepted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.end(nil)

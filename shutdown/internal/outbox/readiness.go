@@ -32,7 +32,7 @@ func (o *Outbox) Mark(pod *v1.Pod, until time.Time) *Mark {
 		told(errWithdrawn)
 		return &Mark{future}
 	}
-	d := o.book.enter(KindMark, pod)
+	d := o.book.debtOf(KindMark, pod)
 	d.expires = until
 	d.addTold(told)
 	o.book.enqueue(d)
@@ -49,10 +49,14 @@ func (o *Outbox) Restore(livesOn func(*v1.Pod) bool) {
 	o.mu.Lock()
 	o.book.held[KindMark] = true
 	asked := o.book.endMarks()
+	pods := make([]*v1.Pod, len(asked))
+	for n, d := range asked {
+		pods[n] = d.pod
+	}
 	o.mu.Unlock()
 	lives := make([]bool, len(asked))
-	for n, d := range asked {
-		lives[n] = livesOn(d.pod)
+	for n, pod := range pods {
+		lives[n] = livesOn(pod)
 	}
 	o.mu.Lock()
 	for n, d := range asked {
@@ -82,5 +86,9 @@ func (o *Outbox) Suspend() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.book.held[KindMark], o.book.held[KindRestoration] = false, true
-	o.book.endCalls(KindRestoration)
+	for _, d := range o.book.debts[KindRestoration] {
+		if d.flight != nil {
+			d.flight.end(errWithdrawn)
+		}
+	}
 }

@@ -33,15 +33,16 @@ type opening struct {
 
 // flight is one call for one debt.
 type flight struct {
-	debt    *debt
-	pod     *v1.Pod // names the call
-	content func() *v1.Pod
-	begun   time.Time
-	cut     uint8         // calls for the debt before that ended without an answer
-	limit   time.Duration // how long the call may take
-	expires bool          // a mark expires before that
-	ctx     context.Context
-	end     context.CancelCauseFunc
+	debt     *debt
+	pod      *v1.Pod // names the call
+	content  func() *v1.Pod
+	begun    time.Time
+	requests int           // that the call makes
+	cut      uint8         // calls for the debt before that ended without an answer
+	limit    time.Duration // how long each request may take
+	expires  bool          // a mark expires before that
+	ctx      context.Context
+	end      context.CancelCauseFunc
 
 	unwatch func() bool // stops the watch for the end of ctx
 
@@ -52,8 +53,8 @@ type flight struct {
 
 // newFlight returns the next call for a debt.
 func newFlight(ctx context.Context, d *debt, now time.Time, limit time.Duration) *flight {
-	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, cut: d.cut, limit: limit}
-	ends := now.Add(limit)
+	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, requests: d.requests(), cut: d.cut, limit: limit}
+	ends := now.Add(time.Duration(f.requests) * limit)
 	if f.expires = d.expired(ends); f.expires {
 		ends = d.expires
 	}
@@ -176,7 +177,7 @@ func (s *sender) land(f *flight, err error) {
 	s.landed(f)
 	switch {
 	case err == nil:
-		s.acknowledged(f.begun)
+		s.acknowledged(f.begun, f.requests)
 	case f.isUnwanted():
 	case s.server.failed(f):
 		klog.FromContext(f.ctx).Error(err, "The API server was not told, will try again", "call", f.debt.kind.String(), "pod", klog.KObj(f.pod))
@@ -184,14 +185,14 @@ func (s *sender) land(f *flight, err error) {
 	s.release(f)
 }
 
-// acknowledged handles the acknowledgement of a call that began at a time. Calls that take longer
-// than it is now known to be worth are ended.
-func (s *sender) acknowledged(begun time.Time) {
-	s.server.acknowledged(begun)
+// acknowledged handles the acknowledgement of a call that began at a time and made a number of
+// requests. Calls that take longer than it is now known to be worth are ended.
+func (s *sender) acknowledged(begun time.Time, requests int) {
+	s.server.acknowledged(begun, requests)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.flying {
-		if time.Since(f.begun) >= s.server.limit(f.cut) {
+		if time.Since(f.begun) >= time.Duration(f.requests)*s.server.limit(f.cut) {
 			f.end(call.ErrTimeSpent)
 		}
 	}

@@ -29,8 +29,9 @@ type server struct {
 	unanswered time.Duration // how long Await has waited in vain since last
 }
 
-// acknowledged records an acknowledgement of a call that began at a time.
-func (s *server) acknowledged(begun time.Time) {
+// acknowledged records an acknowledgement of a call that began at a time and made a number of
+// requests.
+func (s *server) acknowledged(begun time.Time, requests int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers++
@@ -38,7 +39,7 @@ func (s *server) acknowledged(begun time.Time) {
 	if begun.After(s.newest) {
 		s.newest = begun
 	}
-	s.pace.acknowledged(s.last.Sub(begun))
+	s.pace.acknowledged(s.last.Sub(begun) / time.Duration(requests))
 	s.bears = max(answerPatience, lostCallsBorne*(s.pace.limit(0)+2*pauseFirst))
 	s.wakeLocked()
 }

@@ -15,7 +15,6 @@ import (
 // event. A limit of noLimit says that nobody ends the drain from outside.
 type model struct {
 	request timetable.Request
-	listed  []bool  // of each bucket: there is a pod to be killed, or no list is known
 	needs   []int64 // n(i)
 
 	limit                          time.Duration // L
@@ -31,11 +30,11 @@ type model struct {
 
 const noLimit = 1000 * time.Hour
 
-// newModel computes the model of a request whose pods are listed; listed says that a complete
-// list is known.
-func newModel(r timetable.Request, pods []*v1.Pod, listed bool) *model {
+// newModel computes the model of a request whose pods are given; complete says that they are
+// a complete list.
+func newModel(r timetable.Request, pods []*v1.Pod, complete bool) *model {
 	m := &model{request: r}
-	m.need(pods, listed)
+	m.need(pods, complete)
 	m.ask()
 	m.end()
 	m.fit()
@@ -58,23 +57,23 @@ func (m *model) bucketOf(pod *v1.Pod) (bucket int) {
 	return bucket
 }
 
-// need works out n(i), and which buckets have pods.
-func (m *model) need(pods []*v1.Pod, known bool) {
-	m.listed, m.needs = make([]bool, len(m.request.Schedule)), make([]int64, len(m.request.Schedule))
+// need works out n(i).
+func (m *model) need(pods []*v1.Pod, complete bool) {
+	m.needs = make([]int64, len(m.request.Schedule))
 	for _, pod := range pods {
 		i := m.bucketOf(pod)
 		seconds := max(m.request.Schedule[i].Seconds, 0)
 		if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 			seconds = min(seconds, max(*grace, 0))
 		}
-		m.listed[i], m.needs[i] = true, max(m.needs[i], seconds)
+		m.needs[i] = max(m.needs[i], seconds)
 	}
 	for i, b := range m.request.Schedule {
-		if !known {
-			m.listed[i], m.needs[i] = true, max(b.Seconds, 0)
+		if !complete {
+			m.needs[i] = max(b.Seconds, 0)
 		}
 		if i < m.request.Done {
-			m.listed[i], m.needs[i] = false, 0
+			m.needs[i] = 0
 		}
 	}
 }
@@ -113,7 +112,8 @@ func (m *model) ask() {
 	}
 }
 
-// end works out L, the margin, H and when the lock goes.
+// end works out L, the margin, H and when the lock goes. The Limit of the options, which is
+// what the platform leaves, ends the drain as a host does.
 func (m *model) end() {
 	r := m.request
 	m.limit = noLimit
@@ -133,32 +133,38 @@ func (m *model) end() {
 }
 
 // fit gives what L has to whom it is due, one after the other: Prepare, the pods' needs, the
-// steps beside the kills, the margin, the floor, the hold, and the pods' other seconds.
+// steps beside the kills, the margin, the floor, the hold, and the pods' other seconds. Steps
+// of buckets that need nothing have no time, unless there is enough for everything.
 func (m *model) fit() {
-	wanted := slices.Clone(m.seconds)
-	left := max(m.limit-m.prepare, 0)
-	cut := false
+	asked := m.total
+	for i := range min(m.request.Done, len(m.seconds)) {
+		asked -= m.bucket(i) - time.Duration(m.seconds[i])*time.Second
+		m.readiness[i], m.unmount[i], m.statuses[i] = 0, 0, 0
+	}
+	if asked <= m.limit {
+		return
+	}
+	wanted, left, cut := slices.Clone(m.seconds), max(m.limit-m.prepare, 0), false
 	for i := len(m.seconds) - 1; i >= 0; i-- {
 		m.seconds[i] = min(m.needs[i], int64(left/time.Second))
 		left -= time.Duration(m.seconds[i]) * time.Second
 		cut = cut || m.seconds[i] < m.needs[i]
-		if !m.listed[i] {
+		if m.needs[i] == 0 {
 			m.readiness[i], m.unmount[i], m.statuses[i] = 0, 0, 0
 		}
 	}
-	steps := left
 	if cut {
-		steps = 0
+		left = 0
 	}
-	left -= m.share(steps)
+	left -= m.share(left)
 	left -= min(left, m.margin)
 	m.floor = min(m.floor, left)
 	left -= m.floor
 	m.hold = min(m.hold, left)
 	left -= m.hold
-	for _, listed := range []bool{true, false} {
-		for i := len(m.seconds) - 1; i >= 0 && !cut; i-- {
-			if m.listed[i] == listed {
+	for _, needed := range []bool{true, false} {
+		for i := len(m.seconds) - 1; i >= 0; i-- {
+			if m.needs[i] > 0 == needed {
 				more := min(wanted[i]-m.seconds[i], int64(left/time.Second))
 				m.seconds[i] += more
 				left -= time.Duration(more) * time.Second
@@ -167,8 +173,8 @@ func (m *model) fit() {
 	}
 }
 
-// share shortens publishing and the reserves to what there is, and returns what it gave.
-func (m *model) share(have time.Duration) (given time.Duration) {
+// share shortens publishing and the reserves to what there is, and returns what that takes.
+func (m *model) share(have time.Duration) time.Duration {
 	wants := []time.Duration{m.publish}
 	for i := range m.seconds {
 		wants = append(wants, m.readiness[i]+m.unmount[i]+m.statuses[i])
@@ -198,7 +204,7 @@ func (m *model) share(have time.Duration) (given time.Duration) {
 			m.readiness[i], m.unmount[i], m.statuses[i] = part(share, m.readiness[i], want), part(share, m.unmount[i], want), part(share, m.statuses[i], want)
 		}
 	}
-	return have - pool
+	return have
 }
 
 // part is have*want/sum.
@@ -214,8 +220,9 @@ func (m *model) plan() {
 		buckets += m.bucket(i)
 	}
 	start := m.prepare + m.hold + m.publish
-	if m.late {
-		start = max(start, m.h-2*time.Second-buckets)
+	latest := m.h - 2*time.Second - buckets
+	if m.late = m.late && latest > start; m.late {
+		start = latest
 	}
 	m.starts = []time.Duration{start}
 	for i := range m.seconds {
@@ -227,73 +234,4 @@ func (m *model) plan() {
 // bucket is R+s(i)+U+F.
 func (m *model) bucket(i int) time.Duration {
 	return m.readiness[i] + time.Duration(m.seconds[i])*time.Second + m.unmount[i] + m.statuses[i]
-}
-
-// modelDrain is a drain by a model: how far it is, and what the buckets so far have left.
-type modelDrain struct {
-	*model
-	now, left time.Duration
-}
-
-// skip passes a bucket without pods.
-func (d *modelDrain) skip(i int) {
-	if !d.request.Options.NoRollOver {
-		d.left += time.Duration(d.seconds[i]) * time.Second
-	}
-}
-
-// ends returns when bucket i, which starts now, ends at the latest, and how long its pods
-// have if they are killed at a time.
-func (d *modelDrain) ends(i int, at time.Duration) (end, grace time.Duration) {
-	end, grace = d.starts[i+1], time.Duration(d.seconds[i])*time.Second
-	if d.request.Options.NoRollOver {
-		end = min(d.now, d.starts[i]) + d.bucket(i)
-	} else if d.seconds[i] > 0 {
-		grace += d.left
-	}
-	return end, max(min(grace, end-d.unmount[i]-d.statuses[i]-at), 0)
-}
-
-// granted is the grace period of a pod of bucket i.
-func (d *modelDrain) granted(i int, pod *v1.Pod, at time.Duration) int64 {
-	_, grace := d.ends(i, at)
-	seconds := int64((grace + 100*time.Millisecond) / time.Second)
-	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
-		return min(seconds, max(*own, 0))
-	}
-	return min(seconds, d.seconds[i])
-}
-
-// pass goes on to the next bucket: the pods of bucket i were killed at a time and took used
-// to end, and what followed took after. A bucket without time is not waited for.
-func (d *modelDrain) pass(i int, at, used, after time.Duration) {
-	if d.seconds[i] == 0 {
-		return
-	}
-	end, grace := d.ends(i, at)
-	d.now = max(d.now, min(at+used+after, end, d.h))
-	if d.left = max(grace-used, 0); d.request.Options.NoRollOver {
-		d.left = 0
-	}
-}
-
-// planned is what each pod is granted, in the order of the pods, if each uses all of its
-// time and every other step too.
-func (m *model) planned(pods []*v1.Pod) []int64 {
-	d, granted := &modelDrain{model: m, now: m.starts[0]}, make([]int64, len(pods))
-	for i := range m.seconds {
-		longest, at, found := int64(0), d.now+m.readiness[i], false
-		for k, pod := range pods {
-			if m.bucketOf(pod) == i {
-				granted[k], found = d.granted(i, pod, at), true
-				longest = max(longest, granted[k])
-			}
-		}
-		if !found {
-			d.skip(i)
-			continue
-		}
-		d.pass(i, at, time.Duration(longest)*time.Second, m.unmount[i]+m.statuses[i])
-	}
-	return granted
 }

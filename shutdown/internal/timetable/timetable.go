@@ -27,6 +27,9 @@ type Request struct {
 	Received time.Time
 	// HostEnd is when the host goes on. Zero: no host waits.
 	HostEnd time.Time
+	// Until is when the drain stops all waiting at the latest; zero: the rest of the request
+	// says it.
+	Until time.Time
 	// Late delays the buckets: they start as late as they fit before the host's end. It
 	// has no effect if no host waits.
 	Late bool
@@ -67,6 +70,9 @@ func (r Request) margin() time.Duration {
 // host would have been asked for.
 func (r Request) end(asked plan.Budget) time.Duration {
 	end := r.limit() - r.margin()
+	if !r.Until.IsZero() {
+		end = min(end, max(r.Until.Sub(r.Received), 0))
+	}
 	if r.isLate() {
 		return end
 	}
@@ -104,7 +110,7 @@ type Table struct {
 	late     bool        // the first bucket does not start before First
 }
 
-// Window is the time of one bucket, from [Table.Window].
+// Window is the time of one bucket, from Window of a [Table].
 type Window = windows.Window
 
 // New computes the timetable of a drain. If the host stops waiting before the time that the
@@ -115,7 +121,11 @@ func New(r Request) Table {
 	h, done := r.end(wanted), min(max(r.Done, 0), len(r.Schedule))
 	clear(wanted.Reserves[:done])
 	needs := append(make([]int64, done), r.Needs[min(done, len(r.Needs)):]...)
-	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
+	limit := r.limit()
+	if !r.Until.IsZero() {
+		limit = min(limit, windows.Sum(h, r.margin()))
+	}
+	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(limit, needs)}
 	first := t.budget.BeforeBuckets()
 	if r.isLate() {
 		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish

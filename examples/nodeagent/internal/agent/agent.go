@@ -73,7 +73,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	closeCtx := context.WithoutCancel(ctx)
 	a.runCalled.Store(true)
 	ctx, leave := context.WithCancelCause(ctx)
-	a.adoptPods(ctx) // before the manager continues a shutdown that an earlier agent began
+	a.adoptPods(ctx) // before the manager continues a shutdown that a former agent began
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.manager.Run(ctx) })
 	work.Go(func() error { return a.serve(ctx) })

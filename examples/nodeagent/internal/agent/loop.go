@@ -122,7 +122,7 @@ func (l *loop) refresh() (done bool, err error) {
 }
 
 // skipOldReport makes endedReport ignore a report that exists while no shutdown is under
-// way, which is that of an earlier agent. If the clock was set back, it can be newer than
+// way, which is that of a former agent. If the clock was set back, it can be newer than
 // this agent.
 func (l *loop) skipOldReport(shuttingDown bool) {
 	if report, ok := l.manager.LastReport(); ok && !shuttingDown && !l.draining() && l.pods.shutdownStops() == l.lastStops {

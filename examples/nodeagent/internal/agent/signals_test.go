@@ -168,7 +168,7 @@ func TestNoPodStartsWhileTheHostShutsDown(t *testing.T) {
 		b.opts.Source = host
 		b.addPod("web", 0, "")
 		adopted := b.addPod("adopted", 0, "")
-		_, err := b.runtime.StartPod(t.Context(), adopted) // as an earlier agent has done
+		_, err := b.runtime.StartPod(t.Context(), adopted) // as a former agent has done
 		require.NoError(t, err)
 		b.run()
 		b.advance(time.Second)
