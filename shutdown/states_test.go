@@ -48,24 +48,24 @@ func inputRows() []stateRow {
 	cancel := func(c *stateCell) { c.host.Cancel() }
 	wait := func(d time.Duration) func(*stateCell) { return func(c *stateCell) { c.advance(d) } }
 	return []stateRow{
-		{"event of the host, its first", notice, announce(reboot), "draining, new; web 20 [reboot] | draining; web 15 [reboot] | stays [reboot] | draining, no lock; web 0; late 20 [notice, reboot] | -"},
-		{"event of Trigger, its first", notice, trigger(shutdown.Event{Origin: "second"}), "draining, new; web 20 [second] | draining; web 15 [notice] | stays [notice] | draining; lock taken; web 0; late 20 [notice, notice] | draining, new [reboot cancelled, second]"},
-		{"event of the host, of another kind", host, announce(shutdown.Event{Kind: shutdown.KindSoftReboot}), "- | draining, new; web 15 [soft-reboot] | - | - | -"},
+		{"event of the host, its first", notice, announce(reboot), "draining, new; web 20 [reboot] | draining; web 15 [reboot] | stays [reboot] | draining, no lock; late 20; web 0 [notice, reboot] | -"},
+		{"event of Trigger, its first", notice, trigger(shutdown.Event{Origin: "second"}), "draining, new; web 20 [second] | draining; web 15 [notice] | stays [notice] | draining; lock taken; late 20; web 0 [notice, notice] | draining, new [reboot cancelled, second]"},
+		{"event of the host, of another kind", host, announce(shutdown.Event{Kind: shutdown.KindSoftReboot}), "- | draining, new; web 20 [soft-reboot] | - | - | -"},
 		{"event of the host again, not earlier", host, announce(reboot), "- | - | stays [reboot] | stays [reboot] | draining, new [reboot cancelled, reboot]"},
 		{"event of Trigger again, not earlier", notice, trigger(shutdown.Event{Origin: "notice"}), "- | - | stays [notice] | stays [notice] | draining, new [reboot cancelled, notice]"},
 		{"event of the host again, with 12 s left", host, func(c *stateCell) { c.host.Announce(sooner()) }, "- | draining; web 2 [reboot] | draining; web 2 [reboot] | stays [reboot] | draining, new; web 2 [reboot cancelled, reboot]"},
-		{"cancellation by the host", host, cancel, "stays | none [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken; web refused [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
-		{"cancellation by the host, a notice stands", both, cancel, "- | none [record cancelled] | stays [reboot] | stays [reboot] | -"},
-		{"cancellation by Trigger, of a notice", notice, trigger(noNotice), "stays | stays [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken; web refused [notice, then cancelled] | stays [reboot cancelled]"},
+		{"cancellation by the host", host, cancel, "stays | none [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
+		{"cancellation by the host, a notice stands", both, cancel, "- | draining; web 15 [reboot] | stays [reboot] | stays [reboot] | -"},
+		{"cancellation by Trigger, of a notice", notice, trigger(noNotice), "stays | stays [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken [notice, then cancelled] | stays [reboot cancelled]"},
 		{"the same, then Pending: cannot tell", notice, func(c *stateCell) { c.trigger(noNotice); c.lose(nil, errors.ErrUnsupported, nil) }, "- | none; lock re-taken [record cancelled] | - | - | -"},
 		{"cancellation by Trigger, of a notice, the host's stands", both, trigger(noNotice), "- | stays [reboot] | stays [reboot] | stays [reboot] | -"},
 		{"cancellation by Trigger, of an unknown origin", host, trigger(noNotice), "stays | stays [reboot] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
-		{"cancellation by Trigger, of all, the host's stands", host, trigger(shutdown.Event{Cancelled: true}), "stays | dismissed [record cancelled] | dismissed; web refused [reboot cancelled] | dismissed, no lock; web refused [reboot, then cancelled] | stays [reboot cancelled]"},
-		{"cancellation by Trigger, of all, none is the host's", notice, trigger(shutdown.Event{Cancelled: true}), "- | none [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken; web refused [notice, then cancelled] | -"},
+		{"cancellation by Trigger, of all, the host's stands", host, trigger(shutdown.Event{Cancelled: true}), "stays | dismissed [record cancelled] | dismissed; web refused [reboot cancelled] | dismissed, no lock [reboot, then cancelled] | stays [reboot cancelled]"},
+		{"cancellation by Trigger, of all, none is the host's", notice, trigger(shutdown.Event{Cancelled: true}), "- | none [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken [notice, then cancelled] | -"},
 		{"Pending: yes", notice, pending(&reboot, nil), "draining, new; web 20 [reboot] | draining; web 14 [reboot] | stays [reboot] | stays [notice] | stays [reboot cancelled]"},
 		{"Pending: yes, its deadline has passed", host, func(c *stateCell) { past := reboot; past.Deadline = time.Now(); c.lose(&past, nil, nil) }, "stays | released; lock let go [record over] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
-		{"Pending: no", host, pending(nil, nil), "none; lock re-taken | none; lock re-taken [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken; web refused [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
-		{"Pending: no, the host has announced nothing", notice, pending(nil, nil), "- | none; lock re-taken [record cancelled] | stays [notice] | released; lock taken, then let go [notice] | -"},
+		{"Pending: no", host, pending(nil, nil), "none; lock re-taken | none; lock re-taken [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
+		{"Pending: no, the host has announced nothing", notice, pending(nil, nil), "- | draining; web 14 [notice] | stays [notice] | released; lock taken, then let go [notice] | -"},
 		{"Pending: cannot tell", host, pending(&reboot, errors.ErrUnsupported), "stays | draining; web 14 [reboot] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
 		{"source not reached for 5 s, a lock was adopted", by("notice, away"), wait(4 * time.Second), "stays | draining; web 11 [notice] | stays [notice] | stays [notice] | stays [record cancelled]"},
 		{"source not reached for 5 s, no lock was", by("notice, away, bare"), wait(4 * time.Second), "stays | stays [record over] | stays [notice] | stays [notice] | stays [record cancelled]"},
@@ -78,7 +78,7 @@ func inputRows() []stateRow {
 				require.NoError(c.t, err)
 			}()
 			c.advance(5 * time.Second)
-		}, "ending; web 20 [TerminateAll] | ending, no lock; web 10 after 5s [TerminateAll] | ending [reboot] | ending, no lock; web 0; late 20 [reboot, TerminateAll] | ending [reboot cancelled, TerminateAll]"},
+		}, "ending; web 20 [TerminateAll] | ending, no lock; web 20 after 5s [TerminateAll] | ending [reboot] | ending, no lock; late 20; web 20 [reboot, TerminateAll] | ending [reboot cancelled, TerminateAll]"},
 		{"Run ends, and another agent begins", host, func(c *stateCell) {
 			c.quit(c.node)
 			c.equip(c.node)
@@ -125,11 +125,11 @@ func startRows() []stateRow {
 	return []stateRow{
 		{"no record; Pending: yes", func(c *stateCell, _ string) { idle(c, ""); c.end(); pending(c) }, start, "draining, new, no lock; web 20 [reboot]"},
 		{"a live record; the host has not said", left(none, pending), func(c *stateCell) { c.host.PendingTakes = 8 * time.Second; start(c) }, "unsettled; lock taken; job told [reboot]"},
-		{"a live record; Pending: yes", left(none, pending), start, "draining; lock taken; web 15; job told [reboot]"},
+		{"a live record; Pending: yes", left(none, pending), start, "draining; lock taken; job told; web 15 [reboot]"},
 		{"H is past; Pending: yes", left(none, pending), later, "released; lock taken, then let go; job told [record over]"},
 		{"H is past; Pending: no", left(none, nothing), later, "none; lock re-taken; job told [record over]"},
 		{"dismissed by Trigger; Pending: yes", left(func(c *stateCell) { c.trigger(shutdown.Event{Cancelled: true}) }, pending), start, "dismissed; lock taken; job told [record cancelled]"},
-		{"cancelled by the host; Pending: yes", left(func(c *stateCell) { c.host.Cancel() }, pending), start, "draining, new; lock taken; web 20; job told [reboot]"},
+		{"cancelled by the host; Pending: yes", left(func(c *stateCell) { c.host.Cancel() }, pending), start, "draining, new; lock taken; job told; web 20 [reboot]"},
 		{"another boot", left(none, nothing), func(c *stateCell) { c.startAgain(&boot{id: "two", began: time.Now()}) }, "none; lock re-taken; job told; web told [record open]"},
 		{"an unreadable record", left(none, nothing), func(c *stateCell) {
 			require.NoError(c.t, os.Truncate(filepath.Join(c.opts.StateDir, progressFile), int64(len(record(c))-10)))

@@ -20,9 +20,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// inputTime is how long an input may take: a session that is lost is replaced after a second.
-const inputTime = 1500 * time.Millisecond
-
 // stateCell is one cell of testdata/states.md: a manager is brought into a state and gets an input.
 type stateCell struct {
 	*node
@@ -158,11 +155,13 @@ func (c *stateCell) facts() stateFacts {
 func (c *stateCell) cell(give func(c *stateCell)) string {
 	c.before = c.facts()
 	give(c)
-	c.advance(inputTime)
+	c.advance(1500 * time.Millisecond) // a session that is lost is replaced after a second
 	before, now := c.before, c.facts()
-	c.advance(3 * time.Minute)
+	c.advance(2 * time.Minute)
 	later := c.facts()
-	reports := c.reported(later.last)
+	c.killer.Release()
+	c.advance(time.Second)
+	reports := c.reported()
 	state := c.seenState(before, now, later)
 	kills, released := now.kills[len(before.kills):], now.released > before.released
 	granted := now.held-before.held+now.released-before.released > 0
@@ -178,7 +177,7 @@ func (c *stateCell) cell(give func(c *stateCell)) string {
 	}[[3]bool{granted, released, now.held > 0}], map[bool]string{true: "web refused"}[now.open && !now.webOpen]}
 	for _, k := range kills {
 		word := fmt.Sprintf("%s %d", k.Pod.Name, k.Request.GracePeriodSeconds)
-		if after := k.Started.Sub(before.at).Round(time.Second); c.ending && after > inputTime {
+		if after := k.Started.Sub(before.at).Round(time.Second); c.ending && after > time.Second {
 			word += fmt.Sprintf(" after %v", after)
 		}
 		words = append(words, word)
@@ -186,7 +185,7 @@ func (c *stateCell) cell(give func(c *stateCell)) string {
 	for _, f := range now.told[len(before.told):] {
 		words = append(words, map[bool]string{true: f.Pod + " told"}[f.Err == nil])
 	}
-	slices.Sort(words[3+len(kills):])
+	slices.Sort(words[3:])     // pods that are killed at the same time have no order
 	c.advance(3 * time.Minute) // by now the question of seenState may have begun a shutdown
 	if last, _ := c.m.LastReport(); strings.Contains(strings.Join(last.Errors, "\n"), progressFile) {
 		words = append(words, "named")
@@ -226,7 +225,8 @@ func (c *stateCell) seenState(before, now, later stateFacts) string {
 }
 
 // reported says which reports there were, and what is on record if there were none.
-func (c *stateCell) reported(last shutdown.Report) string {
+func (c *stateCell) reported() string {
+	last, _ := c.m.LastReport()
 	var words []string
 	cancelled := map[bool]string{true: " cancelled"}
 	for len(c.reports) > 0 {
