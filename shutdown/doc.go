@@ -130,6 +130,20 @@
 // time for publishing, 2.5 s once, and the reserve of each further bucket. It costs the pods
 // no time.
 //
+// # States
+//
+// A manager is in one of five states. Admission follows from them.
+//
+//   - none: no shutdown is known.
+//   - unsettled: a former agent has left one that may go on, and the host has not said. Pods are refused.
+//   - draining: one is announced, and the host is held. Pods are refused.
+//   - released: the host was let go, and has not said that it stays. Pods are refused.
+//   - dismissed: Trigger has cancelled one that the host has pending. The lock is kept until its end.
+//
+// A shutdown that several announce ends when all of them have taken that back. The page
+// testdata/states.md has each state against each input, and what an agent finds on record. A test
+// generates its tables.
+//
 // # Concurrency properties
 //
 // All methods of a [Manager] may be called concurrently. Each function of the [Options] is called in a

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// updateFaults makes TestFaultMatrix write the table of faults instead of comparing it.
-var updateFaults = flag.Bool("update", false, "write testdata/faults.md from what happens")
+// updateFaults makes TestFaultMatrix and TestStates write their tables instead of comparing them.
+var updateFaults = flag.Bool("update", false, "write the tables in testdata from what happens")
 
 const faultsTable = "testdata/faults.md"
 

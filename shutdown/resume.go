@@ -53,7 +53,6 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.recordEnded(past) // it is not closed: the host may still go down
 	default:
 		fx.become(unsettled)
-		fx.unended.add(past.account.underway()...) // TerminateAll, or another shutdown, joins their kills
 		fx.timer.Reset(time.Until(past.end()))
 	}
 	if fx.host == nil && had { // nobody can tell
@@ -117,7 +116,6 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.unended.remove(past.account.underway()...)
 		s.effects.close(past, cancelled || !past.stands())
 	}
 	s.effects.clearNodeState()
@@ -138,7 +136,6 @@ func (s *states) dismissPast() {
 	if past == nil {
 		return
 	}
-	s.effects.unended.remove(past.account.underway()...) // nobody would hear of their ends
 	past.dismiss()
 	s.takeUpDismissed()
 	s.effects.close(past, true)

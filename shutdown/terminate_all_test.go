@@ -246,3 +246,20 @@ func TestTerminateAllTwiceGivesTheFailures(t *testing.T) {
 		require.EqualError(t, <-first, err.Error())
 	})
 }
+
+// A shutdown has let the host go and still waits for a pod. TerminateAll joins its kill.
+func TestTerminateAllAfterTheRelease(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Zero(t, n.host.Held())
+		time.AfterFunc(10*time.Second, n.killer.Release)
+		report, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Len(t, n.killer.Kills(), 1)
+		require.Len(t, report.Pods, 1)
+		require.True(t, report.Pods[0].Joined)
+	})
+}

@@ -31,14 +31,12 @@ func (u *unended) add(added ...*kills.Kill) {
 	}
 }
 
-// remove removes kills that are not under way any more.
-func (u *unended) remove(removed ...*kills.Kill) {
+// remove removes a kill that is not under way any more.
+func (u *unended) remove(k *kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, k := range removed {
-		if len(u.kills) > 0 && u.kills[kills.Key(k.Pod())] == k {
-			delete(u.kills, kills.Key(k.Pod()))
-		}
+	if len(u.kills) > 0 && u.kills[kills.Key(k.Pod())] == k {
+		delete(u.kills, kills.Key(k.Pod()))
 	}
 }
 
