@@ -86,7 +86,7 @@ func (s *stress) triggerCancelled(origin string) {
 	switch delete(s.announced, origin); {
 	case origin == "" && s.announced[byHost]: // it keeps the lock until the end of its time
 		clear(s.announced)
-		s.dismissed = true
+		s.dismissed, s.hostEnd = true, time.Time{} // what else was announced is taken back, with its deadline
 	case origin == "":
 		clear(s.announced)
 		fallthrough
