@@ -179,7 +179,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
-			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+			for _, ms := range []int{0, 20, 100, 200, 500, 970} {
 				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, whole := letGoBy, pods
 				if uses {
@@ -220,7 +220,7 @@ func TestStatusesBesideMarks(t *testing.T) {
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
-			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+			for _, ms := range []int{0, 20, 100, 200, 500, 970} {
 				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, least, most := letGoBy+marksTake, pods, pods
 				if uses {
@@ -304,7 +304,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, manyPods(100, 20), func(t *testing.T, n *node) {
-				server := newSlowServer(time.Second)
+				server := newSlowServer(970 * time.Millisecond)
 				n.opts.Reporter = server
 				n.run()
 				n.announce()
