@@ -106,7 +106,7 @@ func manyPods(n int, grace int64) []*v1.Pod {
 // The host is asked for 20 s and 10 s of the pods, 2 s for the node state, 1 s for the statuses
 // of each bucket, 2 s for the containers and a margin of half a second. It waits for 50 ms more
 // than these 36.5 s, so that no answer comes at the very end. With marks, which have a second in
-// each bucket, it waits for 2 s more.
+// each bucket, it waits for 2 s more. No request takes a whole second: a call may be given up then.
 const (
 	odd          = 50 * time.Millisecond
 	hostWaits    = 36500*time.Millisecond + odd
