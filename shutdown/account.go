@@ -187,11 +187,7 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 	}
 	for i := range r.Report.Pods {
 		p := &r.Report.Pods[i]
-		pod := p.End
-		if pod == nil {
-			pod = identity(p.Namespace, p.Name, p.UID)
-			pod.Spec.TerminationGracePeriodSeconds = p.GraceSeconds
-		}
+		pod := restoredPod(p)
 		if a.kills.Find(kills.Key(pod)) != nil {
 			continue
 		}

@@ -55,7 +55,8 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	if !m.ledger.watches() {
 		m.ready.close()
 	}
-	m.past = m.ledger.load(m.ledger.store.Read(context.Background(), &call.Group{}, time.Now().Add(readTime)))
+	ctx := context.Background() //nolint:forbidigo // NewManager has no context; the reading is bounded
+	m.past = m.ledger.load(m.ledger.store.Read(ctx, &call.Group{}, time.Now().Add(readTime)))
 	if m.past != nil && m.past.live() && !m.past.wasDismissed() {
 		m.admission.become(unsettled)
 	}

@@ -181,7 +181,7 @@ func (p *passage) publish() *outbox.Publication {
 	if published != nil {
 		return published
 	}
-	p.shutdown.account.setPolicy(p.settings.policy(p.ctx, p.calls, p.kind, p.Fail))
+	p.shutdown.account.setPolicy(p.policy(p.ctx, p.calls, p.kind, p.Fail))
 	p.ifIn(func() {
 		if published = p.shutdown.publication(); published != nil {
 			return // another drain was faster

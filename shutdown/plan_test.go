@@ -278,8 +278,8 @@ func TestResumedDrainHasTheSameEnds(t *testing.T) {
 			n.advance(time.Second)
 		}
 		n.advance(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 4, "new": 16, "etcd": 10}, n.grantedSeconds(), "a late pod has what the host leaves; the times beside the pods give way to it")
-		require.Equal(t, 32*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 42*time.Second, n.lastReport().Ended.Sub(began), "the end is that of the first agent")
+		require.Equal(t, map[string]int64{"web": 4, "new": 7, "etcd": 10}, n.grantedSeconds(), "23 s is when the first bucket's pods had to be gone")
+		require.Equal(t, 23*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 33*time.Second, n.lastReport().Ended.Sub(began))
 	})
 }

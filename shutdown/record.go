@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
@@ -45,6 +46,7 @@ func (a *account) storedPods(so progress) iter.Seq[*store.Pod] {
 		for _, k := range a.kills.All() {
 			pod, state := k.Pod(), k.State()
 			p = store.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: k.Priority, GraceSeconds: pod.Spec.TerminationGracePeriodSeconds}
+			p.Static, p.DaemonSet = staticpod.IsOrMirrors(pod), ofDaemonSet(pod)
 			if state.Signalled {
 				p.Signalled, p.Bucket, p.GrantedSeconds = true, state.Bucket, state.Seconds
 				p.Started, p.Ended, p.Outcome = state.Started, state.Ended, state.Result.Outcome
@@ -98,6 +100,23 @@ func formerPods(r *store.Record, boot string, debts iter.Seq2[outbox.Kind, *v1.P
 // identity returns a pod that has a name and a UID.
 func identity(namespace, name string, uid types.UID) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}
+}
+
+// restoredPod returns the pod of a record, with what its policy and its kill need to know.
+func restoredPod(p *store.Pod) *v1.Pod {
+	pod := p.End
+	if pod == nil {
+		pod = identity(p.Namespace, p.Name, p.UID)
+		pod.Spec.TerminationGracePeriodSeconds = p.GraceSeconds
+	}
+	if p.Static && !staticpod.IsOrMirrors(pod) {
+		pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
+	}
+	if p.DaemonSet {
+		controls := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &controls}}
+	}
+	return pod
 }
 
 // storedDebts returns debts for the record.

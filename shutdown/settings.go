@@ -196,7 +196,7 @@ func (s *settings) plan(limit time.Duration) plan.Plan {
 	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) {
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
-	pods, err := s.opts.Pods(context.Background()) // Plan has no context
+	pods, err := s.opts.Pods(context.Background()) //nolint:forbidigo // Manager.Plan has no context
 	schedule := s.schedule
 	if len(schedule) == 0 {
 		schedule = drain.ScheduleOf(pods)

@@ -178,7 +178,8 @@ func TestStates(t *testing.T) {
 // stateTable runs rows in all columns of a head, and returns the table of what was seen.
 func stateTable(t *testing.T, head string, rows []stateRow, hostLeads bool) string {
 	columns := strings.Split(head, " | ")
-	text := "| " + head + " |\n|" + strings.Repeat("---|", len(columns)) + "\n"
+	var text strings.Builder
+	text.WriteString("| " + head + " |\n|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, row := range rows {
 		cells := strings.Split(row.cells, " | ")
 		for i, want := range cells {
@@ -196,7 +197,7 @@ func stateTable(t *testing.T, head string, rows []stateRow, hostLeads bool) stri
 				require.Equal(t, want, cells[i])
 			})
 		}
-		text += "| " + row.input + " | " + strings.Join(cells, " | ") + " |\n"
+		text.WriteString("| " + row.input + " | " + strings.Join(cells, " | ") + " |\n")
 	}
-	return text
+	return text.String()
 }

@@ -311,7 +311,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 				n.advance(2500 * time.Millisecond)
 				n.setPods() // all pods have ended
 				next(n)
-				n.advance(8 * time.Second)
+				n.advance(9 * time.Second)
 				require.Len(t, server.acknowledged, 100)
 				calls, pods := server.flushCalls()
 				require.Equal(t, 100, calls, "one request a pod")

@@ -20,9 +20,9 @@ func (s *stress) checkInvariants() {
 	require.NoError(t, s.host.Err())
 	if s.connected {
 		refuses := s.m.ShutdownStatus() != nil
-		require.Equal(t, s.shuttingDown || s.terminatedAll, refuses, "admission is refused")
+		require.Equal(t, s.shuttingDown() || s.terminatedAll, refuses, "admission is refused")
 	}
-	if s.shuttingDown && !s.hostEnd.IsZero() && time.Now().After(s.hostEnd) {
+	if !s.hostEnd.IsZero() && time.Now().After(s.hostEnd) {
 		require.Zero(t, s.host.Held(), "locks %v after the end of the host's time", time.Since(s.hostEnd))
 	}
 }
@@ -36,10 +36,11 @@ func (s *stress) observeReconnect() {
 	s.connected = true
 	switch {
 	case s.cannotTellPending:
-	case s.pending:
-		s.shutdownBegan(s.deadline)
-	case !s.triggered:
-		s.shuttingDown, s.hostEnd = false, time.Time{}
+	case !s.pending:
+		s.hostCancelled()
+	case s.dismissed, !s.deadline.IsZero() && !time.Now().Before(s.deadline): // it does not come back
+	default:
+		s.shutdownAnnounced(byHost, s.deadline)
 	}
 }
 
@@ -52,16 +53,53 @@ func (s *stress) pendingCalls() (n int) {
 	return n
 }
 
-// shutdownBegan updates what the test knows of the shutdown when one is announced or
-// triggered. end is the end of the host's time; zero if it is not known.
-func (s *stress) shutdownBegan(end time.Time) {
-	if !s.shuttingDown {
-		s.shuttingDown, s.hostEnd = true, end
-		return
-	}
-	if s.hostEnd.IsZero() || !end.IsZero() && end.Before(s.hostEnd) {
+// byHost is the announcer that is no Origin of Trigger.
+const byHost = "the host"
+
+func (s *stress) shuttingDown() bool { return len(s.announced) > 0 }
+
+// shutdownAnnounced updates what the test knows of the shutdown when somebody announces it. end is
+// the end of the host's time; zero if it is not known. It only moves earlier, unless the host was let
+// go before and somebody else announces the shutdown; the test does not know which, and takes the
+// later one.
+func (s *stress) shutdownAnnounced(by string, end time.Time) {
+	again := s.shuttingDown() && !s.announced[by]
+	s.dismissed, s.announced[by] = false, true
+	switch {
+	case again && (end.IsZero() || s.hostEnd.IsZero()):
+		s.hostEnd = time.Time{}
+	case again && end.After(s.hostEnd), s.hostEnd.IsZero(), !end.IsZero() && end.Before(s.hostEnd):
 		s.hostEnd = end
 	}
+}
+
+// hostCancelled updates what the test knows when the host has nothing pending any more.
+func (s *stress) hostCancelled() {
+	if delete(s.announced, byHost); !s.shuttingDown() {
+		s.shutdownEnded()
+	}
+}
+
+// triggerCancelled updates what the test knows when Trigger takes back the announcement of an
+// origin, or all of them.
+func (s *stress) triggerCancelled(origin string) {
+	switch delete(s.announced, origin); {
+	case origin == "" && s.announced[byHost]: // it keeps the lock until the end of its time
+		clear(s.announced)
+		s.dismissed, s.hostEnd = true, time.Time{} // what else was announced is taken back, with its deadline
+	case origin == "":
+		clear(s.announced)
+		fallthrough
+	default:
+		if !s.shuttingDown() && !s.dismissed {
+			s.shutdownEnded()
+		}
+	}
+}
+
+func (s *stress) shutdownEnded() {
+	clear(s.announced)
+	s.dismissed, s.hostEnd = false, time.Time{}
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%d", i) }
@@ -94,31 +132,33 @@ func (s *stress) randomStep() string {
 			if i := s.m.Inhibitor(); end.IsZero() && i.Requested > 0 {
 				end = time.Now().Add(i.Granted)
 			}
-			s.shutdownBegan(end)
+			s.shutdownAnnounced(byHost, end)
 		}
 		return "announced " + time.Until(event.Deadline).String()
 	case 3, 4, 5:
 		s.host.Cancel()
-		if s.pending = false; s.connected && !s.triggered {
-			s.shuttingDown, s.hostEnd = false, time.Time{}
+		if s.pending = false; s.connected {
+			s.hostCancelled()
 		}
 		return "cancelled"
 	case 6:
 		synctest.Wait() // until the manager has received the host's events
-		event := shutdown.Event{}
+		s.observeReconnect()
+		event := shutdown.Event{Origin: s.randomOrigin()}
 		if s.chance(2) {
 			event.Deadline = time.Now().Add(time.Duration(s.randomInt(60_000)) * time.Millisecond)
 		}
 		require.NoError(s.t, s.m.Trigger(event))
 		require.ErrorIs(s.t, s.m.ShutdownStatus(), shutdown.ErrNodeShuttingDown)
-		s.triggered = true
-		s.shutdownBegan(event.Deadline)
-		return "triggered " + time.Until(event.Deadline).String()
+		s.shutdownAnnounced(event.Origin, event.Deadline)
+		return "triggered by " + event.Origin + " " + time.Until(event.Deadline).String()
 	case 7:
 		synctest.Wait()
-		require.NoError(s.t, s.m.Trigger(shutdown.Event{Cancelled: true}))
-		s.triggered, s.shuttingDown, s.hostEnd = false, false, time.Time{}
-		return "trigger taken back"
+		s.observeReconnect()
+		origin := s.randomOrigin()
+		require.NoError(s.t, s.m.Trigger(shutdown.Event{Cancelled: true, Origin: origin}))
+		s.triggerCancelled(origin)
+		return "trigger taken back by " + origin
 	case 8:
 		s.pendingCallsBefore = s.pendingCalls()
 		s.host.Lose()
@@ -151,6 +191,9 @@ func (s *stress) randomStep() string {
 		return "waited " + d.String()
 	}
 }
+
+// randomOrigin returns an Origin of Trigger.
+func (s *stress) randomOrigin() string { return []string{"", "", "notice"}[s.randomInt(3)] }
 
 func (s *stress) terminateAll() string {
 	s.terminatedAll = true

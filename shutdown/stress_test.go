@@ -28,8 +28,8 @@ const stressSeed = "KUBEGRACE_STRESS_SEED"
 // The host, the embedder and its code do random things in a random order. No lock is held past
 // the end of the host's time, none is closed twice, admission is refused from an announcement
 // to its cancellation, the grace period of a pod only gets shorter, only pods that have ended
-// are reported as ended, and no drain is kept. When no call hangs any more, Run returns and
-// leaves no goroutine behind.
+// are reported as ended, each shutdown has one report, and no kill is kept. When no call hangs any
+// more, Run returns and leaves no goroutine behind.
 func TestStress(t *testing.T) {
 	first, n := uint64(0), 1000
 	if testing.Short() {
@@ -70,10 +70,10 @@ type stress struct {
 	connected          bool
 	pendingCallsBefore int // the calls of Pending up to the loss of the session
 	pending            bool
-	deadline           time.Time // of the pending shutdown; zero: unknown
-	triggered          bool
-	shuttingDown       bool
-	hostEnd            time.Time       // the end of the host's time; zero: not known
+	deadline           time.Time       // of the pending shutdown; zero: unknown
+	announced          map[string]bool // the announcements that stand: by Trigger, by their Origin, or byHost
+	dismissed          bool            // Trigger has cancelled a shutdown that the host has pending
+	hostEnd            time.Time       // the end of the host's time; zero: not known, or no shutdown is
 	terminatedAll      bool            // TerminateAll was called
 	terminations       []chan struct{} // closed when a call of TerminateAll has returned
 	steps              []string
@@ -82,7 +82,7 @@ type stress struct {
 func newStress(t *testing.T, seed uint64, dir string) *stress {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be repeatable
-	w := &stressWorld{ctx: t.Context(), began: time.Now(), faultsOver: make(chan struct{}), rng: rng, misbehaving: map[string]bool{}, pods: map[string]*stressPod{}}
+	w := &stressWorld{ctx: t.Context(), began: time.Now(), faultsOver: make(chan struct{}), rng: rng, misbehaving: map[string]bool{}, pods: map[string]*stressPod{}, marking: map[string]int{}, restores: map[string]int{}}
 	w.killer.Pods = map[string]shutdowntest.Behaviour{}
 	for i := range 60 {
 		if takes := rng.IntN(60_000) - 30_000; takes > 0 { // half of them end at once
@@ -92,7 +92,7 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 	for _, part := range []string{"pods", "policy", "hold", "release", "plan", "report", "volumes", "events", "publish", "flush", "marks"} {
 		w.misbehaving[part] = rng.IntN(4) == 0
 	}
-	s := &stress{stressWorld: w, t: t, host: &shutdowntest.Host{}, runErr: make(chan error, 1), connected: true}
+	s := &stress{stressWorld: w, t: t, host: &shutdowntest.Host{}, runErr: make(chan error, 1), connected: true, announced: map[string]bool{}}
 	if rng.IntN(2) == 0 {
 		s.host.Limit = time.Duration(rng.IntN(60_000)) * time.Millisecond
 	}
@@ -198,12 +198,12 @@ func (s *stress) runSteps(verbose bool) {
 	synctest.Wait()
 	require.NoError(t, s.m.Trigger(shutdown.Event{Cancelled: true}))
 	s.host.Cancel()
-	s.pending, s.triggered, s.shuttingDown, s.hostEnd = false, false, false, time.Time{}
-	pass := 10 * time.Minute
-	<-time.After(pass)
+	s.pending = false
+	s.shutdownEnded()
+	<-time.After(10 * time.Minute)
 	synctest.Wait()
 	s.checkInvariants()
-	require.Zero(t, s.m.UnendedKills(), "drains that are kept")
+	require.Zero(t, s.m.UnendedKills(), "kills that are kept")
 	require.Equal(t, 1, s.host.Held(), "the host is held again")
 	s.stopRun()
 	require.NoError(t, <-s.runErr)

@@ -31,8 +31,8 @@ type stressWorld struct {
 	misbehaving map[string]bool // the parts whose calls misbehave at random
 	listed      []*v1.Pod
 	pods        map[string]*stressPod
-	marking     int // calls of MarkNotReady under way
-	restores    int // calls of RestoreReadiness under way
+	marking     map[string]int // calls of MarkNotReady under way, by the pod's name
+	restores    map[string]int // the same of RestoreReadiness
 	violations  []string
 }
 
@@ -44,6 +44,7 @@ type stressPod struct {
 	finished bool            // the manager does not repeat the last call
 	ctx      context.Context //nolint:containedctx // of the last call, which is not repeated when this has ended
 	ended    bool            // a call has returned without an error
+	asked    time.Time       // the last call
 	graceEnd time.Time       // the end of the grace period that was granted; zero: the pod was not signalled
 	history  []string        // times and grace periods of the calls
 	marked   bool            // not ready at the API server
@@ -182,7 +183,9 @@ func (w *stressWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 func (w *stressWorld) checkGrace(p *stressPod, name string, seconds int64) {
 	const lag = time.Second + 150*time.Millisecond
 	until := time.Now().Add(time.Duration(seconds) * time.Second)
-	fresh := p.graceEnd.IsZero() || p.running == 0 && (p.finished || p.ctx.Err() != nil)
+	givenUp := time.Since(p.asked) > 2*time.Second // a kill that fails is repeated after a second
+	fresh := p.graceEnd.IsZero() || p.running == 0 && (p.finished || p.ctx.Err() != nil || givenUp)
+	p.asked = time.Now()
 	if !fresh && seconds > 0 && until.After(p.graceEnd.Add(lag)) {
 		w.addViolation("pod %s (%d) was given %d s at %v, which is %v more than before: %v", name, p.killWay, seconds, time.Since(w.began), until.Sub(p.graceEnd), p.history)
 	}
@@ -264,8 +267,8 @@ func (s stressFlusher) FlushPod(ctx context.Context, pod *v1.Pod) error {
 
 func (s stressMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	w := s.w
-	w.startMarkCall(&w.marking, &w.restores)
-	defer w.endMarkCall(&w.marking)
+	w.startMarkCall(pod.Name, w.marking, w.restores)
+	defer w.endMarkCall(pod.Name, w.marking)
 	if err := w.misbehave(ctx, "marks"); err != nil {
 		return err
 	}
@@ -277,8 +280,8 @@ func (s stressMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 
 func (s stressRestorer) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	w := s.w
-	w.startMarkCall(&w.restores, &w.marking)
-	defer w.endMarkCall(&w.restores)
+	w.startMarkCall(pod.Name, w.restores, w.marking)
+	defer w.endMarkCall(pod.Name, w.restores)
 	if err := w.misbehave(ctx, "marks"); err != nil {
 		return err
 	}
@@ -288,19 +291,19 @@ func (s stressRestorer) RestoreReadiness(ctx context.Context, pod *v1.Pod) error
 	return nil
 }
 
-// startMarkCall counts a call of MarkNotReady or RestoreReadiness, which must not run at the
-// same time as calls of the other one.
-func (w *stressWorld) startMarkCall(mine, others *int) {
+// startMarkCall counts a call of MarkNotReady or RestoreReadiness for a pod, which must not run at
+// the same time as a call of the other one for the pod.
+func (w *stressWorld) startMarkCall(pod string, mine, others map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	*mine++
-	if *others > 0 {
-		w.addViolation("a pod is marked and restored at the same time")
+	mine[pod]++
+	if others[pod] > 0 {
+		w.addViolation("pod %s is marked and restored at the same time", pod)
 	}
 }
 
-func (w *stressWorld) endMarkCall(mine *int) {
+func (w *stressWorld) endMarkCall(pod string, mine map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	*mine--
+	mine[pod]--
 }

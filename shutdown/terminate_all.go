@@ -163,7 +163,7 @@ func (p *localPassage) err() error {
 }
 
 func (p *localPassage) publish() *outbox.Publication {
-	p.account.setPolicy(p.settings.policy(p.ctx, p.calls, KindUnknown, p.Fail))
+	p.account.setPolicy(p.policy(p.ctx, p.calls, KindUnknown, p.Fail))
 	return nil
 }
 

@@ -185,7 +185,7 @@ func isStatic(pod *v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationK
 // recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
 func (n *crashedNode) recordUnacknowledged() {
 	for _, debt := range n.stored.Debts {
-		if debt.Kind == "status" && !(n.orders.NextBoot && isStatic(debt.Pod)) {
+		if debt.Kind == "status" && (!n.orders.NextBoot || !isStatic(debt.Pod)) {
 			n.mustBeFlushed[debt.Pod.Name] = true
 		}
 	}

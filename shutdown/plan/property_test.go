@@ -192,7 +192,7 @@ func checkOrder(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, n
 // whole seconds.
 func checkServed(t *testing.T, pods, fitted plan.Schedule, left time.Duration) {
 	t.Helper()
-	for i := len(pods) - 1; i >= 0; i-- {
+	for i := range slices.Backward(pods) {
 		require.Equal(t, min(pods[i].Seconds, int64(left/second)), fitted[i].Seconds)
 		left -= graceperiod.Duration(fitted[i].Seconds)
 	}
@@ -203,7 +203,7 @@ func checkServed(t *testing.T, pods, fitted plan.Schedule, left time.Duration) {
 func checkShares(t *testing.T, wanted, fitted plan.Budget, pods plan.Schedule, left time.Duration) {
 	t.Helper()
 	highest := true // still a bucket that may have more than its share
-	for i := len(pods) - 1; i >= 0; i-- {
+	for i := range slices.Backward(pods) {
 		r, w := fitted.Reserves[i], wanted.Reserves[i]
 		if pods[i].Seconds == 0 || w == (plan.Reserve{}) {
 			continue
@@ -316,7 +316,7 @@ func checkNeeds(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options
 	}
 	fits := sum <= max(opts.Cap(math.MaxInt64)-p.Wanted.Prepare, 0)
 	starved := false
-	for i := len(p.Buckets) - 1; i >= 0; i-- {
+	for i := range slices.Backward(p.Buckets) {
 		short := false
 		for _, pod := range p.Buckets[i].Pods {
 			kubelet := max(graceperiod.ForNodeShutdown(pod.Pod, s[i].Seconds), 0)

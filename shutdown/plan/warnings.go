@@ -26,7 +26,8 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // those about each bucket. A warning about pods names one of them and has the number of
 // all, so that the list stays short on a node with many pods.
 func (p *Plan) warnings(unknown unknownClasses) []string {
-	var texts, ofBuckets []string
+	var texts []string
+	ofBuckets := make([]string, 0, len(p.Buckets))
 	isCut, wanted, fitted := false, p.Wanted.Publish, p.Fitted.Publish
 	for i, need := range p.Wanted.Schedule.needs(p.Buckets) {
 		if need > 0 {

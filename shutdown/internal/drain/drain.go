@@ -15,7 +15,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
@@ -36,51 +35,6 @@ const (
 	longestListTime = 30 * time.Second
 )
 
-// Request says what a drain is for. It does not change.
-type Request struct {
-	// Number is higher than that of every earlier drain of the manager.
-	Number uint64
-	// Account is that of the shutdown.
-	Account *kills.Account
-	// Table has the schedule, the times of the event, and what earlier drains have done. Its
-	// schedule may be empty: then the pods' grace periods make one. Late and Needs are set here.
-	Table timetable.Request
-	// Resumed is the timetable of a former agent; nil: a new one is made.
-	Resumed *timetable.Table
-	// Publish begins the publication of the node state, and returns that of an earlier drain of the
-	// shutdown if there is one; nil: there is nothing to wait for. It may ask the embedder, bounded.
-	Publish func() *outbox.Publication
-}
-
-// Listener hears what a drain does. The methods return at once.
-type Listener interface {
-	// Planned is called when the timetable stands and the account has everyone whom the drain means
-	// to kill. The future completes when both are on record.
-	Planned(timetable.Table) *call.Future[struct{}]
-	// Passed is called when a step before the first bucket is over.
-	Passed(Step)
-	// Begins is called before the kills of a bucket, Ends when the bucket is done.
-	Begins(bucket int)
-	Ends(bucket int)
-	// Signalled and Ended are called once for each pod. GaveUp is called when the drain no longer
-	// waits for a pod that is not known to have ended; err is that of its last kill.
-	Signalled(*kills.Kill)
-	Ended(*kills.Kill)
-	GaveUp(k *kills.Kill, err error)
-	// Fail has a failure for the report; it logs it. It ignores nil.
-	Fail(error)
-}
-
-// Step is a step of a drain before its first bucket.
-type Step int
-
-// The steps that a later drain of the same shutdown does not repeat.
-const (
-	Prepared Step = iota
-	Held
-	Published
-)
-
 // Drain is one passage. Make it with [New], call Run once.
 type Drain struct {
 	Request
@@ -96,14 +50,6 @@ type Drain struct {
 	fitted   bool          // table is made from the first complete list, or is a former agent's
 	unused   time.Duration // the pods' time that finished buckets have left unused
 	over     chan struct{} // closed when Run has ended
-}
-
-// Options are the same for all drains of a manager.
-type Options struct {
-	Embedder Embedder
-	Plan     plan.Options
-	Outbox   *outbox.Outbox
-	Calls    *call.Group
 }
 
 // New returns a drain that has not begun. ctx is that of Run, or of TerminateAll.
@@ -226,22 +172,6 @@ func (d *Drain) cutsShort() bool {
 	return false
 }
 
-// needs returns how long each bucket needs for its pods: the longest grace period, at most the
-// bucket's seconds, and these for a pod without one. Late pods of buckets that are done count for
-// the next one.
-func needs(schedule plan.Schedule, done int, due []*kills.Kill) []int64 {
-	needs := make([]int64, len(schedule))
-	for _, k := range due {
-		i := min(max(schedule.Index(k.Priority), done), len(schedule)-1)
-		need := max(graceperiod.ForNodeShutdown(k.Pod(), schedule[i].Seconds), 0)
-		if left, signalled := k.Left(); signalled {
-			need = min(need, left)
-		}
-		needs[i] = max(needs[i], need)
-	}
-	return needs
-}
-
 // list asks for the pods until a time and enters them into the account. It returns the last
 // complete list if there is no newer one.
 func (d *Drain) list(until time.Time) (pods []*v1.Pod, complete bool) {
@@ -302,92 +232,6 @@ func (d *Drain) awaitRecord(onRecord *call.Future[struct{}]) {
 	}
 }
 
-// bucket drains bucket i: it kills the pods of the bucket, late pods of earlier buckets, and those
-// that a former drain has signalled, and waits for them, for their volumes and for their final
-// statuses. A bucket without pods is skipped. A bucket of 0 s is signalled and not waited for.
-func (d *Drain) bucket(i int) {
-	start := time.Now()
-	chosen, window, batches := d.killBucket(i)
-	if len(chosen) == 0 {
-		d.unused = d.table.Skip(i, d.unused)
-		return
-	}
-	if d.table.Schedule()[i].Seconds == 0 {
-		return
-	}
-	killed := d.killing.awaitSignalled(batches, window)
-	d.killing.finishMarks()
-	if !d.killing.await(batches, window.KillsEnd(killed)) {
-		klog.FromContext(d.halt.run).V(1).Info("Shutdown manager pod killing time out", "gracePeriod", d.table.Schedule()[i].Seconds, "priority", d.table.Schedule()[i].Priority)
-	}
-	d.unused = window.Left(killed, time.Since(killed))
-	if !d.halt.halted() { // volumes stay mounted if the node goes on
-		d.hooks.awaitUnmount(d.halt.run, chosen, window.UnmountsEnd(killed))
-	}
-	if i < len(d.table.Schedule())-1 {
-		d.killing.awaitStatuses(batches, chosen, window, d.table.Budget().Reserves[i].Statuses)
-	}
-	d.hooks.embedder.BucketDone(time.Since(start))
-}
-
-// killBucket starts the kills of bucket i. While no list of pods is known it waits for one, but
-// kills at once whom the record of a former agent names.
-func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window, batches []*kills.Batch) {
-	kill := func() {
-		window = d.table.Window(i, time.Now(), d.unused)
-		schedule := d.table.Schedule()
-		picked := d.picker.Pick(schedule[i].Priority, func(priority int32) bool { return schedule.Index(priority) <= i })
-		if len(picked) > 0 {
-			chosen = append(chosen, picked...)
-			batches = append(batches, d.killing.start(picked, window))
-		}
-	}
-	window = d.table.Window(i, time.Now(), d.unused)
-	_, complete := d.list(time.Now().Add(answerTime))
-	if !complete && !d.halt.halted() {
-		kill()
-		_, complete = d.list(window.End)
-	}
-	if complete && !d.fitted { // the first list has come late
-		d.fit(complete)
-		d.awaitRecord(d.listener.Planned(d.table))
-	}
-	if !d.halt.halted() {
-		kill()
-	}
-	return chosen, window, batches
-}
-
-// awaitAll waits for all pods of the drain. Until they have ended it lists the pods again and again,
-// because a list may have been empty when their bucket was drained.
-func (d *Drain) awaitAll() (ended bool) {
-	for !d.halt.halted() && time.Now().Before(d.table.H()) {
-		d.killLate()
-		if d.killing.awaitAll(earlier(d.table.H(), time.Now().Add(lateListPause))) {
-			return true
-		}
-	}
-	return d.killing.awaitAll(d.table.H())
-}
-
-// killLate lists the pods once more before the release, and kills those who have not ended with
-// what is left.
-func (d *Drain) killLate() {
-	last := len(d.table.Schedule()) - 1
-	if last < 0 {
-		return
-	}
-	_, _ = d.list(earlier(time.Now().Add(answerTime), d.table.H()))
-	schedule := d.table.Schedule()
-	picked := d.picker.Pick(schedule[last].Priority, func(int32) bool { return true })
-	for last > 0 && schedule[last].Seconds == 0 {
-		last-- // a bucket without time would leave them none
-	}
-	if len(picked) > 0 && !d.halt.halted() {
-		d.killing.start(picked, d.table.Window(last, time.Now(), unlimited))
-	}
-}
-
 // awaitStatuses waits for all final statuses, those of earlier drains included, as long as the API
 // server answers and the host waits.
 func (d *Drain) awaitStatuses() {
@@ -410,16 +254,4 @@ func (d *Drain) awaitStatuses() {
 func (d *Drain) AwaitStragglers(hang time.Duration) {
 	<-d.over
 	d.killing.awaitStragglers(d.table.H(), hang)
-}
-
-// ScheduleOf returns the schedule for a node that has none configured: one bucket that lasts as
-// long as the longest grace period of a pod.
-func ScheduleOf(pods []*v1.Pod) plan.Schedule {
-	seconds := graceperiod.DefaultSeconds
-	for _, pod := range pods {
-		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
-			seconds = max(seconds, *pod.Spec.TerminationGracePeriodSeconds)
-		}
-	}
-	return plan.Schedule{{Seconds: seconds}}
 }

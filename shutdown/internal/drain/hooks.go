@@ -87,7 +87,7 @@ func (h *hooks) awaitUnmount(ctx context.Context, of []*kills.Kill, until time.T
 	}
 	err := h.callUntil(ctx, until, "Options.Volumes", func(ctx context.Context) error { return h.embedder.AwaitUnmount(ctx, pods) })
 	if err != nil {
-		h.fail(fmt.Errorf("Failed while waiting for all the volumes belonging to Pods in this group to unmount: %w", err))
+		h.fail(fmt.Errorf("Failed while waiting for all the volumes belonging to Pods in this group to unmount: %w", err)) //nolint:staticcheck // the kubelet's text
 	}
 }
 

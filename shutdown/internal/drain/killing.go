@@ -31,7 +31,6 @@ type killing struct {
 	batches   []*kills.Batch
 
 	mu      sync.Mutex // guards all below
-	unknown bool       // Options.Plan.PriorityOf has not answered in time
 	failed  int        // readiness marks of this bucket that were not acknowledged in time
 	markErr error      // the error of the first of them
 }

@@ -8,11 +8,14 @@ package kills
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // killsAtOnce is how many kills are allocated at once.
@@ -57,9 +60,9 @@ func (a *Account) Restore(r Restored) {
 	k.pod.Store(r.Pod)
 	if r.Signalled {
 		k.phase, k.started = signalled, r.Started.Sub(a.event)
-		k.until = time.Duration(math.MaxInt64)
-		if grace := time.Duration(r.Seconds); grace < math.MaxInt64/2/time.Duration(time.Second) {
-			k.until = k.started + grace*time.Second
+		k.until = math.MaxInt64
+		if grace := graceperiod.Duration(r.Seconds); grace < math.MaxInt64-max(k.started, 0) {
+			k.until = k.started + grace
 		}
 	}
 	if !r.Ended.IsZero() {
@@ -98,7 +101,7 @@ func (a *Account) find(key types.UID) *Kill {
 func (a *Account) All() []*Kill {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.all[:len(a.all):len(a.all)]
+	return slices.Clip(a.all)
 }
 
 // Joined reports whether an earlier shutdown has signalled the pod.

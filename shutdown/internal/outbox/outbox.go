@@ -294,11 +294,3 @@ func (o *Outbox) Load(debts iter.Seq2[Kind, *v1.Pod]) {
 	o.sender.start()
 	o.server.wake()
 }
-
-// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
-// longer owed.
-func (o *Outbox) DropUnstored() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	clear(o.unstored)
-}

@@ -111,6 +111,8 @@ func (e *encoder) pod(p *Pod) bool {
 	e.flag("unflushed", p.Unflushed)
 	e.flag("joined", p.Joined)
 	e.flag("signalled", p.Signalled)
+	e.flag("static", p.Static)
+	e.flag("daemonSet", p.DaemonSet)
 	if p.GraceSeconds != nil {
 		e.name("graceSeconds")
 		e.text = strconv.AppendInt(e.text, *p.GraceSeconds, 10)

@@ -99,6 +99,9 @@ type Pod struct {
 	Joined         bool      `json:"joined,omitempty"`
 	// Signalled means that the killer was called, or was about to be.
 	Signalled bool `json:"signalled,omitempty"`
+	// Static means that it is a static pod or its mirror pod, and DaemonSet that a DaemonSet owns it.
+	Static    bool `json:"static,omitempty"`
+	DaemonSet bool `json:"daemonSet,omitempty"`
 	// GraceSeconds is the pod's terminationGracePeriodSeconds; nil: it has none.
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
 	// End is what its final status needs; nil: not known, or not needed.

@@ -2,6 +2,7 @@ package timetable_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ func checkNeeds(t *testing.T, r timetable.Request, tt timetable.Table) {
 		}
 		sum += graceperiod.Duration(needs[i])
 	}
-	for i := len(needs) - 1; i >= 0; i-- {
+	for i := range slices.Backward(needs) {
 		got := tt.Schedule()[i].Seconds
 		require.LessOrEqual(t, got, r.Schedule[i].Seconds)
 		if sum <= endOfHost(r).Sub(received()) {
