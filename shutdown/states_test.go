@@ -104,10 +104,9 @@ func startRows() []stateRow {
 			then(c)
 		}
 	}
-	idle := func(c *stateCell, _ string) { c.bring("none", "") }
-	none := func(*stateCell) {}
-	pending := func(c *stateCell) { c.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot}) }
-	nothing := func(c *stateCell) { c.host.SetPending(nil) }
+	none, idle := func(*stateCell) {}, func(c *stateCell, _ string) { c.bring("none", "") }
+	reboot := &shutdown.Event{Kind: shutdown.KindReboot}
+	pending, nothing := func(c *stateCell) { c.host.SetPending(reboot) }, func(c *stateCell) { c.host.SetPending(nil) }
 	start := func(c *stateCell) { c.startAgain(c.one) }
 	later := func(c *stateCell) { c.advance(time.Minute); start(c) }
 	record := func(c *stateCell) []byte {
@@ -115,10 +114,11 @@ func startRows() []stateRow {
 		require.NoError(c.t, err)
 		return data
 	}
-	beside := func(c *stateCell) { // an agent that has the folder
+	beside := func(c *stateCell, pending *shutdown.Event) { // an agent that has the folder
 		c.before.held, c.before.released = 0, 0 // on a host of its own
 		c.node = c.startOther(c.currentPods(), c.one, func(other *node) {
 			c.equip(other)
+			other.host.SetPending(pending)
 			other.host.Left, other.host.PendingTakes = true, 8*time.Second
 		})
 	}
@@ -135,16 +135,15 @@ func startRows() []stateRow {
 			require.NoError(c.t, os.Truncate(filepath.Join(c.opts.StateDir, progressFile), int64(len(record(c))-10)))
 			start(c)
 		}, "none; lock re-taken; job told; named"},
-		{"another agent has the folder", idle, beside, "unsettled; lock taken"},
+		{"another agent has the folder", idle, func(c *stateCell) { beside(c, nil) }, "unsettled; lock taken"},
 		{"the folder is had after 3 s, with a live record", func(c *stateCell, _ string) { c.bring("draining", "host") }, func(c *stateCell) {
 			former := c.node
-			beside(c)
-			pending(c)
+			beside(c, reboot)
 			c.advance(3 * time.Second)
 			c.quit(former)
 			c.advance(3 * time.Second)
 		}, "draining; lock taken; web 11 [reboot]"},
-		{"the folder is not had for 10 s", idle, func(c *stateCell) { beside(c); c.advance(10 * time.Second) }, "none; lock re-taken"},
+		{"the folder is not had for 10 s", idle, func(c *stateCell) { beside(c, nil); c.advance(10 * time.Second) }, "none; lock re-taken"},
 		{"a live record; the gate is off", left(none, nothing), func(c *stateCell) {
 			c.opts.Gates, c.opts.Config = gates{}, plan.Config{}
 			before := record(c)

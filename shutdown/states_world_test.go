@@ -185,7 +185,8 @@ func (c *stateCell) cell(give func(c *stateCell)) string {
 	for _, f := range now.told[len(before.told):] {
 		words = append(words, map[bool]string{true: f.Pod + " told"}[f.Err == nil])
 	}
-	slices.Sort(words[3:])     // pods that are killed at the same time have no order
+	slices.Sort(words[3:]) // pods that are killed at the same time have no order
+	words = slices.CompactFunc(words, func(a, b string) bool { return a == b && strings.HasSuffix(a, "told") })
 	c.advance(3 * time.Minute) // by now the question of seenState may have begun a shutdown
 	if last, _ := c.m.LastReport(); strings.Contains(strings.Join(last.Errors, "\n"), progressFile) {
 		words = append(words, "named")
@@ -220,7 +221,7 @@ func (c *stateCell) seenState(before, now, later stateFacts) string {
 		require.Zero(c.t, later.held, "at the end of the host's time")
 		return "dismissed"
 	default:
-		return fmt.Sprintf("open %t, published %+v, held %d, later %d, %d kills, report until %v", now.open, now.state, now.held, later.held, len(now.kills), now.last.Ended)
+		return fmt.Sprintf("open %t, published %+v, held %d, %d kills, report until %v, later open %t and held %d", now.open, now.state, now.held, len(now.kills), now.last.Ended, later.open, later.held)
 	}
 }
 
