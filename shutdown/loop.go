@@ -228,6 +228,7 @@ func (l *loop) cancel() {
 	l.events.cancelled()
 	l.publishNone()
 	l.m.outbox.Restore(s.account.spares)
+	l.restoreMarked()
 }
 
 // conclude ends the current shutdown: the node stays.

@@ -214,9 +214,6 @@ func (l *loop) resume(a *announcement, received time.Time) {
 	if sooner {
 		table = nil
 	}
-	if table != nil {
-		request.Done = min(p.done, max(len(table.Schedule())-1, 0)) // for pods that no agent has seen yet
-	}
 	l.startDrain(s, request, table)
 }
 
@@ -227,9 +224,7 @@ func (l *loop) takeUpPast(a announcement) {
 	l.past = nil
 	s.join(a, l.end(a, time.Now()))
 	s.account.end(time.Now())
-	if l.cleared { // the host was not reached for a while
-		l.m.outbox.Publish(s.nodeState())
-	}
+	l.m.outbox.Publish(s.nodeState()) // while the host was not reached the node was published as staying
 	l.enter(s, released)
 	l.m.recorder.save(0)
 	l.m.last.set(s.number, s.account.report)
@@ -323,15 +318,15 @@ func (l *loop) dismissPast() {
 }
 
 // restoreMarked restores the readiness of pods that a former agent has taken out of their services
-// without killing them. It is called outside a shutdown.
+// without killing them. It is called when a shutdown was cancelled, and outside of one.
 func (l *loop) restoreMarked() {
 	if _, ok := l.m.opts.Reporter.(ReadinessRestorer); !ok {
 		return
 	}
 	call.Start(l.ctx, l.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
 		pods, err := l.m.opts.Pods(ctx)
-		if err != nil {
-			return struct{}{}, err // a shutdown that begins lists again
+		for ; err != nil && ctx.Err() == nil; pods, err = l.m.opts.Pods(ctx) {
+			pause(ctx, time.Second)
 		}
 		var marked []*v1.Pod
 		for _, pod := range pods {
@@ -340,7 +335,7 @@ func (l *loop) restoreMarked() {
 			}
 		}
 		l.m.outbox.RestoreMarked(marked)
-		return struct{}{}, nil
+		return struct{}{}, err
 	})
 }
 

@@ -178,14 +178,18 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		listTime = longestListTime
 	}
 	pods, complete := d.list(time.Now().Add(listTime))
+	if d.Resumed != nil {
+		d.Table.Schedule = d.table.Schedule()
+	} else if len(d.Table.Schedule) == 0 {
+		d.Table.Schedule = ScheduleOf(pods)
+	}
+	d.Table.Done = min(d.Table.Done, max(len(d.Table.Schedule)-1, 0)) // the last bucket is for late pods
 	if d.Resumed == nil {
-		if len(d.Table.Schedule) == 0 {
-			d.Table.Schedule = ScheduleOf(pods)
-		}
 		d.Table.Late = d.hooks.lateStart()
 		d.fit(complete)
 	} else if complete && d.cutsShort() {
-		d.Table.Schedule, d.Table.Received, d.Table.Until, d.unused = d.table.Schedule(), time.Now(), d.table.H(), 0
+		d.Table.Received, d.unused = time.Now(), 0
+		d.Table.HostEnd, d.Table.Until = d.table.H().Add(d.table.Budget().Margin), d.table.H()
 		d.Table.Prepared, d.Table.Held = true, true
 		d.fit(complete)
 	}
