@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -92,16 +93,30 @@ func (s *nodeShutdown) end() time.Time {
 	return s.h
 }
 
-// hostEnd returns the earliest deadline of the announcements; zero: nobody has named one.
+// reopen sets when a drain stops waiting, after the host was let go and has been announced to go
+// once more.
+func (s *nodeShutdown) reopen(h time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.h = h
+}
+
+// hostEnd returns the earliest deadline of the announcements that is still to come, or one that has
+// passed; zero: nobody has named one.
 func (s *nodeShutdown) hostEnd() (end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now, past := time.Now(), time.Time{}
 	for _, a := range s.standing {
-		if !a.deadline.IsZero() && (end.IsZero() || a.deadline.Before(end)) {
+		switch {
+		case a.deadline.IsZero():
+		case !a.deadline.After(now):
+			past = a.deadline
+		case end.IsZero() || a.deadline.Before(end):
 			end = a.deadline
 		}
 	}
-	return end
+	return cmp.Or(end, past)
 }
 
 // plan records the timetable of a drain.

@@ -207,12 +207,9 @@ func (l *loop) resume(a *announcement, received time.Time) {
 	p := s.soFar()
 	request := l.request(s.hostEnd(), s.received)
 	request.Prepared, request.Held, request.Published, request.Done = false, p.steps[1], p.steps[2], p.done
-	if sooner {
-		request.Received = received
-	}
 	table := p.table
-	if sooner {
-		table = nil
+	if sooner || table == nil {
+		request.Received, request.Until, table = received, s.end(), nil
 	}
 	l.startDrain(s, request, table)
 }

@@ -106,6 +106,7 @@ func (l *loop) announced(a announcement, received time.Time, pending bool) {
 		}
 	case released:
 		if first, _ := l.current.join(a, l.end(a, received)); first && !pending {
+			l.current.reopen(l.end(announcement{deadline: l.current.hostEnd()}, received))
 			l.drainAnew(received, true)
 		}
 	case dismissed:

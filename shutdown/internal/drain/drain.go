@@ -178,9 +178,10 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		listTime = longestListTime
 	}
 	pods, complete := d.list(time.Now().Add(listTime))
-	if d.Resumed != nil {
-		d.Table.Schedule = d.table.Schedule()
-	} else if len(d.Table.Schedule) == 0 {
+	switch fitted := d.table.Schedule(); {
+	case d.Resumed != nil && len(d.Table.Schedule) != len(fitted):
+		d.Table.Schedule = fitted // it was made of the pods, or has another configuration
+	case len(d.Table.Schedule) == 0:
 		d.Table.Schedule = ScheduleOf(pods)
 	}
 	d.Table.Done = min(d.Table.Done, max(len(d.Table.Schedule)-1, 0)) // the last bucket is for late pods
@@ -211,8 +212,8 @@ func (d *Drain) fit(complete bool) {
 // cutsShort reports whether the timetable of a former agent leaves pods less than they need: time
 // has passed since in which nobody has killed them.
 func (d *Drain) cutsShort() bool {
-	schedule, start := d.table.Schedule(), time.Now()
-	for i, need := range needs(schedule, d.Table.Done, d.picker.Due()) {
+	start := time.Now()
+	for i, need := range needs(d.Table.Schedule, d.Table.Done, d.picker.Due()) {
 		window := d.table.Window(i, start, unlimited)
 		if need > int64((window.Grace(window.Ready)+timerLag)/time.Second) {
 			return true
