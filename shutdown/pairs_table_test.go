@@ -1,0 +1,298 @@
+//go:build pairs
+
+package shutdown_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
+)
+
+// pairsTable is the table of testdata/states.md for one node, so far as a run can tell its states
+// apart: draining and released are both on.
+type pairsTable struct {
+	origin  time.Time // of the times in the story
+	state   pairsState
+	since   time.Time
+	current *pairsShutdown // that is on or dismissed; unsettled or off: that of the record; nil: none
+	all     []*pairsShutdown
+}
+
+type pairsState string
+
+const (
+	off       pairsState = "" // none
+	unsettled pairsState = "unsettled"
+	on        pairsState = "on"
+	dismissed pairsState = "dismissed"
+)
+
+// pairsShutdown is one shutdown of the node.
+type pairsShutdown struct {
+	boot      *boot
+	began     time.Time
+	standing  map[string]time.Time // the deadlines of the announcers; the host is "host"
+	end       time.Time            // the earliest deadline
+	over      time.Time            // it was cancelled, or closed
+	cancelled bool
+	h         time.Time   // by the record
+	asked     time.Time   // when a drain is over that has had all that it asks for
+	joined    []time.Time // when somebody announced it who had not before
+	plans     []pairsPlan
+	lost      bool // its agent was killed before it was on record
+	kept      bool // it was dismissed while a lock was held
+}
+
+// pairsPlan is a moment at which the time of a shutdown is divided anew, and what was there.
+type pairsPlan struct {
+	at, end time.Time
+	pods    map[*pairsPod]time.Duration // what each needs
+}
+
+func (t *pairsTable) become(s pairsState, current *pairsShutdown) {
+	if t.current != nil && t.current != current && t.current.over.IsZero() {
+		t.current.over = time.Now()
+	}
+	t.state, t.current, t.since = s, current, time.Now()
+}
+
+func (w *pairsWorld) begin(origin string, deadline time.Time) {
+	s := &pairsShutdown{boot: w.boot, began: time.Now(), standing: map[string]time.Time{}}
+	if t := w.table; t.state == dismissed {
+		if end := t.current.standing["host"]; end.After(time.Now()) && end.Before(deadline) {
+			deadline = end
+		}
+	}
+	if s.end, s.asked = deadline, time.Now().Add(pairsAsked); w.late && origin == "notice" {
+		s.asked = deadline
+	}
+	w.table.all = append(w.table.all, s)
+	w.table.become(on, s)
+	w.join(origin, deadline, false)
+	w.plan()
+}
+
+func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
+	s, now := w.table.current, time.Now()
+	before, known := s.standing[origin]
+	if !known || deadline.Before(before) {
+		s.standing[origin] = deadline
+	}
+	if !known {
+		s.joined = append(s.joined, now)
+	}
+	if released := now.After(s.end) || now.After(s.asked); released && !known && !pending {
+		s.end, s.asked = deadline, now.Add(pairsAsked)
+		for _, other := range s.standing {
+			if other.After(now) && other.Before(s.end) {
+				s.end = other
+			}
+		}
+		w.plan()
+	} else if deadline.Before(s.end) {
+		if s.end = deadline; origin == "host" && now.Add(pairsAsked).Before(s.asked) {
+			s.asked = now.Add(pairsAsked)
+		}
+		w.plan()
+	}
+}
+
+// plan records what the pods need that are listed now.
+func (w *pairsWorld) plan() {
+	s := w.table.current
+	p := pairsPlan{at: time.Now(), end: s.end, pods: map[*pairsPod]time.Duration{}}
+	if s.asked.Before(s.end) {
+		p.end = s.asked
+	}
+	for _, pod := range w.pods {
+		if pod.ended.IsZero() && !time.Now().Before(pod.listed) {
+			p.pods[pod] = time.Duration(min(*pod.pod.Spec.TerminationGracePeriodSeconds, pairsSchedule[pod.bucket].seconds)) * time.Second
+			if left, known := w.left(pod); known {
+				p.pods[pod] = max(left, 0)
+			}
+		}
+	}
+	s.plans = append(s.plans, p)
+}
+
+// left returns what is left to a pod by the kills that the running agent knows of.
+func (w *pairsWorld) left(p *pairsPod) (left time.Duration, known bool) {
+	for _, k := range p.kills {
+		if k.agent == w.agent() || k.of == w.table.current && k.agent.life().Sub(k.at) > pairsLag {
+			if is := time.Until(k.until()); !known || is < left {
+				left, known = is, true
+			}
+		}
+	}
+	return left, known
+}
+
+// leaves returns what a plan leaves for the pods of a bucket: the highest bucket is served first.
+func (p pairsPlan) leaves(bucket int) time.Duration {
+	left := p.end.Sub(p.at)
+	for i := len(pairsSchedule) - 1; ; i-- {
+		need := time.Duration(0)
+		for pod, needs := range p.pods {
+			if pod.bucket == i {
+				need = max(need, needs)
+			}
+		}
+		if i == bucket {
+			return min(left, need)
+		}
+		left = max(left-need, 0)
+	}
+}
+
+// announced is an event, or with pending an answer of Pending.
+func (w *pairsWorld) announced(origin string, deadline time.Time, pending bool) {
+	w.tick()
+	w.say("%s announces until %v (pending %v)", origin, deadline.Sub(w.table.origin), pending)
+	t, past := w.table, pending && !deadline.After(time.Now())
+	switch {
+	case t.state == unsettled, t.state == off && pending && t.current != nil:
+		t.become(on, t.current)
+		w.join(origin, deadline, pending)
+		w.plan()
+	case past || t.state == dismissed && pending:
+	case t.state == on:
+		w.join(origin, deadline, pending)
+	default:
+		w.begin(origin, deadline)
+	}
+}
+
+// cancelled is a cancellation by the host, or its answer that nothing is pending; one by Trigger
+// of an origin, or of all with "".
+func (w *pairsWorld) cancelled(origin string) {
+	w.tick()
+	w.say("cancelled by %q", origin)
+	t := w.table
+	s := t.current
+	cancel := func(next pairsState, current *pairsShutdown) {
+		s.cancelled, s.over = true, cmp.Or(s.over, time.Now())
+		t.become(next, current)
+	}
+	switch {
+	case t.state == off && origin == "host":
+		t.become(off, nil)
+	case t.state == off, t.state == dismissed && origin != "host":
+	case t.state == dismissed:
+		cancel(off, nil)
+	case t.state == unsettled && origin == "host":
+		if delete(s.standing, "host"); len(s.standing) == 0 {
+			cancel(off, nil)
+			return
+		}
+		t.become(on, s)
+		w.plan()
+	case origin == "" && (t.state == unsettled || !s.standing["host"].IsZero()):
+		cancel(dismissed, s)
+		maps.DeleteFunc(s.standing, func(by string, _ time.Time) bool { return by != "host" })
+		s.kept = len(w.agent().locks) > 0
+	default:
+		maps.DeleteFunc(s.standing, func(by string, _ time.Time) bool { return origin == "" || by == origin })
+		if len(s.standing) == 0 && t.state == on {
+			cancel(off, nil)
+		}
+	}
+}
+
+// started is the start of an agent: the state is what the record says.
+func (w *pairsWorld) started(dir string) {
+	r, err := store.ReadRecord(dir)
+	if err != nil {
+		w.violate("the record is not usable: %v", err)
+	}
+	t := w.table
+	t.state, t.current, t.since = off, nil, time.Now()
+	var s *pairsShutdown
+	if r != nil && !r.Report.Started.IsZero() {
+		i := slices.IndexFunc(t.all, func(s *pairsShutdown) bool { return s.began.Equal(r.Report.Started) })
+		if i < 0 {
+			w.violate("the record has a shutdown that began at %v, which nobody has announced", r.Report.Started.Sub(t.origin))
+			return
+		}
+		s = t.all[i]
+	}
+	for _, other := range t.all {
+		if newer := s == nil || other.began.After(s.began); newer && !other.lost {
+			other.lost, other.over = true, cmp.Or(other.over, w.died())
+			if late := w.died().Sub(other.began); late > pairsLag && !w.wasBad(other.began, w.died()) {
+				w.violate("the agent was killed %v after the begin of a shutdown that is not on record", late)
+			}
+		}
+	}
+	if s == nil {
+		return
+	}
+	if s.cancelled && !r.Report.Cancelled {
+		if late := w.died().Sub(s.over); late > pairsLag {
+			w.violate("the agent was killed %v after a cancellation that is not on record", late)
+		}
+		s.over, s.cancelled = time.Time{}, false
+	}
+	if r.BootID != w.boot.id || r.Report.Cancelled && !r.Dismissed {
+		return
+	}
+	at := func(since time.Duration) time.Time { return w.boot.began.Add(since - time.Hour) }
+	s.h, s.standing = at(r.H), map[string]time.Time{}
+	for _, a := range r.Announcements {
+		origin := a.Origin
+		if a.Host {
+			origin = "host"
+		}
+		s.standing[origin] = at(a.Deadline)
+	}
+	if w.died().Sub(s.plans[len(s.plans)-1].at) <= pairsLag && len(s.standing) > 0 { // its reason may not be on record
+		s.end = slices.MinFunc(slices.Collect(maps.Values(s.standing)), time.Time.Compare)
+	}
+	w.say("the record has a shutdown of %v, h %v, %v, dismissed %v", s.began.Sub(t.origin), s.h.Sub(t.origin), slices.Collect(maps.Keys(s.standing)), r.Dismissed)
+	switch {
+	case r.Dismissed:
+		t.state = dismissed
+	case time.Now().Before(s.h):
+		t.state = unsettled
+	}
+	t.current = s
+}
+
+// died returns when the last agent was killed.
+func (w *pairsWorld) died() (at time.Time) {
+	for _, a := range w.agents {
+		at = cmp.Or(a.died, at)
+	}
+	return at
+}
+
+// tick does what only time does.
+func (w *pairsWorld) tick() {
+	t, a := w.table, w.agent()
+	if t.state != unsettled || a == nil {
+		return
+	}
+	unreached := a.started.Add(5 * time.Second)
+	switch s, now := t.current, time.Now(); {
+	case !now.Before(s.h):
+		t.become(off, nil)
+	case !a.contacted.IsZero() || !a.adopted || now.Before(unreached):
+	case len(s.standing) == 0:
+		s.cancelled = true
+		t.become(off, nil)
+	default:
+		t.become(on, s)
+		w.plan()
+	}
+}
+
+func (s *pairsShutdown) String() string { return fmt.Sprint("shutdown of ", s.began) }
+
+// pairsAsked is what a drain asks of the host, but for the margin.
+const pairsAsked = 25 * time.Second
+
+// pairsLag is how old what an agent has not yet on record may be.
+const pairsLag = 150 * time.Millisecond
