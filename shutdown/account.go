@@ -20,8 +20,9 @@ import (
 // concurrently.
 type account struct {
 	kills   *kills.Account
-	flushes bool // final statuses are sent to the API server
-	marks   bool // pods are marked not ready before they are signalled
+	flushes bool               // final statuses are sent to the API server
+	marks   bool               // pods are marked not ready before they are signalled
+	owed    func(*v1.Pod) bool // the outbox owes the final status of a pod
 
 	mu       sync.Mutex // guards all below
 	outline  Report     // without pods
@@ -33,7 +34,7 @@ type account struct {
 
 // newAccount returns an account that begins at a time.
 func newAccount(began time.Time, origin string, l *ledger) *account {
-	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks()}
+	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Owes}
 	a.outline.Started, a.outline.Origin = began, origin
 	a.finished, a.complete = call.NewFuture[Report]()
 	return a
@@ -157,8 +158,13 @@ func (a *account) head() Report {
 // report returns the report as it is now.
 func (a *account) report() Report {
 	report := a.head()
-	report.Pods = podReports(a.kills, a.flushes)
+	report.Pods = a.podReports()
 	return report
+}
+
+// unflushed reports whether the API server has not acknowledged the final status of a pod.
+func (a *account) unflushed(pod *v1.Pod, state kills.State) bool {
+	return a.flushes && (!state.Acknowledged || state.Former && a.owed(pod))
 }
 
 // spares reports whether a pod lives on if the shutdown is cancelled: it was not signalled.
@@ -198,7 +204,7 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 		a.kills.Restore(kills.Restored{
 			Pod: pod, Priority: p.Priority, Bucket: p.Bucket, Signalled: p.Signalled, Seconds: p.GrantedSeconds,
 			Started: at(p.Started), Ended: at(p.Ended),
-			Outcome: p.Outcome, Err: failure, Acknowledged: !p.Ended.IsZero() && !p.Unflushed, Joined: p.Joined,
+			Outcome: p.Outcome, Err: failure, Joined: p.Joined,
 		})
 	}
 }

@@ -229,8 +229,8 @@ func (e *effects) restoreMarked() {
 	}
 	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
 		pods, err := e.opts.Pods(ctx)
-		if err != nil {
-			return struct{}{}, err // a shutdown that begins lists again
+		for ; err != nil && ctx.Err() == nil; pods, err = e.opts.Pods(ctx) {
+			pause(ctx, time.Second)
 		}
 		var marked []*v1.Pod
 		for _, pod := range pods {
@@ -239,7 +239,7 @@ func (e *effects) restoreMarked() {
 			}
 		}
 		e.outbox.RestoreMarked(marked)
-		return struct{}{}, nil
+		return struct{}{}, err
 	})
 }
 

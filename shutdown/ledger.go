@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -169,28 +170,23 @@ func (l *ledger) formerReport(r *store.Record) Report {
 	return reportOf(former)
 }
 
-// owedNow returns the debts that a former agent has left. Everything has ended with another boot,
-// so there whom a shutdown has killed is owed the final status, seen to end or not; but static
-// pods run again.
+// owedNow returns the debts that a former agent has left, those for pods that had just ended
+// included. Everything has ended with another boot, so there whom a shutdown has killed is owed the
+// final status, seen to end or not; but static pods run again.
 func (l *ledger) owedNow(c store.Contents) []store.Debt {
-	if c.Record == nil || c.Record.BootID == l.store.BootID() || l.store.BootErr() != nil {
+	if c.Record == nil {
 		return c.Debts
 	}
-	var owed []store.Debt
-	for _, debt := range c.Debts {
-		if debt.Kind == store.DebtStatus && !staticpod.IsOrMirrors(debt.Pod) {
-			owed = append(owed, debt)
-		}
-	}
-	if c.Record.Report.Cancelled {
-		return owed
-	}
+	owed := slices.Clone(c.Debts)
+	over := c.Record.BootID != l.store.BootID() && l.store.BootErr() == nil
 	for _, p := range c.Record.Report.Pods {
-		if p.Ended.IsZero() && p.End != nil && !staticpod.IsOrMirrors(p.End) {
+		if p.End != nil && (!p.Ended.IsZero() || over && !c.Record.Report.Cancelled) {
 			owed = append(owed, store.Debt{Kind: store.DebtStatus, Pod: p.End})
 		}
 	}
-	return owed
+	return slices.DeleteFunc(owed, func(d store.Debt) bool {
+		return over && (d.Kind != store.DebtStatus || staticpod.IsOrMirrors(d.Pod))
+	})
 }
 
 // restored returns the shutdown of a record of this boot, for the agent that takes it up.

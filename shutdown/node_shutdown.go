@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -96,16 +97,22 @@ func (s *nodeShutdown) end() time.Time {
 	return s.h
 }
 
-// hostEnd returns the earliest deadline of the announcements; zero: nobody has named one.
+// hostEnd returns the earliest deadline of the announcements that is still to come, or one that has
+// passed; zero: nobody has named one.
 func (s *nodeShutdown) hostEnd() (end time.Time) {
+	now, past := time.Now(), time.Time{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.standing {
-		if !a.deadline.IsZero() && (end.IsZero() || a.deadline.Before(end)) {
+		switch {
+		case a.deadline.IsZero():
+		case !a.deadline.After(now):
+			past = a.deadline
+		case end.IsZero() || a.deadline.Before(end):
 			end = a.deadline
 		}
 	}
-	return end
+	return cmp.Or(end, past)
 }
 
 // plan records the timetable of a drain.
@@ -193,8 +200,14 @@ func (s *nodeShutdown) nodeState() NodeState {
 	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
 }
 
-// content returns the record of the shutdown as it is now.
+// content returns the record of the shutdown as it is now, with its pods.
 func (s *nodeShutdown) content(clock *store.Store) store.Content {
+	r, so := s.record(clock)
+	return store.Content{Record: r, Pods: s.account.storedPods(so)}
+}
+
+// record returns the record without the pods, and how far the shutdown has come.
+func (s *nodeShutdown) record(clock *store.Store) (store.Record, progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.progress
@@ -215,5 +228,5 @@ func (s *nodeShutdown) content(clock *store.Store) store.Content {
 	if p.table != nil {
 		r.Timetable = encodeTable(p.table, clock)
 	}
-	return store.Content{Record: r, Pods: s.account.storedPods(p)}
+	return r, p
 }

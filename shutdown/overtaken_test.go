@@ -86,11 +86,14 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 	})
 }
 
-// A pod counts once, however often the shutdown that kills it is overtaken.
+// A pod counts once, however often the shutdown that kills it is overtaken, and also if each of its
+// drains gives the pod up.
 func TestAPodCountsOnceInAShutdownThatIsOvertaken(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		told := countReports(t, n)
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Hangs: true}}
+		n.setPods(shutdowntest.Pod("web", 0, 0), shutdowntest.Pod("etcd", topPriority, 60))
 		n.run()
 		began := time.Now()
 		for _, end := range []time.Duration{time.Minute, 29 * time.Second, 20 * time.Second, 10 * time.Second} {
@@ -98,6 +101,7 @@ func TestAPodCountsOnceInAShutdownThatIsOvertaken(t *testing.T) {
 			n.advance(time.Second)
 		}
 		n.advance(time.Minute)
+		require.Equal(t, 9500*time.Millisecond, n.releasedAfter(began))
 		require.Len(t, told.reports, 1)
 		require.Equal(t, []string{"web", "etcd"}, names(<-told.reports))
 		require.Equal(t, 2.0, told.podsCounted(t))

@@ -37,24 +37,30 @@ func reportOf(r store.Report) Report {
 }
 
 // storedPods returns the pods of an account for the record: whom the shutdown has killed, and whom
-// it means to kill. What the final status of a pod needs is with it until it has ended; then the
-// outbox has it.
+// it means to kill. What the final status of a pod needs is with it until it has ended and the
+// outbox has it. Call it before the debts of the outbox are listed for the same record.
 func (a *account) storedPods(so progress) iter.Seq[*store.Pod] {
 	policy, owes := a.owes()
+	known := a.kills.All()
+	handedOver := make([]bool, len(known)) // to the outbox, or acknowledged since
+	for i, k := range known {
+		handedOver[i] = k.HasEnded() && (a.owed(k.Pod()) || k.Acknowledged())
+	}
 	return func(yield func(*store.Pod) bool) {
 		var p store.Pod
-		for _, k := range a.kills.All() {
+		for i, k := range a.kills.All() {
 			pod, state := k.Pod(), k.State()
 			p = store.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: k.Priority, GraceSeconds: pod.Spec.TerminationGracePeriodSeconds}
 			p.Static, p.DaemonSet = staticpod.IsOrMirrors(pod), ofDaemonSet(pod)
 			if state.Signalled {
 				p.Signalled, p.Bucket, p.GrantedSeconds = true, state.Bucket, state.Seconds
 				p.Started, p.Ended, p.Outcome = state.Started, state.Ended, state.Result.Outcome
-				p.Joined, p.Unflushed = a.kills.Joined(k), a.flushes && !state.Acknowledged
+				p.Joined, p.Unflushed = a.kills.Joined(k), a.unflushed(pod, state)
 				p.Error = textOf(state.Err)
 			}
 			mayRun := state.Ended.IsZero() && (state.Signalled || !a.marks && so.mayHaveBegun(k.Priority))
-			if of := policy.of(pod); owes && mayRun && of != PolicyLeaveAsIs {
+			hasEnded := !state.Ended.IsZero() && !state.Acknowledged && (i >= len(known) || !handedOver[i])
+			if of := policy.of(pod); (owes && mayRun || a.flushes && hasEnded) && of != PolicyLeaveAsIs {
 				p.End = podToStore(withFinalStatus(k, of))
 			}
 			if !yield(&p) {
@@ -72,8 +78,8 @@ func (so progress) mayHaveBegun(priority int32) bool {
 	return so.table.Schedule().Index(priority) < so.begun
 }
 
-// formerPods returns the pods of a former agent's record. Of another boot the outbox owes what is
-// owed for them. Statuses that are not among the debts any more are no longer unflushed; a pod of a
+// formerPods returns the pods of a former agent's record. Of another boot, and for pods that have
+// ended, the outbox owes what is owed for them. Statuses that are not among the debts any more are no longer unflushed; a pod of a
 // cancelled shutdown that had not ended never owed one.
 func formerPods(r *store.Record, boot string, debts iter.Seq2[outbox.Kind, *v1.Pod]) iter.Seq[*store.Pod] {
 	owed := map[types.UID]bool{}
@@ -84,7 +90,7 @@ func formerPods(r *store.Record, boot string, debts iter.Seq2[outbox.Kind, *v1.P
 	}
 	return func(yield func(*store.Pod) bool) {
 		for _, p := range r.Report.Pods {
-			if r.BootID != boot {
+			if r.BootID != boot || !p.Ended.IsZero() {
 				p.End = nil
 			}
 			if !p.Ended.IsZero() || r.BootID != boot && !r.Report.Cancelled {

@@ -170,10 +170,12 @@ func (r *recorder) content() (content store.Content) {
 	r.mu.Lock()
 	newest, former := r.newest, r.former
 	r.mu.Unlock()
-	debts, stored := r.outbox.Debts()
+	if newest != nil {
+		content = newest.content(r.store)
+	}
+	debts, stored := r.outbox.Debts() // after the pods: one that ends meanwhile is in one of the two
 	switch {
 	case newest != nil:
-		content = newest.content(r.store)
 	case former != nil:
 		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), debts)}
 	default:

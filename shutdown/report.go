@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
 // Report says what became of the pods in one shutdown, over all of its drains and over the agents
@@ -62,9 +60,8 @@ func (r Report) Err() error {
 }
 
 // podReports returns the reports of the pods that were signalled, in the order of their kills.
-// flushes says that final statuses are sent to the API server.
-func podReports(account *kills.Account, flushes bool) []PodReport {
-	all := account.All()
+func (a *account) podReports() []PodReport {
+	all := a.kills.All()
 	reports := make([]PodReport, 0, len(all))
 	for _, k := range all {
 		state := k.State()
@@ -76,7 +73,7 @@ func podReports(account *kills.Account, flushes bool) []PodReport {
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 			Priority: k.Priority, Bucket: state.Bucket, GrantedSeconds: state.Seconds,
 			Started: state.Started, Ended: state.Ended, Outcome: state.Result.Outcome,
-			Unflushed: flushes && !state.Acknowledged, Joined: account.Joined(k),
+			Unflushed: a.unflushed(pod, state), Joined: a.kills.Joined(k),
 			Error: textOf(state.Err),
 		}
 		reports = append(reports, r)

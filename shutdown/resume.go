@@ -81,14 +81,12 @@ func (s *states) resume(a *announcement, received time.Time) {
 	p := past.soFar()
 	request := fx.request(past.hostEnd(), past.received)
 	request.Held, request.Published, request.Done = p.steps[drain.Held], p.steps[drain.Published], p.done
-	if sooner {
-		request.Received = received
+	if sooner || p.table == nil {
+		request.Received, request.Until = received, past.end()
 		fx.startDrain(past, request, nil)
 		return
 	}
-	if p.table != nil {
-		request.Done = min(p.done, max(len(p.table.Schedule())-1, 0)) // for pods that no agent has seen yet
-	}
+	request.Done = min(p.done, max(len(p.table.Schedule())-1, 0)) // for pods that no agent has seen yet
 	fx.startDrain(past, request, p.table)
 }
 

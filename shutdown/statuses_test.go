@@ -106,7 +106,7 @@ func manyPods(n int, grace int64) []*v1.Pod {
 // The host is asked for 20 s and 10 s of the pods, 2 s for the node state, 1 s for the statuses
 // of each bucket, 2 s for the containers and a margin of half a second. It waits for 50 ms more
 // than these 36.5 s, so that no answer comes at the very end. With marks, which have a second in
-// each bucket, it waits for 2 s more.
+// each bucket, it waits for 2 s more. No request takes a whole second: a call may be given up then.
 const (
 	odd          = 50 * time.Millisecond
 	hostWaits    = 36500*time.Millisecond + odd
@@ -179,7 +179,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
-			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+			for _, ms := range []int{0, 20, 100, 200, 500, 970} {
 				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, whole := letGoBy, pods
 				if uses {
@@ -220,7 +220,7 @@ func TestStatusesBesideMarks(t *testing.T) {
 	table := []string{tableHead}
 	for _, uses := range []bool{false, true} {
 		for _, pods := range counts {
-			for _, ms := range []int{0, 20, 100, 200, 500, 1000} {
+			for _, ms := range []int{0, 20, 100, 200, 500, 970} {
 				want := paceRow{uses: uses, pods: pods, takes: time.Duration(ms) * time.Millisecond}
 				left, least, most := letGoBy+marksTake, pods, pods
 				if uses {
@@ -304,7 +304,7 @@ func TestStatusesAreCarriedOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, manyPods(100, 20), func(t *testing.T, n *node) {
-				server := newSlowServer(time.Second)
+				server := newSlowServer(970 * time.Millisecond)
 				n.opts.Reporter = server
 				n.run()
 				n.announce()

@@ -195,6 +195,7 @@ func (s *stress) runSteps(verbose bool) {
 		return
 	}
 	s.endFaults()
+	<-time.After(time.Minute) // until there is a session, which hears the host's cancellation
 	synctest.Wait()
 	require.NoError(t, s.m.Trigger(shutdown.Event{Cancelled: true}))
 	s.host.Cancel()

@@ -132,14 +132,19 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		listTime = longestListTime
 	}
 	pods, complete := d.list(time.Now().Add(listTime))
+	switch fitted := d.table.Schedule(); {
+	case d.Resumed != nil && len(d.Table.Schedule) != len(fitted):
+		d.Table.Schedule = fitted // it was made of the pods, or has another configuration
+	case len(d.Table.Schedule) == 0:
+		d.Table.Schedule = ScheduleOf(pods)
+	}
+	d.Table.Done = min(d.Table.Done, max(len(d.Table.Schedule)-1, 0)) // the last bucket is for late pods
 	if d.Resumed == nil {
-		if len(d.Table.Schedule) == 0 {
-			d.Table.Schedule = ScheduleOf(pods)
-		}
 		d.Table.Late = d.hooks.lateStart()
 		d.fit(complete)
 	} else if complete && d.cutsShort() {
-		d.Table.Schedule, d.Table.Received, d.Table.Until, d.unused = d.table.Schedule(), time.Now(), d.table.H(), 0
+		d.Table.Received, d.unused = time.Now(), 0
+		d.Table.HostEnd, d.Table.Until = d.table.H().Add(d.table.Budget().Margin), d.table.H()
 		d.Table.Prepared, d.Table.Held = true, true
 		d.fit(complete)
 	}
@@ -161,8 +166,8 @@ func (d *Drain) fit(complete bool) {
 // cutsShort reports whether the timetable of a former agent leaves pods less than they need: time
 // has passed since in which nobody has killed them.
 func (d *Drain) cutsShort() bool {
-	schedule, start := d.table.Schedule(), time.Now()
-	for i, need := range needs(schedule, d.Table.Done, d.picker.Due()) {
+	start := time.Now()
+	for i, need := range needs(d.Table.Schedule, d.Table.Done, d.picker.Due()) {
 		window := d.table.Window(i, start, unlimited)
 		if need > int64((window.Grace(window.Ready)+timerLag)/time.Second) {
 			return true

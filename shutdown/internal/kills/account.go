@@ -50,13 +50,12 @@ type Restored struct {
 	Started, Ended   time.Time
 	Outcome          string
 	Err              error // of the last call
-	Acknowledged     bool
-	Joined           bool // an earlier shutdown had signalled it
+	Joined           bool  // an earlier shutdown had signalled it
 }
 
 // Restore adds a pod of a former agent's record. Call it before the first drain.
 func (a *Account) Restore(r Restored) {
-	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, acknowledged: r.Acknowledged, err: r.Err}
+	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, err: r.Err}
 	k.pod.Store(r.Pod)
 	if r.Signalled {
 		k.phase, k.started = signalled, r.Started.Sub(a.event)
@@ -67,7 +66,7 @@ func (a *Account) Restore(r Restored) {
 	}
 	if !r.Ended.IsZero() {
 		k.phase, k.ended, k.result = ended, r.Ended.Sub(a.event), Result{Outcome: r.Outcome}
-		k.counted = true
+		k.counted, k.acknowledged, k.former = true, true, true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -51,7 +51,8 @@ type Kill struct {
 	restored       bool          // it comes from the record of a former agent, which may have signalled the pod
 	counted        bool          // Count was called
 	retried        bool          // a failed call was followed by another
-	acknowledged   bool          // the API server has the final status
+	acknowledged   bool          // the API server has the final status, or former
+	former         bool          // the pod has ended under a former agent
 	batches        int16         // that see to the pod
 	calling        int16         // calls under way
 	bucket         int32         // the priority that names its bucket
@@ -78,7 +79,8 @@ type State struct {
 	Ended        time.Time // when the pod had ended; zero: it is not known to have ended
 	Result       Result    // of the last call that has returned
 	Err          error     // of that call; nil if it succeeded
-	Acknowledged bool      // the API server has the final status
+	Acknowledged bool      // the API server has the final status, or Former
+	Former       bool      // the pod has ended under a former agent, whose debt its final status is
 }
 
 // State returns what is known of the kill now.
@@ -92,6 +94,7 @@ func (k *Kill) State() State {
 		Result:       k.result,
 		Err:          k.err,
 		Acknowledged: k.acknowledged,
+		Former:       k.former,
 	}
 	if s.Signalled {
 		s.Started = k.event.Add(k.started)

@@ -121,11 +121,7 @@ func New(r Request) Table {
 	h, done := r.end(wanted), min(max(r.Done, 0), len(r.Schedule))
 	clear(wanted.Reserves[:done])
 	needs := append(make([]int64, done), r.Needs[min(done, len(r.Needs)):]...)
-	limit := r.limit()
-	if !r.Until.IsZero() {
-		limit = min(limit, windows.Sum(h, r.margin()))
-	}
-	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(limit, needs)}
+	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
 	first := t.budget.BeforeBuckets()
 	if r.isLate() {
 		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
