@@ -39,6 +39,7 @@ type recorder struct {
 	open   bool            // Run goes on and has the state folder, or still may
 	ctx    context.Context // of Run
 	read   <-chan struct{} // closed when the record was read under the lock of the folder
+	loaded <-chan struct{} // closed when the event loop has taken it over
 	newest *nodeShutdown
 	former *store.Record // of a former agent, while this one has no shutdown; nil: none
 	stored uint64        // the number of refused pods that is on record
@@ -116,11 +117,12 @@ func (r *recorder) close(ctx context.Context, until time.Time) error {
 	return errors.Join(err, lastErr)
 }
 
-// setRead sets the channel that is closed when the record was read. Call it before setOpen.
-func (r *recorder) setRead(read <-chan struct{}) {
+// setRead sets the channels that are closed when the record was read, and when the event loop has
+// taken it over. Call it before setOpen.
+func (r *recorder) setRead(read, loaded <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read = read
+	r.read, r.loaded = read, loaded
 }
 
 // setOpen says whether anything can be stored from now on. ctx is that of Run.
@@ -152,13 +154,17 @@ func (r *recorder) saveTimes(of Report) {
 	r.store.SaveTimes(store.Times{StartTime: of.Started, EndTime: of.Ended})
 }
 
-// content returns what is to be on record now. It waits until the record of a former agent was read,
-// which no write may replace before.
+// content returns what is to be on record now. It waits until the record of a former agent was taken
+// over, which no write may replace before; else a debt that was paid meanwhile would be owed again.
 func (r *recorder) content() (content store.Content) {
 	r.mu.Lock()
-	read := r.read
+	ctx, read, loaded := r.ctx, r.read, r.loaded
 	r.mu.Unlock()
-	<-read
+	select {
+	case <-loaded:
+	case <-ctx.Done(): // nobody takes it over any more
+		<-read
+	}
 	r.waits.Store(false)
 	refused := r.refused()
 	r.mu.Lock()

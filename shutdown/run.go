@@ -87,7 +87,8 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	<-fx.timer.C
 	defer fx.timer.Stop()
 	read := fx.startReading()
-	m.ledger.recorder.setRead(read.Done())
+	loaded := make(chan struct{})
+	m.ledger.recorder.setRead(read.Done(), loaded)
 	m.ledger.recorder.setOpen(ctx, m.ledger.stores())
 	var hostErr error
 	var hostDone sync.WaitGroup
@@ -108,7 +109,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.ledger.off)
 	}
 	s := &states{effects: fx, past: m.past}
-	stateErr := m.serve(s, read)
+	stateErr := m.serve(s, read, loaded)
 	end()
 	m.inbox.end()
 	queueCalls := fx.leaveOutbox()
@@ -127,9 +128,9 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, until.Add(hangTime)))
 }
 
-// serve handles messages until ctx ends, and the record when it was read. Its error is that of the
-// state folder where the options require one.
-func (m *Manager) serve(s *states, read *call.Future[readRecord]) error {
+// serve handles messages until ctx ends, and the record when it was read; it closes loaded then. Its
+// error is that of the state folder where the options require one.
+func (m *Manager) serve(s *states, read *call.Future[readRecord], loaded chan<- struct{}) error {
 	fx := s.effects
 	done, late := read.Done(), time.NewTimer(folderWait)
 	defer late.Stop()
@@ -172,6 +173,7 @@ func (m *Manager) serve(s *states, read *call.Future[readRecord]) error {
 				fx.opts.Metrics.PodsRefused(record.Refused)
 			}
 			s.recordRead(r.contents, err == nil, m.past)
+			close(loaded)
 			m.ready.folderTried()
 			if err != nil && fx.opts.RequireStateDir && fx.ctx.Err() == nil {
 				return fmt.Errorf("the state folder is required: %w", err)

@@ -185,8 +185,7 @@ func (c *stateCell) cell(give func(c *stateCell)) string {
 	for _, f := range now.told[len(before.told):] {
 		words = append(words, map[bool]string{true: f.Pod + " told"}[f.Err == nil])
 	}
-	slices.Sort(words[3:]) // pods that are killed at the same time have no order
-	words = slices.CompactFunc(words, func(a, b string) bool { return a == b && strings.HasSuffix(a, "told") })
+	slices.Sort(words[3:])     // pods that are killed at the same time have no order
 	c.advance(3 * time.Minute) // by now the question of seenState may have begun a shutdown
 	if last, _ := c.m.LastReport(); strings.Contains(strings.Join(last.Errors, "\n"), progressFile) {
 		words = append(words, "named")
