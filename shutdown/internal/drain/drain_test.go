@@ -292,7 +292,7 @@ func TestResumedTimetable(t *testing.T) {
 		r.request.Resumed, r.request.Table.Done, r.request.Table.Received = &table, 1, received
 		r.options.Embedder.Hold = func(context.Context) error { panic("of Hold") }
 		r.run()
-		require.Equal(t, []call1{{"web", 0, 4}, {"etcd", 0, 5}}, r.killed())
+		require.ElementsMatch(t, []call1{{"web", 0, 4}, {"etcd", 0, 5}}, r.killed())
 		require.Equal(t, []string{"0s planned 2", "0s begins 1"}, r.heard()[:2])
 		require.Len(t, r.planned, 1, "it stays as it is")
 		require.True(t, table.H().Equal(r.planned[0].H()))

@@ -183,6 +183,7 @@ func TestKillersErrorThatPanics(t *testing.T) {
 		r.Final = func(error) bool { panic("of the error") }
 		batch, picked := r.startBatch("web")
 		<-time.After(1500 * time.Millisecond)
+		synctest.Wait()
 		require.EqualError(t, picked[0].State().Err, "Options.Killer for pod default/web panicked: of the error")
 		require.Len(t, r.granted["web"], 2)
 		r.letGo(errLetGo)

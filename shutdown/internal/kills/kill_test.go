@@ -155,10 +155,9 @@ func TestShorterCallFailsBesideALongerOne(t *testing.T) {
 		second := next(first, t, failFirst(func() {}))
 		second.Seconds = func(*v1.Pod) int64 { return 5 }
 		batch, picked := second.startBatch("web")
-		<-time.After(2 * time.Second)
+		awaitBatch(t, batch)
 		require.Equal(t, []int64{5, 4}, second.granted["web"])
 		require.True(t, picked[0].HasEnded())
-		awaitBatch(t, batch)
 		awaitBatch(t, before)
 	})
 }
@@ -174,9 +173,9 @@ func TestLaterDrainGivesNoMoreTime(t *testing.T) {
 		<-time.After(2 * time.Second)
 		second := next(first, t, takes(time.Second))
 		second.Seconds = func(*v1.Pod) int64 { return 600 }
-		_, picked := second.startBatch("web")
+		later, picked := second.startBatch("web")
 		awaitBatch(t, batch)
-		<-time.After(2 * time.Second)
+		awaitBatch(t, later)
 		require.Equal(t, []int64{5}, second.granted["web"], "the first one has failed, so it tries with the rest")
 		require.Equal(t, []time.Duration{13 * time.Second}, second.at["web"])
 		require.True(t, picked[0].HasEnded())
