@@ -48,7 +48,7 @@ func (a *account) storedPods(so progress) iter.Seq[*store.Pod] {
 			p = store.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: k.Priority, GraceSeconds: pod.Spec.TerminationGracePeriodSeconds}
 			if state.Signalled {
 				p.Signalled, p.Bucket, p.GrantedSeconds = true, state.Bucket, state.Seconds
-				p.Started, p.Ended, p.Outcome = state.Started, state.Ended, state.Result.Outcome
+				p.Started, p.Shortened, p.Ended, p.Outcome = state.Started, state.Shortened, state.Ended, state.Result.Outcome
 				p.Joined, p.Unflushed = a.kills.Joined(k), a.flushes && !state.Acknowledged
 				p.Error = textOf(state.Err)
 			}

@@ -45,6 +45,7 @@ type Restored struct {
 	Signalled        bool
 	Seconds          int64 // the granted grace period
 	Started, Ended   time.Time
+	Shortened        time.Time // the end of the grace period that a later call had set; zero: none had
 	Outcome          string
 	Err              error // of the last call
 	Acknowledged     bool
@@ -60,6 +61,9 @@ func (a *Account) Restore(r Restored) {
 		k.until = time.Duration(math.MaxInt64)
 		if grace := time.Duration(r.Seconds); grace < math.MaxInt64/2/time.Duration(time.Second) {
 			k.until = k.started + grace*time.Second
+		}
+		if !r.Shortened.IsZero() {
+			k.until = min(k.until, r.Shortened.Sub(a.event))
 		}
 	}
 	if !r.Ended.IsZero() {
