@@ -203,7 +203,7 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 		}
 		a.kills.Restore(kills.Restored{
 			Pod: pod, Priority: p.Priority, Bucket: p.Bucket, Signalled: p.Signalled, Seconds: p.GrantedSeconds,
-			Started: at(p.Started), Ended: at(p.Ended),
+			Started: at(p.Started), Shortened: at(p.Shortened), Ended: at(p.Ended),
 			Outcome: p.Outcome, Err: failure, Joined: p.Joined,
 		})
 	}

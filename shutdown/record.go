@@ -54,7 +54,7 @@ func (a *account) storedPods(so progress) iter.Seq[*store.Pod] {
 			p.Static, p.DaemonSet = staticpod.IsOrMirrors(pod), ofDaemonSet(pod)
 			if state.Signalled {
 				p.Signalled, p.Bucket, p.GrantedSeconds = true, state.Bucket, state.Seconds
-				p.Started, p.Ended, p.Outcome = state.Started, state.Ended, state.Result.Outcome
+				p.Started, p.Shortened, p.Ended, p.Outcome = state.Started, state.Shortened, state.Ended, state.Result.Outcome
 				p.Joined, p.Unflushed = a.kills.Joined(k), a.unflushed(pod, state)
 				p.Error = textOf(state.Err)
 			}

@@ -48,6 +48,7 @@ type Restored struct {
 	Signalled        bool
 	Seconds          int64 // the granted grace period
 	Started, Ended   time.Time
+	Shortened        time.Time // the end of the grace period that a later call had set; zero: none had
 	Outcome          string
 	Err              error // of the last call
 	Joined           bool  // an earlier shutdown had signalled it
@@ -62,6 +63,9 @@ func (a *Account) Restore(r Restored) {
 		k.until = math.MaxInt64
 		if grace := graceperiod.Duration(r.Seconds); grace < math.MaxInt64-max(k.started, 0) {
 			k.until = k.started + grace
+		}
+		if !r.Shortened.IsZero() {
+			k.until = min(k.until, r.Shortened.Sub(a.event))
 		}
 	}
 	if !r.Ended.IsZero() {

@@ -76,6 +76,7 @@ type State struct {
 	Seconds      int64     // the grace period that was granted first
 	Signalled    bool      // the killer was called
 	Started      time.Time // the first call of the killer; zero: never
+	Shortened    time.Time // the end of the grace period that a later call has set; zero: none has
 	Ended        time.Time // when the pod had ended; zero: it is not known to have ended
 	Result       Result    // of the last call that has returned
 	Err          error     // of that call; nil if it succeeded
@@ -98,6 +99,9 @@ func (k *Kill) State() State {
 	}
 	if s.Signalled {
 		s.Started = k.event.Add(k.started)
+		if k.until-k.started < graceperiod.Duration(k.seconds) {
+			s.Shortened = k.event.Add(k.until)
+		}
 	}
 	if k.phase == ended {
 		s.Ended = k.event.Add(k.ended)

@@ -105,6 +105,7 @@ func (e *encoder) pod(p *Pod) bool {
 	e.number("bucket", int64(p.Bucket))
 	e.number("grantedSeconds", p.GrantedSeconds)
 	e.time("started", p.Started)
+	e.time("shortened", p.Shortened)
 	e.time("ended", p.Ended)
 	e.string("outcome", p.Outcome)
 	e.string("error", p.Error)

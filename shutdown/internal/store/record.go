@@ -91,8 +91,9 @@ type Pod struct {
 	Priority       int32     `json:"priority,omitempty"`
 	Bucket         int32     `json:"bucket,omitempty"`
 	GrantedSeconds int64     `json:"grantedSeconds,omitempty"`
-	Started        time.Time `json:"started,omitzero"` // the first call of the killer; zero: not yet
-	Ended          time.Time `json:"ended,omitzero"`   // zero: not known to have ended
+	Started        time.Time `json:"started,omitzero"`   // the first call of the killer; zero: not yet
+	Shortened      time.Time `json:"shortened,omitzero"` // the end of its grace period, if a later call has set another
+	Ended          time.Time `json:"ended,omitzero"`     // zero: not known to have ended
 	Outcome        string    `json:"outcome,omitempty"`
 	Error          string    `json:"error,omitempty"`
 	Unflushed      bool      `json:"unflushed,omitempty"`
