@@ -3,11 +3,9 @@
 package shutdown_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,45 +18,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// cluster is a reporter of final statuses that can be unreachable.
-type cluster struct {
-	mu    sync.Mutex
-	away  bool
-	final map[string]*v1.Pod
-}
-
-func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
-
-func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.away {
-		return errors.New("no route to host")
-	}
-	if c.final == nil {
-		c.final = map[string]*v1.Pod{}
-	}
-	c.final[pod.Name] = pod
-	return nil
-}
-
-func (c *cluster) setAway(away bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.away = away
-}
-
-func (c *cluster) flushedPods() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for name := range c.final {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
 
 // The next agent sends the final statuses that were not acknowledged, and the agent after it
 // those that remain. After a reboot these include pods that had not ended, but not static pods,

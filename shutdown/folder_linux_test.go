@@ -157,12 +157,6 @@ func TestCancelledWhereTheFolderIsFull(t *testing.T) {
 	a.log.requireErrors(t, 1, report.Errors)
 }
 
-// fileContains reports whether a file exists and contains a text.
-func fileContains(path, text string) bool {
-	data, err := os.ReadFile(path)
-	return err == nil && strings.Contains(string(data), text)
-}
-
 // A shutdown is resumed even if its folder has become read-only meanwhile.
 func TestFolderThatBecomesReadOnly(t *testing.T) {
 	if !inOwnMounts(t) {

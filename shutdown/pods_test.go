@@ -7,7 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // gates is a feature gate of which these features are on.
@@ -26,6 +28,13 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 // priorityPeriod is an entry of Config.ShutdownGracePeriodByPodPriority.
 func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
+}
+
+// staticPod is a pod of a manifest file, which is started again under its UID.
+func staticPod() *v1.Pod {
+	pod := shutdowntest.Pod("static", 0, 5)
+	pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
+	return pod
 }
 
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }

@@ -133,3 +133,9 @@ func TestLastWriteFails(t *testing.T) {
 		require.ErrorIs(t, <-n.ended, errFull)
 	})
 }
+
+// fileContains reports whether a file exists and contains a text.
+func fileContains(path, text string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(data), text)
+}

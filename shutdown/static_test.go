@@ -11,15 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-func staticPod() *v1.Pod {
-	pod := shutdowntest.Pod("static", 0, 5)
-	pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
-	return pod
-}
 
 // The final status of a static pod is dropped when the pod is started again, under the same UID,
 // after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
