@@ -1,0 +1,51 @@
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// cluster is a reporter of final statuses that can be unreachable.
+type cluster struct {
+	mu    sync.Mutex
+	away  bool
+	final map[string]*v1.Pod
+}
+
+func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+
+func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return errors.New("no route to host")
+	}
+	if c.final == nil {
+		c.final = map[string]*v1.Pod{}
+	}
+	c.final[pod.Name] = pod
+	return nil
+}
+
+func (c *cluster) setAway(away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = away
+}
+
+func (c *cluster) flushedPods() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name := range c.final {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
