@@ -72,22 +72,12 @@ func (a *account) podPolicy() PodPolicy {
 	return a.policy
 }
 
-// cancel records that the shutdown is cancelled, and returns the kills that are under way.
+// cancel records that the shutdown is cancelled, and returns its kills.
 func (a *account) cancel() []*kills.Kill {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.outline.Cancelled, a.closed = true, true
-	a.mu.Unlock()
-	return a.underway()
-}
-
-// underway returns the kills of pods that were signalled and are not known to have ended.
-func (a *account) underway() (underway []*kills.Kill) {
-	for _, k := range a.kills.All() {
-		if k.UnderWay() {
-			underway = append(underway, k)
-		}
-	}
-	return underway
+	return a.kills.All()
 }
 
 // cancelled reports whether the shutdown was cancelled.

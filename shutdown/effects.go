@@ -146,7 +146,7 @@ func (e *effects) cancel(s *nodeShutdown) {
 
 // release has the host let go. TerminateAll joins the kills of pods that have not ended.
 func (e *effects) release(s *nodeShutdown) {
-	e.unended.add(s.account.underway()...)
+	e.unended.add(s.account.kills.All()...)
 	e.become(released)
 }
 
@@ -228,8 +228,8 @@ func (e *effects) restoreMarked() {
 		return
 	}
 	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
-		pods, err := e.opts.Pods(ctx)
-		for ; err != nil && ctx.Err() == nil; pods, err = e.opts.Pods(ctx) {
+		pods, err := e.listPods(ctx)
+		for ; err != nil && ctx.Err() == nil; pods, err = e.listPods(ctx) {
 			pause(ctx, time.Second)
 		}
 		var marked []*v1.Pod
@@ -255,7 +255,7 @@ func takenOut(pod *v1.Pod) bool {
 func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *timetable.Table) {
 	p := &passage{ledger: e.ledger, effects: e, ctx: e.ctx, calls: e.calls, shutdown: s, kind: s.account.head().Kind}
 	event := Event{Kind: p.kind, Origin: s.account.head().Origin, Deadline: s.hostEnd()}
-	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, e.outbox, s.account.podPolicy), drain.Request{
+	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, s.account.podPolicy), drain.Request{
 		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
 	}, p)
 	s.addDrain(p.drain)

@@ -84,10 +84,13 @@ func (s *nodeShutdown) fits(kind Kind) bool {
 	return own == KindUnknown || kind == KindUnknown || own == kind
 }
 
-// live reports whether the shutdown of a former agent may go on: its time is not over. One that no
-// host has announced is over once it is drained, because nobody but that agent could cancel it.
-func (s *nodeShutdown) live() bool {
-	return time.Now().Before(s.end()) && (s.ofHost() || s.account.head().Ended.IsZero())
+// live reports whether the shutdown of a former agent may go on: its time is not over.
+func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
+
+// awaitsTrigger reports whether a shutdown of a former agent goes on only if somebody announces it
+// again. It was drained, and no host has announced it, so nobody could cancel it.
+func (s *nodeShutdown) awaitsTrigger() bool {
+	return !s.ofHost() && !s.account.head().Ended.IsZero()
 }
 
 // end returns when a drain stops waiting.

@@ -48,16 +48,16 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.restoreMarks(c.Record)
 	case past.wasDismissed():
 		s.takeUpDismissed()
-	case !past.live():
+	case !past.live() || past.awaitsTrigger():
 		fx.become(none)
-		fx.recordEnded(past) // it is not closed: the host may still go down
+		fx.recordEnded(past) // it is not closed: the host may still go down, or Trigger announce it again
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
 	}
 	if fx.host == nil && had { // nobody can tell
 		s.hostCannotTell(time.Now())
-		s.closePast()
+		s.hostStays()
 	}
 	if fx.host == nil && fx.gate { // without the feature nothing is undone that an agent with it has done
 		fx.clearNodeState()
@@ -117,6 +117,14 @@ func (s *states) dropPast(cancelled bool) {
 		s.effects.close(past, cancelled || !past.stands())
 	}
 	s.effects.clearNodeState()
+}
+
+// hostStays closes the report of a former agent's shutdown that is over, unless Trigger may announce
+// it again.
+func (s *states) hostStays() {
+	if s.past != nil && !s.past.awaitsTrigger() {
+		s.closePast()
+	}
 }
 
 // closePast closes the report of a former agent's shutdown that does not go on.

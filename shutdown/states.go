@@ -143,7 +143,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
 	case none, unsettled:
 		switch was := s.past != nil && s.past.fits(a.kind); {
-		case was && !s.past.wasDismissed() && s.state() == unsettled && s.past.live():
+		case was && !s.past.wasDismissed() && s.past.live():
 			s.resume(&a, received)
 		case was && pending:
 			s.takeUpPast(a)
@@ -181,7 +181,7 @@ func (s *states) announcedInThePast(a announcement) {
 func (s *states) hostCancelled() {
 	switch s.state() {
 	case none:
-		s.closePast()
+		s.hostStays()
 	case unsettled: // the host does not speak for others: what Trigger has announced too goes on
 		if s.past != nil && s.past.live() {
 			if _, left := s.past.takeBack(byHost); left {

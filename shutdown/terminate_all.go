@@ -119,7 +119,7 @@ type localPassage struct {
 func newLocalPassage(ctx context.Context, l *ledger) *localPassage {
 	began := time.Now()
 	p := &localPassage{ledger: l, ctx: ctx, calls: &call.Group{}, number: l.nextNumber(), account: newAccount(began, "TerminateAll", l)}
-	p.drain = drain.New(ctx, l.drainOptions(p.calls, Event{Origin: "TerminateAll"}, l.outbox, p.account.podPolicy), drain.Request{
+	p.drain = drain.New(ctx, l.drainOptions(p.calls, Event{Origin: "TerminateAll"}, p.account.podPolicy), drain.Request{
 		Number: l.nextNumber(), Account: p.account.kills, Publish: p.publish,
 		Table: l.request(time.Time{}, began),
 	}, p)
