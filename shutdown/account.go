@@ -152,6 +152,35 @@ func (a *account) report() Report {
 	return report
 }
 
+// nodeState returns what is published of the shutdown.
+func (a *account) nodeState() NodeState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return NodeState{ShuttingDown: true, Kind: a.outline.Kind, Since: a.outline.Started, Policy: a.policy}
+}
+
+// podReports returns the reports of the pods that were signalled, in the order of their kills.
+func (a *account) podReports() []PodReport {
+	all := a.kills.All()
+	reports := make([]PodReport, 0, len(all))
+	for _, k := range all {
+		state := k.State()
+		if !state.Signalled {
+			continue
+		}
+		pod := k.Pod()
+		r := PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			Priority: k.Priority, Bucket: state.Bucket, GrantedSeconds: state.Seconds,
+			Started: state.Started, Ended: state.Ended, Outcome: state.Result.Outcome,
+			Unflushed: a.unflushed(pod, state), Joined: a.kills.Joined(k),
+			Error: textOf(state.Err),
+		}
+		reports = append(reports, r)
+	}
+	return slices.Clip(inOrder(reports))
+}
+
 // unflushed reports whether the API server has not acknowledged the final status of a pod.
 func (a *account) unflushed(pod *v1.Pod, state kills.State) bool {
 	return a.flushes && (!state.Acknowledged || state.Former && a.owed(pod))

@@ -78,12 +78,6 @@ func (s *nodeShutdown) ofHost() bool {
 	return s.standing.ofHost()
 }
 
-// fits reports whether this may be a shutdown of a kind.
-func (s *nodeShutdown) fits(kind Kind) bool {
-	own := s.account.head().Kind
-	return own == KindUnknown || kind == KindUnknown || own == kind
-}
-
 // live reports whether the shutdown of a former agent may go on: its time is not over.
 func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
@@ -195,12 +189,6 @@ func (s *nodeShutdown) eachDrain(f func(*drain.Drain)) {
 	for _, d := range drains {
 		f(d)
 	}
-}
-
-// nodeState returns what is published of the shutdown.
-func (s *nodeShutdown) nodeState() NodeState {
-	outline := s.account.head()
-	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
 }
 
 // content returns the record of the shutdown as it is now, with its pods.

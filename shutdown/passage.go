@@ -186,7 +186,7 @@ func (p *passage) publish() *outbox.Publication {
 		if published = p.shutdown.publication(); published != nil {
 			return // another drain was faster
 		}
-		published = p.outbox.Publish(p.shutdown.nodeState())
+		published = p.outbox.Publish(p.shutdown.account.nodeState())
 		p.shutdown.setPublished(published)
 	}, draining, released)
 	return published

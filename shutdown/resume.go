@@ -57,7 +57,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	}
 	if fx.host == nil && had { // nobody can tell
 		s.hostCannotTell(time.Now())
-		s.hostStays()
+		s.closePast()
 	}
 	if fx.host == nil && fx.gate { // without the feature nothing is undone that an agent with it has done
 		fx.clearNodeState()
@@ -103,7 +103,7 @@ func (s *states) takeUpPast(a announcement) {
 	wasCleared := s.effects.cleared // the host was not reached for a while
 	s.effects.takeUp(past, released)
 	if wasCleared {
-		s.effects.outbox.Publish(past.nodeState())
+		s.effects.outbox.Publish(past.account.nodeState())
 	}
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
@@ -119,32 +119,13 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.clearNodeState()
 }
 
-// hostStays closes the report of a former agent's shutdown that is over, unless Trigger may announce
-// it again.
-func (s *states) hostStays() {
-	if s.past != nil && !s.past.awaitsTrigger() {
-		s.closePast()
-	}
-}
-
-// closePast closes the report of a former agent's shutdown that does not go on.
+// closePast closes the report of a former agent's shutdown that does not go on. One that Trigger may
+// announce again stays.
 func (s *states) closePast() {
-	if past := s.past; past != nil {
+	if past := s.past; past != nil && !(past.live() && past.awaitsTrigger()) {
 		s.past = nil
 		s.effects.close(past, false)
 	}
-}
-
-// dismissPast has Trigger's cancellation count for the shutdown of a former agent, which the host
-// may have pending.
-func (s *states) dismissPast() {
-	past := s.past
-	if past == nil {
-		return
-	}
-	past.dismiss()
-	s.takeUpDismissed()
-	s.effects.close(past, true)
 }
 
 // takeUpDismissed has the shutdown of a former agent as one that Trigger has cancelled. The former

@@ -56,7 +56,7 @@ type Restored struct {
 
 // Restore adds a pod of a former agent's record. Call it before the first drain.
 func (a *Account) Restore(r Restored) {
-	k := &Kill{Priority: r.Priority, event: a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, err: r.Err}
+	k := &Kill{Priority: r.Priority, event: a.event, bucket: r.Bucket, restored: true, grace: grace{seconds: r.Seconds}, end: end{err: r.Err}}
 	k.pod.Store(r.Pod)
 	if r.Signalled {
 		k.phase, k.started = signalled, r.Started.Sub(*a.event)
