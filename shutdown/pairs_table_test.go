@@ -255,7 +255,7 @@ func (w *pairsWorld) started(dir string) {
 	switch {
 	case r.Dismissed:
 		t.state = dismissed
-	case time.Now().Before(s.h):
+	case time.Now().Before(s.h) && (r.Report.Ended.IsZero() || !s.standing["host"].IsZero()): // else nobody could cancel it
 		t.state = unsettled
 	}
 	t.current = s
