@@ -239,7 +239,7 @@ func (w *pairsWorld) judgeShutdown(s *pairsShutdown) {
 	overtaken := slices.ContainsFunc(w.agents, func(a *pairsAgent) bool { // its agent was killed after the next one had begun
 		return a.isDead() && slices.ContainsFunc(w.table.all, func(o *pairsShutdown) bool { return o.began.After(s.began) && !o.began.After(a.died) })
 	})
-	if last == nil && overtaken {
+	if overtaken && (last == nil || last.shown) {
 		return
 	}
 	if last == nil {

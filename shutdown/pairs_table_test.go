@@ -86,7 +86,7 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		s.joined = append(s.joined, now)
 	}
 	if released := now.After(s.end) || now.After(s.asked); released && !known && !pending {
-		s.end, s.asked = deadline, now.Add(pairsAsked)
+		s.end, s.asked, s.h = deadline, now.Add(pairsAsked), time.Time{}
 		for _, other := range s.standing {
 			if other.After(now) && other.Before(s.end) {
 				s.end = other
@@ -107,6 +107,9 @@ func (w *pairsWorld) plan() {
 	p := pairsPlan{at: time.Now(), end: s.end, pods: map[*pairsPod]time.Duration{}}
 	if s.asked.Before(s.end) {
 		p.end = s.asked
+	}
+	if !s.h.IsZero() && s.h.Before(p.end) { // what an earlier drain has used up is not asked for again
+		p.end = s.h
 	}
 	for _, pod := range w.pods {
 		if pod.ended.IsZero() && !time.Now().Before(pod.listed) {
