@@ -32,6 +32,7 @@ type effects struct {
 
 	timer   *time.Timer        // fires at the end of a shutdown's time
 	cleared bool               // a node state was published, or is on its way
+	marked  bool               // restoreMarked was called
 	leave   func() *call.Group // ends the sending of the outbox; nil: it has not begun
 	errs    []error            // of the state files, for the next report
 }
@@ -142,6 +143,7 @@ func (e *effects) cancel(s *nodeShutdown) {
 	e.events.cancelled()
 	e.publishNone()
 	e.outbox.Restore(s.account.spares)
+	e.restoreMarked(s.account.spares)
 }
 
 // release has the host let go. TerminateAll joins the kills of pods that have not ended.
@@ -217,16 +219,18 @@ func (e *effects) publishNone() {
 func (e *effects) clearNodeState() {
 	if !e.cleared && (e.admission.state() == none || e.admission.state() == dismissed) {
 		e.publishNone()
-		e.restoreMarked()
+		e.restoreMarked(func(*v1.Pod) bool { return true })
 	}
 }
 
 // restoreMarked restores the readiness of pods that a former agent has taken out of their services
-// without killing them. It is called outside a shutdown.
-func (e *effects) restoreMarked() {
-	if _, ok := e.opts.Reporter.(ReadinessRestorer); !ok {
+// without killing them, on record or not. It is called outside a shutdown; only the first call does
+// anything. livesOn reports whether the shutdown before has not signalled a pod.
+func (e *effects) restoreMarked(livesOn func(*v1.Pod) bool) {
+	if _, ok := e.opts.Reporter.(ReadinessRestorer); !ok || e.marked {
 		return
 	}
+	e.marked = true
 	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
 		pods, err := e.opts.Pods(ctx)
 		for ; err != nil && ctx.Err() == nil; pods, err = e.opts.Pods(ctx) {
@@ -234,7 +238,7 @@ func (e *effects) restoreMarked() {
 		}
 		var marked []*v1.Pod
 		for _, pod := range pods {
-			if pod != nil && takenOut(pod) && !e.unended.has(pod) {
+			if pod != nil && takenOut(pod) && !e.unended.has(pod) && livesOn(pod) {
 				marked = append(marked, pod)
 			}
 		}

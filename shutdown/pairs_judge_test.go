@@ -51,7 +51,7 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 	if t.state != on || len(a.locks) > 0 || !a.stopping.IsZero() || t.since.Equal(now) {
 		return
 	}
-	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) {
+	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
 		return // it is past H, or nearly
 	}
 	for _, p := range w.pods {

@@ -144,4 +144,5 @@ func (s *states) takeUpDismissed() {
 	s.effects.takeUp(past, dismissed)
 	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
+	s.effects.restoreMarked(past.account.spares)
 }
