@@ -89,7 +89,7 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 	}
 	e.become(to)
 	e.recorder.setNewest(s)
-	e.local.takeOver()
+	e.local.takeOver(s)
 	e.holdUntilEnd(s)
 }
 
@@ -118,6 +118,7 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
 	s.reopen(e.end(a, received))
 	e.become(draining)
+	e.local.takeOver(s)
 	if s.hold != nil {
 		s.hold.Retake()
 	}
