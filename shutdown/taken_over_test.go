@@ -22,7 +22,9 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 	}{
 		"by a new shutdown": {
 			before: func(t *testing.T, n *node, one *boot) { n.runOnBoot(one) },
-			after:  func(t *testing.T, n *node, one *boot) { n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)}) },
+			after: func(t *testing.T, n *node, one *boot) {
+				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)})
+			},
 		},
 		"by that of a former agent, which had killed the pod": {
 			before: func(t *testing.T, n *node, one *boot) {
