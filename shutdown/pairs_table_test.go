@@ -258,7 +258,7 @@ func (w *pairsWorld) started(dir string) {
 	switch {
 	case r.Dismissed:
 		t.state = dismissed
-	case time.Now().Before(s.h) && (r.Report.Ended.IsZero() || !s.standing["host"].IsZero()): // else nobody could cancel it
+	case time.Now().Before(s.h):
 		t.state = unsettled
 	}
 	t.current = s
