@@ -77,3 +77,26 @@ func TestAReleasedShutdownIsPublished(t *testing.T) {
 		require.True(t, last.State.ShuttingDown)
 	})
 }
+
+// A pod of a former agent is not said to be unflushed once the API server has its final status.
+func TestADebtThatIsPaidIsFlushedOnRecord(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		server := &cluster{away: true}
+		n.opts.Reporter = server
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Hour}}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(5 * time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(time.Second)
+		n.crash()
+		server.setAway(false)
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.Equal(t, []string{"web"}, server.flushedPods()[:1])
+		stored, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.False(t, stored.Pods[0].Unflushed)
+	})
+}
