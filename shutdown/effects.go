@@ -16,6 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 )
 
+// emptyTime is how long an empty list of pods may just be early.
+const emptyTime = time.Minute
+
 // effects is what the inputs of [states] have done: to the host, to the drains, to the node's state
 // and to the record. Only the event loop uses it, and nothing in it waits.
 type effects struct {
@@ -234,7 +237,8 @@ func (e *effects) restoreMarked(livesOn func(*v1.Pod) bool) {
 	e.marked = true
 	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
 		pods, err := e.opts.Pods(ctx)
-		for ; err != nil && ctx.Err() == nil; pods, err = e.opts.Pods(ctx) {
+		early := time.Now().Add(emptyTime)
+		for ; ctx.Err() == nil && (err != nil || len(pods) == 0 && time.Now().Before(early)); pods, err = e.opts.Pods(ctx) {
 			pause(ctx, time.Second)
 		}
 		var marked []*v1.Pod

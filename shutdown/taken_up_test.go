@@ -22,6 +22,7 @@ func TestAMarkThatIsNotOnRecordIsRestored(t *testing.T) {
 		"by the host":                    {after: func(n *node) { n.host.Cancel() }},
 		"by Trigger":                     {after: dismiss},
 		"by Trigger in the former agent": {before: dismiss},
+		"while no agent runs":            {before: func(n *node) { n.host.SetPending(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -38,9 +39,12 @@ func TestAMarkThatIsNotOnRecordIsRestored(t *testing.T) {
 				n.crash()
 				marked := n.pods[1].DeepCopy()
 				podcondition.Set(&marked.Status, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}, metav1.Now())
-				n.setPods(n.pods[0], marked)
+				pods := list(n.pods[0], marked)
+				n.setPods() // the list is early
 				n.runOnBoot(one)
-				n.advance(time.Second)
+				n.advance(5 * time.Second)
+				n.setPods(pods...)
+				n.advance(2 * time.Second)
 				if cancel.after != nil {
 					cancel.after(n)
 					n.advance(time.Second)
