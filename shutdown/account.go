@@ -22,7 +22,7 @@ type account struct {
 	kills   *kills.Account
 	flushes bool               // final statuses are sent to the API server
 	marks   bool               // pods are marked not ready before they are signalled
-	owed    func(*v1.Pod) bool // the outbox owes the final status of a pod
+	owed    func(*v1.Pod) bool // the outbox owes the final status of a pod, on record or not
 
 	mu       sync.Mutex // guards all below
 	outline  Report     // without pods
@@ -34,7 +34,7 @@ type account struct {
 
 // newAccount returns an account that begins at a time.
 func newAccount(began time.Time, origin string, l *ledger) *account {
-	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Owes}
+	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Unpaid}
 	a.outline.Started, a.outline.Origin = began, origin
 	a.finished, a.complete = call.NewFuture[Report]()
 	return a

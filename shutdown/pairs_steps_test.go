@@ -43,18 +43,27 @@ var (
 // or some time later.
 func (w *pairsWorld) run(base int, moment time.Duration, first, second int) {
 	lag := []time.Duration{0, 3, 45, 1013, 4007, 12345}[w.rng.IntN(6)] * time.Millisecond
-	killAt := w.killAt
-	w.killAt, w.table.origin = 0, time.Now().Add(time.Second)
-	w.start()
-	w.advance(time.Second)
-	w.locked(func() { w.calls, w.killAt = 0, killAt })
-	w.step(pairsBases[base])
+	w.begins(base, nil)
 	w.advance(moment)
 	w.step(pairsSteps[first])
 	w.advance(lag)
 	w.step(pairsSteps[second])
+	w.ends()
+}
+
+// begins starts an agent, and after a second the drain of a base, with the deaths that follow.
+func (w *pairsWorld) begins(base int, deaths []pairsDeath) {
+	w.table.origin = time.Now().Add(time.Second)
+	w.start()
+	w.advance(time.Second)
+	w.locked(func() { w.calls, w.kills = 0, append(w.kills, deaths...) })
+	w.step(pairsBases[base])
+}
+
+// ends waits until the node has come to rest, and judges the run.
+func (w *pairsWorld) ends() {
 	w.advance(70 * time.Second)
-	w.locked(func() { w.killAt = 0 })
+	w.locked(func() { w.kills = nil })
 	if w.table.state == on && w.rng.IntN(4) > 0 || w.rng.IntN(4) == 0 {
 		w.goDown()
 		w.advance(40 * time.Second)

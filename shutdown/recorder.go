@@ -94,7 +94,8 @@ func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
 	r.mu.Unlock()
 	if !open {
 		r.waits.Store(false)
-		r.outbox.DropUnstored()
+		_, stored := r.outbox.Debts()
+		stored()
 		saved, complete := call.NewFuture[struct{}]()
 		complete(struct{}{}, nil)
 		return saved

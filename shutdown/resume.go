@@ -100,11 +100,8 @@ func (s *states) takeUpPast(a announcement) {
 	}
 	s.past, s.current = nil, past
 	past.join(a, past.end())
-	wasCleared := s.effects.cleared // the host was not reached for a while
 	s.effects.takeUp(past, released)
-	if wasCleared {
-		s.effects.outbox.Publish(past.account.nodeState())
-	}
+	s.effects.outbox.Publish(past.account.nodeState()) // the former agent may have died before it was published
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
 }
@@ -136,4 +133,5 @@ func (s *states) takeUpDismissed() {
 	s.effects.takeUp(past, dismissed)
 	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
+	s.effects.restoreMarked(past.account.spares)
 }

@@ -222,13 +222,16 @@ func (t *terminations) register(p *localPassage) {
 	t.passage = p
 }
 
-// takeOver stops the drain of TerminateAll, because a shutdown begins that kills its pods.
-func (t *terminations) takeOver() {
+// takeOver stops the drain of TerminateAll, because a shutdown drains that kills its pods: the kills
+// that are under way are those of both.
+func (t *terminations) takeOver(s *nodeShutdown) {
 	t.mu.Lock()
 	p := t.passage
 	t.mu.Unlock()
 	if p != nil {
 		p.drain.Stop(errTakenOver)
-		t.ledger.unended.add(p.account.cancel()...)
+		underway := p.account.cancel()
+		t.ledger.unended.add(underway...)
+		s.account.kills.TakeOver(underway)
 	}
 }

@@ -173,6 +173,23 @@ func (a *Account) join(k *Kill) {
 	a.joined[k] = struct{}{}
 }
 
+// TakeOver has the account go on with kills that another one has under way, in place of its own for
+// the same pods, which nobody sees to any more. Call it between two drains.
+func (a *Account) TakeOver(underway []*Kill) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range underway {
+		own := a.find(Key(k.Pod()))
+		if own == nil || own == k || own.HasEnded() || own.UnderWay() {
+			continue
+		}
+		a.all = slices.Clone(a.all) // a list of All must not change
+		a.all[slices.Index(a.all, own)] = k
+		a.index[Key(k.Pod())] = k
+		a.join(k)
+	}
+}
+
 // known returns the kills of the pods that have one, and the indexes of those that have none.
 func (a *Account) known(pods []*v1.Pod) (kills []*Kill, fresh []int) {
 	kills = make([]*Kill, len(pods))

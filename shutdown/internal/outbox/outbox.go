@@ -122,6 +122,14 @@ func (o *Outbox) Owes(pod *v1.Pod) bool {
 	return unstored || o.book.owesStatus(pod)
 }
 
+// Unpaid reports whether the API server has not acknowledged the final status of a pod, on record or
+// not.
+func (o *Outbox) Unpaid(pod *v1.Pod) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.book.owesStatus(pod)
+}
+
 // Withdraw withdraws the final status of a static pod that is to be started again, as if it were
 // acknowledged. If it is being sent the call is ended, and the status is owed until that has
 // returned. Other pods are not started again under their UID; for them Withdraw does nothing.
@@ -236,8 +244,8 @@ func (o *Outbox) endDebt(d *debt) {
 
 // Debts yields the debts for a write to the record that begins now, in the order in which they
 // arose: final statuses, marks that the API server may have, and restorations. stored must be
-// called when the write is done, or has failed: final statuses that were settled before are then
-// no longer owed.
+// called when the write is done, or has failed, or nothing is ever written: final statuses that were
+// settled before are then no longer owed.
 func (o *Outbox) Debts() (debts iter.Seq2[Kind, *v1.Pod], stored func()) {
 	type entry struct {
 		kind    Kind

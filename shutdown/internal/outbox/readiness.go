@@ -92,11 +92,3 @@ func (o *Outbox) Suspend() {
 		}
 	}
 }
-
-// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
-// longer owed.
-func (o *Outbox) DropUnstored() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	clear(o.unstored)
-}
