@@ -75,7 +75,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	}{
 		"a time":    {func(r *store.Record) { r.Report.Started = year10000 }, "year outside of range"},
 		"of a pod":  {func(r *store.Record) { r.Report.Pods[0].Ended = year10000 }, "year outside of range"},
-		"timetable": {func(r *store.Record) { r.Timetable = json.RawMessage(`{"a":`) }, "timetable is no JSON"},
+		"timetable": {func(r *store.Record) { r.Timetable = json.RawMessage(`{"a":`) }, "json.RawMessage"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
