@@ -49,14 +49,6 @@ func newLedger(s *settings, refused func() uint64, boot func() (id string, since
 // stores reports whether there is a folder for the record, and a boot that it can name.
 func (l *ledger) stores() bool { return l.opts.StateDir != "" && l.store.BootErr() == nil }
 
-// bootErr returns why nothing can be stored although there is a folder; nil: it can.
-func (l *ledger) bootErr() error {
-	if l.opts.StateDir == "" {
-		return nil
-	}
-	return l.store.BootErr()
-}
-
 // nextNumber returns a number that is higher than all before.
 func (l *ledger) nextNumber() uint64 { return l.numbers.Add(1) }
 

@@ -196,7 +196,7 @@ func (e *effects) startReading() *call.Future[readRecord] {
 		waiting, enough := context.WithTimeout(ctx, folderTime)
 		defer enough()
 		warning, err := e.store.Lock(waiting)
-		for _, err := range []error{e.bootErr(), warning, err} {
+		for _, err := range []error{e.store.BootErr(), warning, err} {
 			if err != nil {
 				r.errs = append(r.errs, err)
 			}

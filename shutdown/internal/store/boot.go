@@ -5,18 +5,13 @@ import (
 	"time"
 )
 
-// clock converts between the clock of this process and that of the boot.
+// clock converts between the clock of this process and that of the boot. It is zero where nothing is
+// stored.
 type clock struct {
 	id    string
 	err   error
 	since time.Duration // the time from the boot to at
 	at    time.Time     // when since was read
-}
-
-func readClock(read func() (id string, since time.Duration, err error)) (c clock) {
-	c.id, c.since, c.err = read()
-	c.at = time.Now()
-	return c
 }
 
 // BootID returns the ID of this boot; "" if it is not known, or nothing is stored.

@@ -22,7 +22,7 @@ func stepped(t time.Time, by time.Duration) time.Time {
 // times of a record mean.
 func TestWallClockIsStepped(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
-		b := readClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
+		b := New(Options{Dir: "any", Boot: func() (string, time.Duration, error) { return "one", time.Hour, nil }})
 		later := stepped(b.at.Add(10*time.Second), step)
 		require.Equal(t, step+10*time.Second, later.Round(0).Sub(b.at.Round(0)), "by the wall clock")
 		require.Equal(t, time.Hour+10*time.Second, b.SinceBoot(later))
@@ -32,13 +32,13 @@ func TestWallClockIsStepped(t *testing.T) {
 
 // The clock of this machine is the same for the next agent, and runs.
 func TestSystemBoot(t *testing.T) {
-	first := readClock(systemBoot)
+	first := New(Options{Dir: "any"})
 	if errors.Is(first.err, errors.ErrUnsupported) {
 		t.Skip("this system cannot tell one boot from another")
 	}
 	require.NoError(t, first.err)
 	require.Len(t, first.id, 36)
-	second := readClock(systemBoot)
+	second := New(Options{Dir: "any"})
 	require.Equal(t, first.id, second.id)
 	require.Positive(t, first.since)
 	require.GreaterOrEqual(t, second.since, first.since)

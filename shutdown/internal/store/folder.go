@@ -78,12 +78,6 @@ func (f *folder) decide(lock io.Closer) bool {
 	return f.held != nil
 }
 
-// awaitLock waits until it is decided whether the lock is held, and returns that.
-func (f *folder) awaitLock() bool {
-	<-f.decided
-	return f.decide(nil)
-}
-
 // unlock releases the lock if it is held.
 func (f *folder) unlock() {
 	f.mu.Lock()
@@ -99,7 +93,9 @@ func (f *folder) open(ctx context.Context) (warning, err error) {
 	path := filepath.Join(f.dir, lockFile)
 	lock, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, syscall.EROFS) { // a file that exists can be locked all the same
-		lock, err = openFile(path, os.O_RDONLY)
+		if readable, readErr := openFile(path, os.O_RDONLY); readErr == nil {
+			lock, err = readable, nil
+		}
 	}
 	if err != nil {
 		return nil, err

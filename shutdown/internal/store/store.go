@@ -63,12 +63,13 @@ type Store struct {
 
 // New returns a store. It identifies the boot, and reads and writes nothing else.
 func New(o Options) *Store {
-	s := &Store{clock: clock{at: time.Now()}, folder: &folder{dir: o.Dir, decided: make(chan struct{})}}
+	s := &Store{folder: &folder{dir: o.Dir, decided: make(chan struct{})}}
 	if o.Boot == nil {
 		o.Boot = systemBoot
 	}
 	if o.Dir != "" {
-		s.clock = readClock(o.Boot)
+		s.id, s.since, s.err = o.Boot()
+		s.at = time.Now()
 	}
 	if o.Read == nil {
 		o.Read = readFile
@@ -159,9 +160,9 @@ func (s *Store) removeRecord() error {
 }
 
 // Close makes the writes that wait at once, waits for them until a time, or for a second if that is
-// later, and unlocks the folder. Writes that have not begun by then are dropped. An error names what still hangs; the
-// folder stays locked until that ends, so that a late write replaces no file of another agent. The
-// error also has a failure of the sync of the folder, for which no future waits.
+// later, and unlocks the folder. Writes that have not begun by then are dropped. An error names what
+// still hangs; the folder stays locked until that ends, so that a late write replaces no file of
+// another agent. The error also has a failure of the sync of the folder, for which no future waits.
 func (s *Store) Close(until time.Time) error {
 	s.folder.decide(nil)
 	s.record.close()

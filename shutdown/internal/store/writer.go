@@ -60,7 +60,8 @@ func (w *writer) save(lag time.Duration, store func() error) *call.Future[struct
 
 // run makes the writes until none waits. If the folder is not locked it drops them.
 func (w *writer) run() {
-	locked := w.folder.awaitLock()
+	<-w.folder.decided
+	locked := w.folder.decide(nil)
 	for {
 		w.mu.Lock()
 		next := w.next
