@@ -81,11 +81,19 @@ func (f *folder) decide(lock io.Closer) bool {
 // unlock releases the lock if it is held.
 func (f *folder) unlock() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.held != nil {
-		f.failure = cmp.Or(f.held.Close(), f.failure)
-		f.held = nil
+	held := f.held
+	f.held = nil
+	f.mu.Unlock()
+	if held != nil {
+		f.fail(held.Close())
 	}
+}
+
+// fail keeps an error; nil is none.
+func (f *folder) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failure = cmp.Or(err, f.failure)
 }
 
 // open locks the folder, removes leftovers, and decides that the lock is held.
@@ -158,9 +166,7 @@ func (f *folder) tidy() error {
 func (f *folder) sync() error {
 	err := atomicfile.SyncDir(f.dir)
 	if err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.failure = fmt.Errorf("failed to sync the state folder: %w", err)
+		f.fail(fmt.Errorf("failed to sync the state folder: %w", err))
 	}
 	return err
 }
