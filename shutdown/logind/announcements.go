@@ -30,12 +30,7 @@ type announcements struct {
 	loop        sync.WaitGroup // the goroutine of watch
 }
 
-// start starts the goroutine of watch. It ends with the connection.
-func (a *announcements) start(poll, verify time.Duration) {
-	a.loop.Go(func() { a.watch(poll, verify) })
-}
-
-// watch is the session's only goroutine that sends events.
+// watch is the session's only goroutine that sends events. It ends with the connection.
 func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	defer close(a.events)
 	// Both polls run in this goroutine, so that their results and the signals are handled

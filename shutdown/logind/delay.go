@@ -8,8 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -23,11 +21,9 @@ const (
 // delayRequest is one request to logind to delay a shutdown for wish. The files are locked
 // for it.
 type delayRequest struct {
-	wish   time.Duration
-	conn   *conn
-	locks  *locks
-	files  *delayFiles
-	logger klog.Logger
+	*session
+
+	wish time.Duration
 }
 
 // apply writes or removes the drop-in as wish requires and reloads logind if needed.

@@ -47,7 +47,7 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	logger := klog.FromContext(ctx)
 	held := &locks{conn: c, owner: owner, options: s.options, store: s.store, logger: logger}
 	told := &announcements{conn: c, locks: held, owner: owner, signals: signals, events: make(chan source.Event), logger: logger}
-	told.start(s.options.PollInterval, s.options.VerifyInterval)
+	told.loop.Go(func() { told.watch(s.options.PollInterval, s.options.VerifyInterval) })
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 
@@ -81,8 +81,7 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 		return 0, fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	defer unlock()
-	request := &delayRequest{wish: wish, conn: s.conn, locks: s.locks, files: s.files, logger: s.logger}
-	granted, err := request.apply(ctx)
+	granted, err := (&delayRequest{session: s, wish: wish}).apply(ctx)
 	if err != nil {
 		err = fmt.Errorf("set the shutdown delay: %w", err)
 	}
