@@ -26,16 +26,9 @@ func isForeign(info fs.FileInfo) bool {
 // tryLock locks a file without waiting. The lock ends when the file is closed, or with the
 // process.
 func tryLock(f *os.File) error {
-	connection, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	if err := connection.Control(func(fd uintptr) { locked = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) }); err != nil {
-		return err
-	}
-	if errors.Is(locked, syscall.EWOULDBLOCK) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return errLocked
 	}
-	return locked
+	return err
 }

@@ -119,7 +119,11 @@ func (s *Store) Save(lag time.Duration, content func() Content) *call.Future[str
 		c.Record.BootID = cmp.Or(c.Record.BootID, s.id)
 		err := s.replace(RecordFile, c.encode)
 		if err != nil && c.Record.Report.Cancelled {
-			err = errors.Join(err, s.removeRecord())
+			if removeErr := os.Remove(s.path(RecordFile)); removeErr == nil {
+				s.names.save(namesLag, s.folder.sync)
+			} else if !errors.Is(removeErr, fs.ErrNotExist) {
+				err = fmt.Errorf("%w; failed to remove a shutdown state that is no longer true: %w", err, removeErr)
+			}
 		}
 		if c.Written != nil {
 			c.Written(err)
@@ -142,18 +146,9 @@ func (s *Store) SaveTimes(t Times) *call.Future[struct{}] {
 	})
 }
 
-// replace replaces a file.
 func (s *Store) replace(name string, encode func(io.Writer) error) error {
 	if err := s.opts.Write(s.path(name), encode); err != nil {
 		return fmt.Errorf("failed to store the shutdown state: %w", err)
-	}
-	s.names.save(namesLag, s.folder.sync)
-	return nil
-}
-
-func (s *Store) removeRecord() error {
-	if err := os.Remove(s.path(RecordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("failed to remove a shutdown state that is no longer true: %w", err)
 	}
 	s.names.save(namesLag, s.folder.sync)
 	return nil
