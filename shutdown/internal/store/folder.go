@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,9 +39,10 @@ var (
 type folder struct {
 	dir     string
 	decided chan struct{} // closed when the folder is locked, or never will be
+	once    sync.Once     // sets unlock and closes decided
+	unlock  func() error  // may be called again; nil: the lock was not had
 
-	mu      sync.Mutex // guards all below
-	held    io.Closer  // the lock; nil: not held
+	mu      sync.Mutex // guards failure
 	failure error      // the last one of sync and unlock, of which no future tells
 }
 
@@ -64,29 +64,14 @@ func (f *folder) lock(ctx context.Context, calls *call.Group) (warning, err erro
 	return warning, nil
 }
 
-// decide ends the wait for the lock: it is held, or it will not be (nil). Only the first call
-// counts. It returns whether the lock is held.
-func (f *folder) decide(lock io.Closer) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	select {
-	case <-f.decided:
-	default:
-		f.held = lock
+// decide ends the wait for the lock: it is held, with a function that unlocks, or it will not be
+// (nil). Only the first call counts. It returns whether the lock was had.
+func (f *folder) decide(unlock func() error) bool {
+	f.once.Do(func() {
+		f.unlock = unlock
 		close(f.decided)
-	}
-	return f.held != nil
-}
-
-// unlock releases the lock if it is held.
-func (f *folder) unlock() {
-	f.mu.Lock()
-	held := f.held
-	f.held = nil
-	f.mu.Unlock()
-	if held != nil {
-		f.fail(held.Close())
-	}
+	})
+	return f.unlock != nil
 }
 
 // fail keeps an error; nil is none.
@@ -110,7 +95,7 @@ func (f *folder) open(ctx context.Context) (warning, err error) {
 	}
 	if err = f.take(ctx, lock); err == nil {
 		warning = f.tidy()
-		if f.decide(lock) {
+		if f.decide(sync.OnceValue(lock.Close)) {
 			return warning, nil
 		}
 		err = errClosed

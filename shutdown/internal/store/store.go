@@ -165,7 +165,9 @@ func (s *Store) Close(until time.Time) error {
 	s.others.Go(func() string { return "the unlocking of " + s.opts.Dir }, func() {
 		s.writes.Wait(nil)
 		s.names.close()
-		s.folder.unlock()
+		if s.folder.decide(nil) {
+			s.folder.fail(s.folder.unlock())
+		}
 	})
 	enough := make(chan struct{})
 	timer := time.AfterFunc(max(time.Until(until), lastWait), func() { close(enough) })

@@ -26,7 +26,6 @@ func TestDroppedWrite(t *testing.T) {
 		_, err = w.save(time.Hour, func() error { return nil }).Wait(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, calls.Wait(nil))
-		f.unlock()
-		require.NoError(t, f.failure)
+		require.NoError(t, f.unlock())
 	})
 }
