@@ -27,9 +27,8 @@ type setting struct {
 	delay time.Duration
 }
 
-// configured returns the setting that logind takes from its files, without the drop-ins
-// at the paths ignored. Files that cannot be read or parsed are skipped, as
-// logind skips them.
+// configured returns the setting that logind takes from its files, without the drop-ins at the
+// paths ignored. Files that cannot be read or parsed are skipped, as logind skips them.
 func configured(host fs.FS, ignored []string) setting {
 	winner := setting{delay: delayDefault}
 	for _, file := range configFiles(host, ignored) {
@@ -40,10 +39,9 @@ func configured(host fs.FS, ignored []string) setting {
 	return winner
 }
 
-// configFiles lists the files that logind reads, in its order; the last one wins. These
-// are one main file and then the drop-ins, sorted by file name across all directories. Of
-// several drop-ins with the same name logind reads only the one in the first directory
-// (systemd.unit(5)).
+// configFiles lists the files that logind reads, in its order; the last one wins. These are one
+// main file and then the drop-ins, sorted by file name across all directories. Of several drop-ins
+// with the same name logind reads only the one in the first directory (systemd.unit(5)).
 func configFiles(host fs.FS, ignored []string) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path

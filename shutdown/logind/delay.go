@@ -18,8 +18,7 @@ const (
 	maxPollPause   = 320 * time.Millisecond
 )
 
-// delayRequest is one request to logind to delay a shutdown for wish. The files are locked
-// for it.
+// delayRequest is one request to logind to delay a shutdown for wish. The files are locked for it.
 type delayRequest struct {
 	*session
 
@@ -71,9 +70,8 @@ func (r *delayRequest) raise(ctx context.Context, tooLow bool) (time.Duration, e
 	return r.granted(ctx, failed)
 }
 
-// withdraw removes the drop-in because the other files set a sufficient limit. If
-// logind's limit is too low afterwards, our reading of the files was wrong and the
-// drop-in is written again.
+// withdraw removes the drop-in because the other files set a sufficient limit. If logind's limit is
+// too low afterwards, our reading of the files was wrong and the drop-in is written again.
 func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.granted(ctx, err)
@@ -89,9 +87,8 @@ func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	return r.granted(ctx, failed)
 }
 
-// reloadUntil reloads logind and waits until enough accepts the limit.
-// Options.ReloadTimeout bounds both together. It is no error if the limit does not change
-// in time.
+// reloadUntil reloads logind and waits until enough accepts the limit. Options.ReloadTimeout bounds
+// both together. It is no error if the limit does not change in time.
 func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.files.options.ReloadTimeout)
 	defer cancel()

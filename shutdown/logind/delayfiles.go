@@ -33,10 +33,9 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// attempt identifies an attempt to change the limit: the wish and the setting of the
-// files as we see them. When a reload did not make logind apply it, the same attempt is
-// not made again. This happens where logind sees other files than the agent, as with an
-// agent in a container.
+// attempt identifies an attempt to change the limit: the wish and the setting of the files as we
+// see them. When a reload did not make logind apply it, the same attempt is not made again. This
+// happens where logind sees other files than the agent, as with an agent in a container.
 type attempt struct {
 	wish       time.Duration
 	configured setting

@@ -18,11 +18,9 @@ const (
 	// storedName is the FDNAME of the first lock in the FD store. Further locks get -2,
 	// -3 and so on appended.
 	storedName = "inhibitor"
-	// firstPassedFD is the number of the first descriptor that systemd passes
-	// (sd_listen_fds(3)).
+	// firstPassedFD is the number of the first descriptor that systemd passes (sd_listen_fds(3)).
 	firstPassedFD = 3
-	// notifyTimeout bounds the wait for space in the queue of systemd's notification
-	// socket.
+	// notifyTimeout bounds the wait for space in the queue of systemd's notification socket.
 	notifyTimeout = time.Second
 )
 
@@ -132,9 +130,8 @@ func (s *fdStore) remove(stored *storedFile) error {
 	return nil
 }
 
-// adopt returns the locks that the previous process has left in the store, as one lock,
-// or nil if there are none. There are several if that process died while it replaced one
-// by another.
+// adopt returns the locks that the previous process has left in the store, as one lock, or nil if
+// there are none. There are several if that process died while it replaced one by another.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil

@@ -70,8 +70,7 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	return granted, nil
 }
 
-// request calls logind's Inhibit. It returns with the reply, or when ctx or the
-// session ends.
+// request calls logind's Inhibit. It returns with the reply, or when ctx or the session ends.
 func (l *locks) request(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
