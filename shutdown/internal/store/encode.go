@@ -28,8 +28,10 @@ func (c *Content) encode(to io.Writer) error {
 	text, err := json.Marshal(r)
 	w := bufio.NewWriterSize(to, encodedAtOnce)
 	if c.Debts != nil && err == nil {
-		before, after, _ := bytes.Cut(text, []byte(`{"kind":"","pod":null}`)) // in no string, whose quotes are escaped
-		text, err = after, writeAll(w, before, c.Debts, func(o *object, d *Debt) { o.add(d) })
+		empty := []byte(`{"kind":"","pod":null}`)
+		at := bytes.LastIndex(text, empty) // behind the timetable only strings follow, whose quotes are escaped
+		err = writeAll(w, text[:at], c.Debts, func(o *object, d *Debt) { o.add(d) })
+		text = text[at+len(empty):]
 	}
 	if c.Pods != nil && err == nil {
 		before, _ := bytes.CutSuffix(text, []byte("{}]}}"))
