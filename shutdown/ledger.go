@@ -87,14 +87,6 @@ func (l *ledger) listPods(ctx context.Context) ([]*v1.Pod, error) {
 // stores reports whether there is a folder for the record, and a boot that it can name.
 func (l *ledger) stores() bool { return l.opts.StateDir != "" && l.store.BootErr() == nil }
 
-// bootErr returns why nothing can be stored although there is a folder; nil: it can.
-func (l *ledger) bootErr() error {
-	if l.opts.StateDir == "" {
-		return nil
-	}
-	return l.store.BootErr()
-}
-
 // nextNumber returns a number that is higher than all before.
 func (l *ledger) nextNumber() uint64 { return l.numbers.Add(1) }
 

@@ -203,8 +203,8 @@ func (s *nodeShutdown) record(clock *store.Store) (store.Record, progress) {
 	defer s.mu.Unlock()
 	p := s.progress
 	r := store.Record{
-		BootID: clock.BootID(), Dismissed: s.dismissed,
-		T0: clock.SinceBoot(s.received), H: clock.SinceBoot(s.h),
+		Dismissed: s.dismissed,
+		T0:        clock.SinceBoot(s.received), H: clock.SinceBoot(s.h),
 		Begun: p.begun, Done: p.done,
 		Prepared: p.steps[drain.Prepared], Held: p.steps[drain.Held], Published: p.steps[drain.Published],
 		Report: storedOutline(s.account.head()), Policy: string(s.account.podPolicy()),

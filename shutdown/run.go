@@ -213,7 +213,7 @@ func startReading(e *effects) *call.Future[readRecord] {
 		waiting, enough := context.WithTimeout(ctx, folderTime)
 		defer enough()
 		warning, err := e.store.Lock(waiting)
-		for _, err := range []error{e.bootErr(), warning, err} {
+		for _, err := range []error{e.store.BootErr(), warning, err} {
 			if err != nil {
 				r.errs = append(r.errs, err)
 			}
