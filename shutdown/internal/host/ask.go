@@ -30,11 +30,11 @@ type caller struct {
 }
 
 // ask calls a method of the source. The call's context ends with ctx or after bound. A second later
-// the call is given up: the error wraps errHangs then, and late gets the value that comes after
-// all, unless late is nil. It is not called at all if ctx has ended.
-func ask[T any](ctx context.Context, c *caller, method string, bound time.Duration, f func(context.Context) (T, error), late func(context.Context, T)) (T, error) {
+// the call is given up: the error wraps errHangs then, and a lock or a session that comes after all
+// is closed. The method is not called at all if ctx has ended.
+func ask[T any](ctx context.Context, c *caller, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
+	var none T
 	if ctx.Err() != nil {
-		var none T
 		return none, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
@@ -47,8 +47,10 @@ func ask[T any](ctx context.Context, c *caller, method string, bound time.Durati
 				return
 			}
 			c.hanging.Add(-1)
-			if late != nil && err == nil {
-				late(ctx, value)
+			if late, ok := any(value).(io.Closer); ok && err == nil {
+				if err := late.Close(); err != nil {
+					klog.FromContext(ctx).Error(err, "Failed to close what the host gave too late")
+				}
 			}
 		}()
 		return f(ctx)
@@ -63,18 +65,7 @@ func ask[T any](ctx context.Context, c *caller, method string, bound time.Durati
 	}
 	if settled.CompareAndSwap(false, true) {
 		c.hanging.Add(1)
-		var none T
 		return none, fmt.Errorf("%s %w", name, errHangs)
 	}
 	return answer.Wait(context.WithoutCancel(ctx)) // it has returned
-}
-
-// drop closes a lock or a session that came after its call was given up.
-func drop[T io.Closer](ctx context.Context, late T) {
-	if io.Closer(late) == nil {
-		return
-	}
-	if err := late.Close(); err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to close what the host gave too late")
-	}
 }

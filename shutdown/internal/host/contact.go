@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -16,19 +18,17 @@ const (
 	reachTimeout = 5 * time.Second
 )
 
-// contact knows how the first attempt to hold the host goes, and tells the listener when it is over
-// and when the host is not reached.
+// contact knows how the attempts to hold the host go. It tells the listener when the first one is
+// over and when the host is not reached.
 type contact struct {
 	listener Listener
-	trouble  *trouble
-	silent   *time.Timer // ends the wait for the next answer of the first attempt
+	silent   *time.Timer // ends the wait for the next answer of the first attempt; made by Run
 	told     atomic.Bool // HostTried was called
 	reached  atomic.Bool // a session has answered Pending or sent an event
-}
 
-// newContact begins the wait for the first answer.
-func newContact(listener Listener, trouble *trouble) *contact {
-	return &contact{listener: listener, trouble: trouble, silent: time.NewTimer(answerTimeout)}
+	mu   sync.Mutex // guards all below
+	err  error      // of the last attempt; nil: it went well
+	lost error      // why the last session ended, or did not begin
 }
 
 // watch tells the listener of a host that is silent or not reached, until ctx ends.
@@ -39,8 +39,11 @@ func (c *contact) watch(ctx context.Context) {
 	for {
 		select {
 		case <-c.silent.C:
-			c.trouble.silent()
-			c.tried()
+			c.record(func() {
+				if c.err == nil {
+					c.err = errors.New("the host does not answer")
+				}
+			})
 		case <-unreached.C:
 			if !c.reached.Load() {
 				c.listener.HostUnreached()
@@ -58,10 +61,30 @@ func (c *contact) allow(next time.Duration) {
 	}
 }
 
-// tried ends the first attempt.
-func (c *contact) tried() {
+// set records how an attempt went.
+func (c *contact) set(err error) { c.record(func() { c.err = err }) }
+
+// lose records why a session ended or did not begin.
+func (c *contact) lose(err error) { c.record(func() { c.err, c.lost = err, err }) }
+
+// record records the result of an attempt, which ends the first one.
+func (c *contact) record(result func()) {
+	c.mu.Lock()
+	result()
+	c.mu.Unlock()
 	c.silent.Stop()
 	if c.told.CompareAndSwap(false, true) {
 		c.listener.HostTried()
 	}
+}
+
+// shown returns the error for the status. If the lock is in doubt, it is at least that of the
+// session that was lost.
+func (c *contact) shown(inDoubt bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && inDoubt {
+		return c.lost
+	}
+	return c.err
 }
