@@ -15,29 +15,6 @@ type Hold struct {
 	waited bool // a lock was held when this Hold let it go; guarded by the mutex of lock
 }
 
-func (l *lock) suspend() *Hold {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := &Hold{lock: l}
-	if l.phase == phaseClosed {
-		return o
-	}
-	l.hold = o
-	if l.phase == phaseWanted {
-		l.phase = phaseSuspended
-		l.seekLock()
-	}
-	return o
-}
-
-// seekLock has the session try to get a lock in the middle of a shutdown. The mutex is held.
-func (l *lock) seekLock() {
-	if l.session {
-		l.beginAdoption()
-		l.wakeUp()
-	}
-}
-
 // do calls f with the mutex held, if this Hold is the current one.
 func (o *Hold) do(f func(l *lock)) {
 	o.lock.do(func() {
@@ -56,13 +33,14 @@ func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
 		var alarm *time.Timer
 		alarm = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
-				var held io.Closer
-				l.do(func() {
-					if l.alarm == alarm {
-						l.alarm, held = nil, l.hold.release()
+				err := l.change(ctx, func() io.Closer {
+					if l.alarm != alarm {
+						return nil
 					}
+					l.alarm = nil
+					return l.hold.release()
 				})
-				if err := l.closeLock(ctx, held); err != nil {
+				if err != nil {
 					klog.FromContext(ctx).Error(err, "Failed to let the host go at the end of its time")
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -87,23 +88,22 @@ func (s Status) Held() bool { return s.State == StateHeld || s.State == StateAdo
 
 // Host is the host of this agent. Make one with [New].
 type Host struct {
-	source   source.Source
-	listener Listener
-	caller   *caller
-	lock     *lock
-	delay    *delay
-	contact  *contact
+	Options
+
+	caller  *caller
+	lock    *lock
+	delay   *delay
+	contact *contact
 }
 
 // New returns a host that Run is to reach. Suspend and the methods of [Hold] work without Run.
 func New(o Options) *Host {
 	return &Host{
-		source:   o.Source,
-		listener: o.Listener,
-		caller:   &caller{calls: o.Calls},
-		lock:     &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
-		delay:    &delay{wish: o.Delay, shortens: o.Shortens, metrics: o.Metrics, capped: o.Listener.HostCapped},
-		contact:  &contact{listener: o.Listener},
+		Options: o,
+		caller:  &caller{calls: o.Calls},
+		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
+		delay:   &delay{},
+		contact: &contact{listener: o.Listener},
 	}
 }
 
@@ -145,7 +145,7 @@ func (h *Host) Run(ctx context.Context) error {
 // adopt takes over the lock that a former agent left. A lock that comes after the wait for it
 // counts too, if none is held by then.
 func (h *Host) adopt(ctx context.Context) {
-	adopter, ok := h.source.(source.Adopter)
+	adopter, ok := h.Source.(source.Adopter)
 	if !ok {
 		return
 	}
@@ -166,7 +166,7 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 	defer end()
 	conn, err := ask(parent, h.caller, "Connect", hangTime, func(ctx context.Context) (source.Session, error) {
 		defer context.AfterFunc(ctx, end)()
-		return h.source.Connect(life)
+		return h.Source.Connect(life)
 	})
 	if err == nil && conn == nil {
 		err = errors.New("the host has given no session")
@@ -181,10 +181,12 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 
 // Status returns what is known of the lock and of the host.
 func (h *Host) Status() Status {
-	state, inDoubt := h.lock.status()
-	status := Status{State: state, Err: h.contact.shown(inDoubt)}
+	var status Status
+	var inDoubt bool
+	h.lock.do(func() { status.State, inDoubt = h.lock.state(), h.lock.inDoubt })
+	status.Err = h.contact.shown(inDoubt)
 	if granted, known := h.Granted(); known {
-		status.Requested, status.Granted = h.delay.wish, granted
+		status.Requested, status.Granted = h.Delay, granted
 	}
 	return status
 }
@@ -204,8 +206,29 @@ func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 // held, one that a former agent left is adopted from the session. If a shutdown is under way
 // already, the new Hold takes the lock over as it is, with the time of LetGoAt; the methods of
 // the former one do nothing from then on.
-func (h *Host) Suspend() *Hold { return h.lock.suspend() }
+func (h *Host) Suspend() *Hold {
+	o, l := &Hold{lock: h.lock}, h.lock
+	l.do(func() {
+		if l.phase == phaseClosed {
+			return
+		}
+		l.hold = o
+		if l.phase == phaseWanted {
+			l.phase = phaseSuspended
+			l.seekLock()
+		}
+	})
+	return o
+}
 
 // Close releases the lock for good, even if ctx has ended, within a second. No lock is taken after
 // it. Call it when the context of Run ends.
-func (h *Host) Close(ctx context.Context) error { return h.lock.closeForGood(ctx) }
+func (h *Host) Close(ctx context.Context) error {
+	l := h.lock
+	return l.change(ctx, func() io.Closer {
+		l.hold = nil
+		l.stopAlarm()
+		l.endAdoption()
+		return l.letGo(phaseClosed)
+	})
+}

@@ -63,20 +63,25 @@ func (l *lock) do(f func()) {
 	f()
 }
 
-// status returns the state of the lock, and whether the lock may have been lost.
-func (l *lock) status() (state State, inDoubt bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	state = StateLetGo
+// change calls f with the mutex held, and closes the lock that f returns.
+func (l *lock) change(ctx context.Context, f func() (surplus io.Closer)) error {
+	var surplus io.Closer
+	l.do(func() { surplus = f() })
+	return l.closeLock(ctx, surplus)
+}
+
+// state returns the state for the status. The mutex is held.
+func (l *lock) state() State {
 	switch {
 	case l.adopted:
-		state = StateAdopted
+		return StateAdopted
 	case l.held != nil:
-		state = StateHeld
+		return StateHeld
 	case l.phase == phaseWanted:
-		state = StateTrying
+		return StateTrying
+	default:
+		return StateLetGo
 	}
-	return state, l.inDoubt
 }
 
 // beginSession begins the tasks of a session. If no lock is held, an attempt to adopt one is under
@@ -117,19 +122,18 @@ func (l *lock) next() (task, uint64) {
 // take holds a lock that the host gave and closes the one before, so that the host is held
 // without a gap. adopting says that it was asked for during a shutdown.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
-	l.do(func() { given = l.keep(given, adopting && !l.heldOwn, epoch) })
-	return l.closeLock(ctx, given)
+	return l.change(ctx, func() io.Closer { return l.keep(given, adopting && !l.heldOwn, epoch) })
 }
 
 // adopt holds the lock that a former agent left; nil: it left none. It closes the lock if one is
 // held already.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
-	l.do(func() {
-		if left != nil && l.held == nil {
-			left = l.keep(left, true, 0)
+	return l.change(ctx, func() io.Closer {
+		if left == nil || l.held != nil {
+			return left
 		}
+		return l.keep(left, true, 0)
 	})
-	return l.closeLock(ctx, left)
 }
 
 // keep makes a lock the one that is held, and returns the one that is to be closed: that before,
@@ -155,18 +159,6 @@ func (l *lock) letGo(next phase) io.Closer {
 	return held
 }
 
-// closeForGood closes the lock at the end of Run. No lock is held after it.
-func (l *lock) closeForGood(ctx context.Context) error {
-	var held io.Closer
-	l.do(func() {
-		l.hold = nil
-		l.stopAlarm()
-		l.endAdoption()
-		held = l.letGo(phaseClosed)
-	})
-	return l.closeLock(ctx, held)
-}
-
 // stopAlarm undoes LetGoAt. The mutex is held.
 func (l *lock) stopAlarm() {
 	if l.alarm != nil {
@@ -187,6 +179,14 @@ func (l *lock) endAdoption() {
 	if l.adoption != nil {
 		close(l.adoption)
 		l.adoption = nil
+	}
+}
+
+// seekLock has the session try to get a lock in the middle of a shutdown. The mutex is held.
+func (l *lock) seekLock() {
+	if l.session {
+		l.beginAdoption()
+		l.wakeUp()
 	}
 }
 

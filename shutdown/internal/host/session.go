@@ -90,7 +90,7 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 		if ctx.Err() == nil {
 			heard = true
 			s.contact.reached.Store(true)
-			s.listener.HostEvent(event, time.Now())
+			s.Listener.HostEvent(event, time.Now())
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (s *session) readPending(ctx context.Context) error {
 	select {
 	case s.answers <- func(old bool) {
 		if !old {
-			s.listener.HostPending(pending, err == nil, received)
+			s.Listener.HostPending(pending, err == nil, received)
 		}
 		close(told)
 	}:
@@ -155,8 +155,8 @@ func (s *session) readPending(ctx context.Context) error {
 func (s *session) work(ctx context.Context) (task, error) {
 	next, epoch := s.lock.next()
 	var delayErr, lockErr error
-	if next == taskTake || next == taskKeep && s.delay.again() {
-		delayErr = s.delay.ask(ctx, s.caller, s.conn)
+	if next == taskTake || next == taskKeep && (s.delay.failed || s.delay.unmet != nil) {
+		delayErr = s.requestDelay(ctx)
 		s.contact.allow(answerTimeout)
 		next, epoch = s.lock.next() // a shutdown may have begun meanwhile
 	}
@@ -169,6 +169,30 @@ func (s *session) work(ctx context.Context) (task, error) {
 	default:
 	}
 	return next, errors.Join(delayErr, lockErr)
+}
+
+// requestDelay asks the host to wait long enough. A capped delay is no failure: it is kept in
+// delay.unmet if pods lose time.
+func (s *session) requestDelay(ctx context.Context) error {
+	granted, err := ask(ctx, s.caller, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
+		return s.conn.RequestDelay(ctx, s.Delay)
+	})
+	capped := errors.As(err, new(*source.DelayCappedError))
+	if s.delay.failed = err != nil && !capped; s.delay.failed {
+		return fmt.Errorf("failed to request the shutdown delay: %w", err)
+	}
+	s.delay.granted.Store(&granted)
+	s.Metrics.Delay(s.Delay, granted)
+	if capped && !s.Shortens(granted) {
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", s.Delay, "err", err)
+		err = nil
+	}
+	former := s.delay.unmet
+	s.delay.unmet = err
+	if err != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(err)) { // fmt survives an Error method that panics
+		s.Listener.HostCapped(err)
+	}
+	return nil
 }
 
 // inhibit takes the lock. adopting says that a shutdown is under way.

@@ -26,7 +26,7 @@ func TestEventAndAnswerAtOnce(t *testing.T) {
 	for range 100 { // the choice is random
 		for _, over := range []bool{false, true} {
 			e := &ear{}
-			s := &session{Host: &Host{listener: e, contact: &contact{}}, answers: make(chan answer, 1)}
+			s := &session{Host: &Host{Options: Options{Listener: e}, contact: &contact{}}, answers: make(chan answer, 1)}
 			events, closed := make(chan source.Event, 1), make(chan struct{})
 			events <- source.Event{}
 			ctx, cancel := context.WithCancel(t.Context())
