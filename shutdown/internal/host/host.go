@@ -28,6 +28,8 @@ const (
 	// hangingPerPause is how many calls may hang for each reconnectPause: a source whose calls never
 	// return would fill the memory.
 	hangingPerPause = 10
+	// reachTimeout is how long a host may take to be reached before a record of a shutdown counts.
+	reachTimeout = 5 * time.Second
 )
 
 // Options are what a [Host] needs. All but Metrics are required.
@@ -90,7 +92,6 @@ func (s Status) Held() bool { return s.State == StateHeld || s.State == StateAdo
 type Host struct {
 	Options
 
-	caller  *caller
 	lock    *lock
 	delay   *delay
 	contact *contact
@@ -100,10 +101,9 @@ type Host struct {
 func New(o Options) *Host {
 	return &Host{
 		Options: o,
-		caller:  &caller{calls: o.Calls},
 		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
 		delay:   &delay{},
-		contact: &contact{listener: o.Listener},
+		contact: &contact{listener: o.Listener, calls: o.Calls},
 	}
 }
 
@@ -112,9 +112,16 @@ func New(o Options) *Host {
 // at the latest, with the error of closing the last session. It does not release the lock. Call
 // it once.
 func (h *Host) Run(ctx context.Context) error {
-	h.contact.silent = time.NewTimer(answerTimeout)
 	var watch sync.WaitGroup
-	watch.Go(func() { h.contact.watch(ctx) })
+	watch.Go(func() {
+		select {
+		case <-time.After(reachTimeout):
+			if !h.contact.reached.Load() {
+				h.Listener.HostUnreached()
+			}
+		case <-ctx.Done():
+		}
+	})
 	defer watch.Wait()
 	h.adopt(ctx)
 	var logged string // the failure that was logged last; "": none goes on
@@ -129,7 +136,7 @@ func (h *Host) Run(ctx context.Context) error {
 		if time.Since(start) > reconnectPause {
 			logged = "" // the session was good for a while, or slow to fail
 		}
-		pause := reconnectPause * time.Duration(max(1, h.caller.hanging.Load()/hangingPerPause))
+		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
 		if text := fmt.Sprint(err); text != logged {
 			klog.FromContext(ctx).Error(err, "Not connected to the host, will try again", "period", pause)
 			logged = text
@@ -151,7 +158,7 @@ func (h *Host) adopt(ctx context.Context) {
 	}
 	h.lock.do(h.lock.beginAdoption)
 	defer h.lock.do(h.lock.endAdoption)
-	_, err := ask(ctx, h.caller, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
 	if err != nil {
@@ -164,7 +171,7 @@ func (h *Host) adopt(ctx context.Context) {
 func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 	life, end := context.WithCancel(parent) // of the connection, which some sources tie to it
 	defer end()
-	conn, err := ask(parent, h.caller, "Connect", hangTime, func(ctx context.Context) (source.Session, error) {
+	conn, err := ask(parent, h.contact, "Connect", hangTime, func(ctx context.Context) (source.Session, error) {
 		defer context.AfterFunc(ctx, end)()
 		return h.Source.Connect(life)
 	})
@@ -174,7 +181,6 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to the host: %w", err)
 	}
-	h.contact.allow(answerTimeout)
 	defer h.lock.endSession()
 	return (&session{Host: h, conn: conn, answers: make(chan answer)}).run(parent)
 }

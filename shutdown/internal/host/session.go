@@ -35,7 +35,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	defer lose(nil)
 	var listening sync.WaitGroup
 	closed := make(chan struct{})
-	events, err := ask(ctx, s.caller, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
+	events, err := ask(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
 		return s.conn.Events(), nil
 	})
 	if err == nil {
@@ -49,7 +49,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	if parent.Err() == nil {
 		s.contact.lose(err) // Close may take its time
 	}
-	_, closeErr = ask(context.WithoutCancel(parent), s.caller, "Close", closeTime, func(context.Context) (struct{}, error) {
+	_, closeErr = ask(context.WithoutCancel(parent), s.contact, "Close", closeTime, func(context.Context) (struct{}, error) {
 		return struct{}{}, s.conn.Close()
 	})
 	close(closed)
@@ -102,7 +102,6 @@ func (s *session) hold(ctx context.Context) error {
 	if err := s.readPending(ctx); err != nil {
 		return err
 	}
-	s.contact.allow(delayTimeout)
 	var lastErr error // of the last task; one that was nothing to do changes nothing
 	for ctx.Err() == nil {
 		done, err := s.work(ctx)
@@ -122,7 +121,7 @@ func (s *session) hold(ctx context.Context) error {
 // that. A host that cannot know whether a shutdown is pending returns an error that wraps
 // errors.ErrUnsupported, which does not fail the session.
 func (s *session) readPending(ctx context.Context) error {
-	pending, err := ask(ctx, s.caller, "Pending", hangTime, s.conn.Pending)
+	pending, err := ask(ctx, s.contact, "Pending", hangTime, s.conn.Pending)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
@@ -157,7 +156,6 @@ func (s *session) work(ctx context.Context) (task, error) {
 	var delayErr, lockErr error
 	if next == taskTake || next == taskKeep && (s.delay.failed || s.delay.unmet != nil) {
 		delayErr = s.requestDelay(ctx)
-		s.contact.allow(answerTimeout)
 		next, epoch = s.lock.next() // a shutdown may have begun meanwhile
 	}
 	switch next {
@@ -174,7 +172,7 @@ func (s *session) work(ctx context.Context) (task, error) {
 // requestDelay asks the host to wait long enough. A capped delay is no failure: it is kept in
 // delay.unmet if pods lose time.
 func (s *session) requestDelay(ctx context.Context) error {
-	granted, err := ask(ctx, s.caller, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
+	granted, err := ask(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)
 	})
 	capped := errors.As(err, new(*source.DelayCappedError))
@@ -197,7 +195,7 @@ func (s *session) requestDelay(ctx context.Context) error {
 
 // inhibit takes the lock. adopting says that a shutdown is under way.
 func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) error {
-	given, err := ask(ctx, s.caller, "Inhibit", hangTime, s.conn.Inhibit)
+	given, err := ask(ctx, s.contact, "Inhibit", hangTime, s.conn.Inhibit)
 	if err == nil && given == nil {
 		err = errors.New("the host has given no lock")
 	}
