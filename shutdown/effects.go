@@ -100,9 +100,8 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
-		request := e.request(time.Time{}, end)
-		planned, _ := timetable.End(request)
-		left := timetable.Unlock(request).Sub(planned) // half of the margin
+		planned, unlock := timetable.End(e.request(time.Time{}, end))
+		left := unlock.Sub(planned) // half of the margin
 		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
 			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
 		}
