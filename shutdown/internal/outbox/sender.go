@@ -54,7 +54,7 @@ type flight struct {
 // newFlight returns the next call for a debt.
 func newFlight(ctx context.Context, d *debt, now time.Time, limit time.Duration) *flight {
 	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, requests: d.requests(), cut: d.cut, limit: limit}
-	ends := now.Add(time.Duration(f.requests) * limit)
+	ends := now.Add(time.Duration(f.requests)*limit + 1) // an answer in the last instant comes in time
 	if f.expires = d.expired(ends); f.expires {
 		ends = d.expires
 	}
@@ -192,7 +192,7 @@ func (s *sender) acknowledged(begun time.Time, requests int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.flying {
-		if time.Since(f.begun) >= time.Duration(f.requests)*s.server.limit(f.cut) {
+		if time.Since(f.begun) > time.Duration(f.requests)*s.server.limit(f.cut) {
 			f.end(call.ErrTimeSpent)
 		}
 	}
