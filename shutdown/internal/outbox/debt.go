@@ -39,12 +39,11 @@ type debt struct {
 	loaded    bool // it is known from the record alone
 	withdrawn bool // it goes as soon as no call is under way
 	queued    bool // a list of the book has it
-	settling  bool // a final status that is acknowledged or withdrawn, which is just being told
 	calls     uint16
 	cut       uint8 // calls that ended without an answer
 	pod       *v1.Pod
 	final     func() *v1.Pod // of a final status: returns the pod to send; nil: pod itself
-	told      func(error)    // is told once how the debt ended; nil: nobody is
+	told      []func(error)  // are told once how the debt ended
 	expires   time.Time      // of a mark; zero: never
 	due       time.Time      // of the next call
 	number    uint64         // in the order in which the debts arose
@@ -56,19 +55,10 @@ func (d *debt) sent() bool { return d.calls > 0 }
 
 // tell tells how the debt has ended, unless that was told before.
 func (d *debt) tell(err error) {
-	if told := d.told; told != nil {
-		d.told = nil
+	for _, told := range d.told {
 		told(err)
 	}
-}
-
-// addTold adds a function to those that tell calls.
-func (d *debt) addTold(told func(error)) {
-	if before := d.told; before != nil {
-		d.told = func(err error) { before(err); told(err) }
-		return
-	}
-	d.told = told
+	d.told = nil
 }
 
 // content returns what makes the pod that a call sends.
@@ -94,10 +84,7 @@ func (d *debt) expired(now time.Time) bool { return !d.expires.IsZero() && !d.ex
 
 // begins records that a call begins.
 func (d *debt) begins(f *flight) {
-	d.flight = f
-	if d.calls < math.MaxUint16 {
-		d.calls++
-	}
+	d.flight, d.calls = f, min(d.calls, math.MaxUint16-1)+1
 }
 
 // failed records that a call has failed, and when the next one is due. A call without an answer
@@ -105,9 +92,9 @@ func (d *debt) begins(f *flight) {
 func (d *debt) failed(f *flight, now time.Time) {
 	pause := max(min(pauseFirst<<min(d.calls-1, 10), pauseMost), f.limited)
 	switch {
-	case f.isUnwanted():
+	case f.unwanted:
 		pause = 0
-	case f.isUnanswered():
+	case f.unanswered:
 		pause, d.cut = pauseFirst, min(d.cut+1, math.MaxUint8-1)
 	}
 	d.due = now.Add(pause)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -35,10 +35,14 @@ type Publication struct {
 	done     *call.Future[struct{}]
 	complete func(struct{}, error)
 	server   *server
-	answers  uint64 // of the API server before
+	answers  uint64                // of the API server before
+	lastErr  atomic.Pointer[error] // of the last failed call; nil: none has failed
+}
 
-	mu      sync.Mutex // guards lastErr
-	lastErr error      // of the last failed call; nil: none has failed
+func newPublication(state any, s *server) *Publication {
+	p := &Publication{StartedAt: time.Now(), state: state, server: s, answers: s.answers.Load()}
+	p.done, p.complete = call.NewFuture[struct{}]()
+	return p
 }
 
 // Await waits until the state is published, at most until a time or the end of ctx. The error of
@@ -49,142 +53,97 @@ func (p *Publication) Await(ctx context.Context, until time.Time) error {
 	if err == nil {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lastErr != nil {
-		err = p.lastErr
+	if last := p.lastErr.Load(); last != nil {
+		err = *last
 	}
 	return fmt.Errorf("failed to publish the node state: %w", err)
 }
 
 // AnsweredSince reports whether the API server has acknowledged anything since Publish was
 // called.
-func (p *Publication) AnsweredSince() bool { return p.server.count() > p.answers }
+func (p *Publication) AnsweredSince() bool { return p.server.answers.Load() > p.answers }
 
-// fail records the error of a call and reports whether it is the first one.
-func (p *Publication) fail(err error) (first bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first = p.lastErr == nil
-	p.lastErr = err
-	return first
-}
-
-// nodeState publishes the newest node state while the outbox is open. It makes one call at a
-// time, so that an older state never follows a newer one.
+// nodeState is the newest node state, until it is published. There is one call at a time, so that
+// an older state never follows a newer one. The mutex of the outbox guards it.
 type nodeState struct {
-	publish      func(ctx context.Context, state any) error // nil: nothing is published
-	attempt      time.Duration
-	server       *server
-	acknowledged func(begun time.Time, requests int) // is told of each call that succeeded
-
-	mu    sync.Mutex // guards all below
-	open  *opening   // nil: nothing is sent
-	owed  *Publication
-	pause time.Duration           // before the next call for it, if one fails
-	end   context.CancelCauseFunc // of the call that is under way; nil: none is
-	timer *time.Timer             // of the next call; nil: none was ever planned
+	publish func(ctx context.Context, state any) error // nil: nothing is published
+	attempt time.Duration                              // bounds one call
+	owed    *Publication
+	due     time.Time               // of the next call for it
+	pause   time.Duration           // after that, if it fails
+	end     context.CancelCauseFunc // of the call that is under way; nil: none is
 }
 
-func newNodeState(o Options, s *server, acknowledged func(begun time.Time, requests int)) *nodeState {
-	attempt := publishAttempt
+func newNodeState(o Options) *nodeState {
+	n := &nodeState{publish: o.Publish, attempt: publishAttempt}
 	if o.PublishAttempt > 2*publishLead {
-		attempt = o.PublishAttempt - publishLead
+		n.attempt = o.PublishAttempt - publishLead
 	}
-	return &nodeState{publish: o.Publish, attempt: attempt, server: s, acknowledged: acknowledged}
+	return n
 }
 
 // owe makes a state the one to publish.
-func (n *nodeState) owe(state any) *Publication {
-	future, complete := call.NewFuture[struct{}]()
-	p := &Publication{StartedAt: time.Now(), state: state, done: future, complete: complete, server: n.server, answers: n.server.count()}
+func (n *nodeState) owe(p *Publication) {
 	if n.publish == nil {
-		complete(struct{}{}, nil)
-		return p
+		p.complete(struct{}{}, nil)
+		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if n.owed != nil {
 		n.owed.complete(struct{}{}, errSuperseded)
 	}
 	if n.end != nil {
 		n.end(errSuperseded)
 	}
-	n.owed, n.pause = p, publishPauseFirst
-	n.start()
-	return p
+	n.owed, n.due, n.pause = p, time.Time{}, publishPauseFirst
 }
 
-// join lets the state be published during an opening.
-func (n *nodeState) join(op *opening) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open = op
-	n.start()
-}
-
-// leave ends that. The context of the opening has ended before.
-func (n *nodeState) leave(op *opening) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open == op {
-		n.open = nil
-		n.stopTimer()
-	}
-}
-
-func (n *nodeState) stopTimer() {
-	if n.timer != nil {
-		n.timer.Stop()
-	}
-}
-
-// start makes the next call now, unless one is under way. The mutex is held.
-func (n *nodeState) start() {
-	n.stopTimer()
-	if n.open == nil || n.owed == nil || n.end != nil {
-		return
-	}
-	p, begun := n.owed, time.Now()
-	ctx, end := context.WithCancelCause(n.open.ctx)
-	ctx, stop := context.WithDeadlineCause(ctx, begun.Add(n.attempt), call.ErrTimeSpent)
-	n.end = end
-	n.open.calls.Go(func() string { return publishName }, func() {
-		defer stop()
-		call.Guard(ctx, publishName, func() error { return n.publish(ctx, p.state) }, func(err error) { n.ended(ctx, p, begun, err) })
-	})
-}
-
-// ended handles the result of a call. If the call was ended because its state is superseded or
-// the outbox was closed, its error says nothing.
-func (n *nodeState) ended(ctx context.Context, p *Publication, begun time.Time, err error) {
-	if cause := context.Cause(ctx); err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent)) && p.fail(err) {
-		klog.FromContext(ctx).Error(err, "Failed to publish the node state, will try again")
-	}
-	if err == nil {
-		n.acknowledged(begun, 1)
-	}
-	n.endCall(p, err == nil)
-}
-
-// endCall ends the call for a publication and plans the next one.
-func (n *nodeState) endCall(p *Publication, accepted bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// landed records the result of a call for a state.
+func (n *nodeState) landed(p *Publication, err error) {
 	n.end(nil)
 	n.end = nil
 	switch {
-	case n.owed != p: // a newer state waits, which has its call at once
-		n.start()
-	case accepted:
+	case n.owed != p: // a newer state waits, which is due at once
+	case err == nil:
 		n.owed = nil
 		p.complete(struct{}{}, nil)
-	case n.open != nil:
-		n.timer = time.AfterFunc(n.pause, func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.start()
-		})
+	default:
+		n.due = time.Now().Add(n.pause)
 		n.pause = min(2*n.pause, publishPauseMost)
 	}
+}
+
+// startPublishing makes the call for the node state if it is due. It returns when the next one is,
+// zero if that is unknown.
+func (s *sender) startPublishing() (next time.Time) {
+	n, now := s.node, time.Now()
+	if n.owed == nil || n.end != nil {
+		return time.Time{}
+	}
+	if now.Before(n.due) {
+		return n.due
+	}
+	p := n.owed
+	var ctx context.Context
+	ctx, n.end = s.open.newAttempt(now.Add(n.attempt))
+	s.open.calls.Go(func() string { return publishName }, func() {
+		call.Guard(ctx, publishName, func() error { return n.publish(ctx, p.state) }, func(err error) { s.landState(ctx, p, now, err) })
+	})
+	return time.Time{}
+}
+
+// landState handles the result of a call for the node state. If the call was ended because its
+// state is superseded or the outbox was closed, its error says nothing.
+func (s *sender) landState(ctx context.Context, p *Publication, begun time.Time, err error) {
+	cause := context.Cause(ctx)
+	counts := err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent))
+	if counts && p.lastErr.Swap(&err) == nil {
+		klog.FromContext(ctx).Error(err, "Failed to publish the node state, will try again")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.acknowledged(begun, 1)
+	}
+	s.node.landed(p, err)
+	s.fill()
 }

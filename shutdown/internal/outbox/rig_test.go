@@ -293,7 +293,7 @@ func without(names []string, name string) []string {
 }
 
 // awaitMark returns the result of a mark that has completed.
-func awaitMark(t *testing.T, m *outbox.Mark) error {
+func awaitMark(t *testing.T, m *call.Future[struct{}]) error {
 	t.Helper()
 	select {
 	case <-m.Done():
