@@ -24,14 +24,16 @@ type book struct {
 	held     [kinds]bool       // the kinds that are not sent now
 	arisen   uint64            // the number of debts so far
 	failure  error             // the last one of a final status
-	stores   bool
+	loads    uint32
 	settled  uint64               // the number of final statuses that have ended
-	unstored map[types.UID]uint64 // final statuses whose end is not on record, by the value of settled then
+	unstored map[types.UID]uint64 // final statuses whose end is not on record, by the value of settled then; nil: nothing is stored
 }
 
 func newBook(o Options) *book {
-	b := &book{stores: o.Changed != nil, unstored: map[types.UID]uint64{}}
-	b.calls = [kinds]func(context.Context, *v1.Pod) error{o.FlushPod, o.MarkNotReady, o.RestoreReadiness}
+	b := &book{calls: [kinds]func(context.Context, *v1.Pod) error{o.FlushPod, o.MarkNotReady, o.RestoreReadiness}}
+	if o.Changed != nil {
+		b.unstored = map[types.UID]uint64{}
+	}
 	for k := range b.debts {
 		b.debts[k] = map[types.UID]*debt{}
 	}
@@ -56,7 +58,8 @@ func (b *book) debtOf(k Kind, pod *v1.Pod) *debt {
 		d = &debt{kind: k, number: b.arisen}
 		b.debts[k][kills.Key(pod)] = d
 	}
-	d.pod, d.withdrawn, d.loaded = pod, false, false
+	d.pod, d.final = pod, func() *v1.Pod { return pod }
+	d.withdrawn, d.loaded = false, 0
 	return d
 }
 
@@ -99,7 +102,7 @@ func (b *book) end(d *debt, err error) {
 		return
 	}
 	delete(b.debts[d.kind], key)
-	if d.kind == KindStatus && b.stores {
+	if d.kind == KindStatus && b.unstored != nil {
 		b.settled++
 		b.unstored[key] = b.settled
 	}
@@ -138,11 +141,11 @@ func (b *book) endMarks(livesOn func(*v1.Pod) bool) {
 		b.withdraw(d)
 	}
 	for _, d := range before {
-		switch lives := d.kind != KindStatus && livesOn(d.pod); {
+		switch lives := d.kind == KindStatus || livesOn(d.pod); {
 		case d.kind == KindMark && lives:
 			b.restore(d.pod)
-		case d.kind == KindRestoration && !lives:
-			b.withdraw(d)
+		case !lives:
+			b.withdraw(b.find(KindRestoration, d.pod))
 		default:
 		}
 	}
@@ -150,13 +153,13 @@ func (b *book) endMarks(livesOn func(*v1.Pod) bool) {
 
 // load is [Outbox.Load].
 func (b *book) load(debts iter.Seq2[Kind, *v1.Pod]) {
-	loaded := map[*debt]bool{}
+	b.loads++
 	for k, pod := range debts {
-		loaded[b.loadOne(min(k, KindMark), pod)] = true
+		b.loadOne(min(k, KindMark), pod)
 	}
 	for k := range b.debts {
 		for key, d := range b.debts[k] {
-			if !d.loaded || loaded[d] {
+			if d.loaded == 0 || d.loaded == b.loads {
 				continue
 			}
 			if b.withdraw(d); d.kind == KindStatus {
@@ -166,23 +169,22 @@ func (b *book) load(debts iter.Seq2[Kind, *v1.Pod]) {
 	}
 }
 
-// loadOne adds a debt of the record; it returns nil for one that cannot be owed.
-func (b *book) loadOne(k Kind, pod *v1.Pod) *debt {
+// loadOne adds a debt of the record, unless it cannot be owed.
+func (b *book) loadOne(k Kind, pod *v1.Pod) {
 	_, settled := b.unstored[kills.Key(pod)]
 	if k == KindStatus && (settled || b.calls[k] == nil) || k == KindMark && (!b.restores() || b.owesStatus(pod)) {
-		return nil
+		return
 	}
 	d := b.find(k, pod)
-	if d == nil || d.loaded && !d.withdrawn {
+	if d == nil || d.loaded != 0 && !d.withdrawn {
 		d = b.debtOf(k, pod)
-		d.loaded = true
+		d.loaded = b.loads
 	}
-	if k == KindStatus {
-		b.enqueue(d)
-	} else {
+	if k == KindMark {
 		d.calls = max(d.calls, 1)
+		return
 	}
-	return d
+	b.enqueue(d)
 }
 
 // next removes and returns the debt to send next, and nil if none is due. Then soonest is the
@@ -232,17 +234,17 @@ func (b *book) blocked(d *debt) bool {
 	return opposite != nil && opposite.flight != nil
 }
 
-// all returns the debts for the record, in the order in which they arose: those that are not
+// all returns copies of the debts for the record, in the order in which they arose: those that are not
 // withdrawn, and of the marks those that the API server may have.
-func (b *book) all() []*debt {
-	var all []*debt
+func (b *book) all() []debt {
+	var all []debt
 	for k := range b.debts {
 		for _, d := range b.debts[k] {
 			if !d.withdrawn && (d.kind != KindMark || d.sent()) {
-				all = append(all, d)
+				all = append(all, *d)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *debt) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b debt) int { return cmp.Compare(a.number, b.number) })
 	return all
 }

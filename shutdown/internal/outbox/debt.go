@@ -36,13 +36,13 @@ var errWithdrawn = errors.New("it is no longer to be sent")
 // restored.
 type debt struct {
 	kind      Kind
-	loaded    bool // it is known from the record alone
 	withdrawn bool // it goes as soon as no call is under way
 	queued    bool // a list of the book has it
 	calls     uint16
-	cut       uint8 // calls that ended without an answer
+	cut       uint8  // calls that ended without an answer
+	loaded    uint32 // the call of Load that has it from the record; 0: it is known otherwise
 	pod       *v1.Pod
-	final     func() *v1.Pod // of a final status: returns the pod to send; nil: pod itself
+	final     func() *v1.Pod // returns the pod to send
 	told      []func(error)  // are told once how the debt ended
 	expires   time.Time      // of a mark; zero: never
 	due       time.Time      // of the next call
@@ -61,15 +61,6 @@ func (d *debt) tell(err error) {
 	d.told = nil
 }
 
-// content returns what makes the pod that a call sends.
-func (d *debt) content() func() *v1.Pod {
-	if d.final != nil {
-		return d.final
-	}
-	pod := d.pod
-	return func() *v1.Pod { return pod }
-}
-
 // requests returns how many requests a call makes. A restoration reads the pod first, and the final
 // status of a static pod its mirror pod. A pod that is to be deleted is deleted after its status.
 func (d *debt) requests() int {
@@ -81,11 +72,6 @@ func (d *debt) requests() int {
 
 // expired reports whether the debt is too late to be sent.
 func (d *debt) expired(now time.Time) bool { return !d.expires.IsZero() && !d.expires.After(now) }
-
-// begins records that a call begins.
-func (d *debt) begins(f *flight) {
-	d.flight, d.calls = f, min(d.calls, math.MaxUint16-1)+1
-}
 
 // failed records that a call has failed, and when the next one is due. A call without an answer
 // has taken so long that the pause after it stays short.

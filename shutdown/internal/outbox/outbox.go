@@ -55,26 +55,21 @@ type Options struct {
 
 // Outbox owns what the API server must still be told. Make one with [New]. All methods may be
 // called concurrently. Only Await, AwaitAll and [Publication.Await] block.
-type Outbox struct {
-	changed func()
-
-	mu     *sync.Mutex // guards all below, which share it
-	book   *book
-	server *server
-	sender *sender
-}
+type Outbox struct{ sender }
 
 // New returns an outbox that is not open. Debts may be added to it. It starts no goroutine.
 func New(o Options) *Outbox {
-	box := &Outbox{mu: &sync.Mutex{}, book: newBook(o), changed: o.Changed}
+	box := &Outbox{sender{
+		changed: o.Changed, publish: o.Publish, publishTime: o.PublishAttempt - publishLead,
+		book: newBook(o), flying: map[*flight]bool{},
+	}}
 	if box.changed == nil {
 		box.changed = func() {}
 	}
-	box.server = &server{mu: box.mu, answered: make(chan struct{})}
-	box.sender = &sender{
-		changed: box.changed, mu: box.mu, book: box.book, server: box.server,
-		node: newNodeState(o), flying: map[*flight]bool{},
+	if box.publishTime <= publishLead {
+		box.publishTime = publishTimeAlone
 	}
+	box.server = &server{mu: &box.mu, answered: make(chan struct{})}
 	return box
 }
 
@@ -83,18 +78,29 @@ func New(o Options) *Outbox {
 // not matter. The last leave ends the contexts of the calls and returns their group, some of which
 // may still run; it returns nil to the others.
 func (o *Outbox) Open(ctx context.Context) (leave func() *call.Group) {
-	op := o.sender.join(ctx)
-	return sync.OnceValue(func() *call.Group { return o.sender.leave(op) })
+	op := o.join(ctx)
+	return sync.OnceValue(func() *call.Group { return o.leave(op) })
 }
 
 // Publish has a node state published, in place of any before it. A state is tried again until it
 // is accepted or superseded, with a pause that doubles from 100 ms to 30 s.
 func (o *Outbox) Publish(state any) *Publication {
-	p := newPublication(state, o.server)
+	p := &Publication{StartedAt: time.Now(), state: state, server: o.server, answers: o.server.answers.Load(), pause: publishPauseFirst}
+	p.done, p.complete = call.NewFuture[struct{}]()
+	if o.publish == nil {
+		p.complete(struct{}{}, nil)
+		return p
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sender.node.owe(p)
-	o.sender.fill()
+	if o.state != nil {
+		o.state.complete(struct{}{}, errSuperseded)
+	}
+	if o.publishing != nil {
+		o.publishing(errSuperseded)
+	}
+	o.state = p
+	o.fill()
 	return p
 }
 
@@ -105,13 +111,14 @@ func (o *Outbox) Publish(state any) *Publication {
 // use the outbox; nil: nothing is called. A status that is owed already is sent once, with the
 // newer pod, and both are told.
 func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
-	o.mu.Lock()
 	if o.book.calls[KindStatus] == nil {
-		o.mu.Unlock()
 		return
 	}
+	o.mu.Lock()
 	d := o.book.debtOf(KindStatus, pod)
-	d.final = final
+	if final != nil {
+		d.final = final
+	}
 	if acknowledged != nil {
 		d.told = append(d.told, func(error) { acknowledged() })
 	}
@@ -121,7 +128,7 @@ func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
 
 // send sends what has become due by a change of the debts. The mutex is held, and send unlocks it.
 func (o *Outbox) send() {
-	o.sender.fill()
+	o.fill()
 	o.mu.Unlock()
 	o.changed()
 }
@@ -130,9 +137,6 @@ func (o *Outbox) send() {
 // record. Such a pod must not be started again under its UID, because its status would be false,
 // sent by this agent or by the next one. A pod without a UID is known by its namespace and name.
 func (o *Outbox) Owes(pod *v1.Pod) bool {
-	if pod == nil {
-		return false
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, unstored := o.book.unstored[kills.Key(pod)]
@@ -143,7 +147,7 @@ func (o *Outbox) Owes(pod *v1.Pod) bool {
 // acknowledged. If it is being sent the call is ended, and the status is owed until that has
 // returned. Other pods are not started again under their UID; for them Withdraw does nothing.
 func (o *Outbox) Withdraw(pod *v1.Pod) {
-	if pod == nil || !staticpod.IsOrMirrors(pod) {
+	if !staticpod.IsOrMirrors(pod) {
 		return
 	}
 	o.mu.Lock()
@@ -187,25 +191,16 @@ func (o *Outbox) Await(ctx context.Context, pending func() bool, until time.Time
 // called when the write is done, or has failed: final statuses that were settled before are then
 // no longer owed.
 func (o *Outbox) Debts() (debts iter.Seq2[Kind, *v1.Pod], stored func()) {
-	type entry struct {
-		kind    Kind
-		content func() *v1.Pod
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var entries []entry
-	for _, d := range o.book.all() {
-		entries = append(entries, entry{d.kind, d.content()})
-	}
-	debts = func(yield func(Kind, *v1.Pod) bool) {
-		for _, e := range entries {
-			if !yield(e.kind, e.content()) {
+	all, settled := o.book.all(), o.book.settled
+	return func(yield func(Kind, *v1.Pod) bool) {
+		for _, d := range all {
+			if !yield(d.kind, d.final()) {
 				return
 			}
 		}
-	}
-	settled := o.book.settled
-	return debts, func() { o.forget(settled) }
+	}, func() { o.forget(settled) }
 }
 
 // DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
@@ -228,6 +223,6 @@ func (o *Outbox) Load(debts iter.Seq2[Kind, *v1.Pod]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.book.load(debts)
-	o.sender.fill()
+	o.fill()
 	o.server.wake()
 }

@@ -14,8 +14,8 @@ import (
 
 const (
 	publishName = "Options.Reporter.PublishNode"
-	// publishAttempt bounds one call if nobody waits for a publication.
-	publishAttempt = 5 * time.Second
+	// publishTimeAlone bounds one call if nobody waits for a publication.
+	publishTimeAlone = 5 * time.Second
 	// publishLead is how much earlier a call ends than the wait for it, so that the one who waits
 	// sees the error of the call.
 	publishLead = 20 * time.Millisecond
@@ -37,12 +37,8 @@ type Publication struct {
 	server   *server
 	answers  uint64                // of the API server before
 	lastErr  atomic.Pointer[error] // of the last failed call; nil: none has failed
-}
-
-func newPublication(state any, s *server) *Publication {
-	p := &Publication{StartedAt: time.Now(), state: state, server: s, answers: s.answers.Load()}
-	p.done, p.complete = call.NewFuture[struct{}]()
-	return p
+	due      time.Time             // of the next call; the mutex of the outbox guards this and pause
+	pause    time.Duration         // after that, if it fails
 }
 
 // Await waits until the state is published, at most until a time or the end of ctx. The error of
@@ -63,77 +59,28 @@ func (p *Publication) Await(ctx context.Context, until time.Time) error {
 // called.
 func (p *Publication) AnsweredSince() bool { return p.server.answers.Load() > p.answers }
 
-// nodeState is the newest node state, until it is published. There is one call at a time, so that
-// an older state never follows a newer one. The mutex of the outbox guards it.
-type nodeState struct {
-	publish func(ctx context.Context, state any) error // nil: nothing is published
-	attempt time.Duration                              // bounds one call
-	owed    *Publication
-	due     time.Time               // of the next call for it
-	pause   time.Duration           // after that, if it fails
-	end     context.CancelCauseFunc // of the call that is under way; nil: none is
-}
-
-func newNodeState(o Options) *nodeState {
-	n := &nodeState{publish: o.Publish, attempt: publishAttempt}
-	if o.PublishAttempt > 2*publishLead {
-		n.attempt = o.PublishAttempt - publishLead
-	}
-	return n
-}
-
-// owe makes a state the one to publish.
-func (n *nodeState) owe(p *Publication) {
-	if n.publish == nil {
-		p.complete(struct{}{}, nil)
-		return
-	}
-	if n.owed != nil {
-		n.owed.complete(struct{}{}, errSuperseded)
-	}
-	if n.end != nil {
-		n.end(errSuperseded)
-	}
-	n.owed, n.due, n.pause = p, time.Time{}, publishPauseFirst
-}
-
-// landed records the result of a call for a state.
-func (n *nodeState) landed(p *Publication, err error) {
-	n.end(nil)
-	n.end = nil
-	switch {
-	case n.owed != p: // a newer state waits, which is due at once
-	case err == nil:
-		n.owed = nil
-		p.complete(struct{}{}, nil)
-	default:
-		n.due = time.Now().Add(n.pause)
-		n.pause = min(2*n.pause, publishPauseMost)
-	}
-}
-
-// startPublishing makes the call for the node state if it is due. It returns when the next one is,
-// zero if that is unknown.
+// startPublishing makes the call for the node state if it is due. There is one at a time, so that an
+// older state never follows a newer one. It returns when the next one is due, zero if that is
+// unknown.
 func (s *sender) startPublishing() (next time.Time) {
-	n, now := s.node, time.Now()
-	if n.owed == nil || n.end != nil {
+	p, now := s.state, time.Now()
+	if p == nil || s.publishing != nil {
 		return time.Time{}
 	}
-	if now.Before(n.due) {
-		return n.due
+	if now.Before(p.due) {
+		return p.due
 	}
-	p := n.owed
-	var ctx context.Context
-	ctx, n.end = s.open.newAttempt(now.Add(n.attempt))
+	ctx, end := s.open.newAttempt(now.Add(s.publishTime))
+	s.publishing = end
 	s.open.calls.Go(func() string { return publishName }, func() {
-		call.Guard(ctx, publishName, func() error { return n.publish(ctx, p.state) }, func(err error) { s.landState(ctx, p, now, err) })
+		call.Guard(ctx, publishName, func() error { return s.publish(ctx, p.state) }, func(err error) { s.published(ctx, p, now, err) })
 	})
 	return time.Time{}
 }
 
-// landState handles the result of a call for the node state. If the call was ended because its
-// state is superseded or the outbox was closed, its error says nothing.
-func (s *sender) landState(ctx context.Context, p *Publication, begun time.Time, err error) {
+// published handles the result of a call for a node state. If the call was ended because its state
+// is superseded or the outbox was closed, its error says nothing.
+func (s *sender) published(ctx context.Context, p *Publication, begun time.Time, err error) {
 	cause := context.Cause(ctx)
 	counts := err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent))
 	if counts && p.lastErr.Swap(&err) == nil {
@@ -141,9 +88,15 @@ func (s *sender) landState(ctx context.Context, p *Publication, begun time.Time,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.publishing(nil)
+	s.publishing = nil
+	p.due, p.pause = time.Now().Add(p.pause), min(2*p.pause, publishPauseMost)
 	if err == nil {
 		s.acknowledged(begun, 1)
 	}
-	s.node.landed(p, err)
+	if err == nil && s.state == p {
+		s.state = nil
+		p.complete(struct{}{}, nil)
+	}
 	s.fill()
 }

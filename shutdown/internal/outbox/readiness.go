@@ -28,7 +28,7 @@ func (o *Outbox) Mark(pod *v1.Pod, until time.Time) *call.Future[struct{}] {
 		d.expires = until
 		d.told = append(d.told, func(err error) { complete(struct{}{}, err) })
 		o.book.enqueue(d)
-		o.sender.fill()
+		o.fill()
 	}
 	return future
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ func (op *opening) newAttempt(until time.Time) (context.Context, context.CancelC
 type flight struct {
 	debt     *debt
 	pod      *v1.Pod // names the call
-	content  func() *v1.Pod
+	final    func() *v1.Pod
 	begun    time.Time
 	requests int           // that the call makes
 	limit    time.Duration // how long each request may take
@@ -59,13 +60,13 @@ type flight struct {
 
 // newFlight returns the next call for a debt. An answer in the last instant of its time counts.
 func newFlight(op *opening, d *debt, now time.Time, limit time.Duration) *flight {
-	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, requests: d.requests(), limit: limit}
+	f := &flight{debt: d, pod: d.pod, final: d.final, begun: now, requests: d.requests(), limit: limit}
 	ends := now.Add(time.Duration(f.requests)*limit + 1)
 	if f.expires = d.expired(ends); f.expires {
 		ends = d.expires
 	}
 	f.ctx, f.end = op.newAttempt(ends)
-	d.begins(f)
+	d.flight, d.calls = f, min(d.calls, math.MaxUint16-1)+1
 	return f
 }
 
@@ -76,15 +77,18 @@ func (f *flight) String() string {
 
 // sender makes the calls of an outbox that is open: for pods ten at a time, and one for the node.
 type sender struct {
-	changed func()
+	changed     func()
+	publish     func(ctx context.Context, state any) error // nil: nothing is published
+	publishTime time.Duration                              // bounds one call of publish
 
-	mu     *sync.Mutex // of the outbox, guards all below
-	book   *book
-	server *server
-	node   *nodeState
-	open   *opening         // nil: nothing is sent
-	flying map[*flight]bool // the calls that count as one of callsAtOnce
-	timer  *time.Timer      // of the next call; nil: none was ever planned
+	mu         sync.Mutex // guards all below
+	server     *server
+	book       *book
+	state      *Publication            // the newest node state, until it is published; nil: it is
+	publishing context.CancelCauseFunc // ends the call for a node state; nil: none is under way
+	open       *opening                // nil: nothing is sent
+	flying     map[*flight]bool        // the calls that count as one of callsAtOnce
+	timer      *time.Timer             // of the next call; nil: none was ever planned
 }
 
 // join adds a user to the current opening. If there is none it begins one.
@@ -93,7 +97,10 @@ func (s *sender) join(ctx context.Context) *opening {
 	defer s.mu.Unlock()
 	if s.open == nil {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
-		s.open, s.node.due = &opening{ctx: ctx, end: end}, time.Time{}
+		s.open = &opening{ctx: ctx, end: end}
+		if s.state != nil {
+			s.state.due = time.Time{}
+		}
 	}
 	s.open.users++
 	s.fill()
@@ -160,7 +167,7 @@ func (s *sender) fly(f *flight) {
 		if f.debt.kind == KindMark {
 			s.changed()
 		}
-		err := s.book.calls[f.debt.kind](f.ctx, f.content().DeepCopy())
+		err := s.book.calls[f.debt.kind](f.ctx, f.final().DeepCopy())
 		f.limited = suggestedPause(err)
 		return err
 	}, func(err error) { s.land(f, err) })

@@ -14,9 +14,6 @@ const (
 	// lostCallsBorne is how many calls in a row a server may lose in Await if it is known to lose
 	// some, and lostCallsCount is for how long that is known.
 	lostCallsBorne, lostCallsCount = 3, time.Minute
-	// failuresInARow is how many calls in a row, of any pods, fail before the server counts as
-	// one that does not answer.
-	failuresInARow = callsAtOnce
 	// pauseFirst and pauseMost bound the pause after a failed call.
 	pauseFirst, pauseMost = 100 * time.Millisecond, time.Second
 	// attemptFirst bounds a request until it is known how long answers take. It is shorter than
@@ -100,7 +97,7 @@ func (s *server) failed(f *flight) (first bool) {
 		limit := min(f.limit, s.limit(0)) // a pod of its own may have had more
 		s.longest = max(s.limit(0), min(2*limit, attemptSlowest))
 	}
-	if f.limited > 0 || silent || s.failures >= failuresInARow {
+	if f.limited > 0 || silent || s.failures >= callsAtOnce {
 		if s.pause == 0 || !f.begun.Before(s.paused) {
 			s.pause, s.paused = min(max(2*s.pause, pauseFirst), pauseMost), now
 		}
@@ -125,57 +122,46 @@ func (s *server) wake() {
 
 // await is [Outbox.Await].
 func (s *server) await(ctx context.Context, pending func() bool, until time.Time, reserve time.Duration) bool {
-	start := time.Now()
-	for {
-		s.mu.Lock()
-		answered := s.answered
-		_, end := s.patience(start, reserve)
-		s.mu.Unlock()
+	for start, over := time.Now(), false; ; {
+		answered, end := s.watch(start, reserve, until)
+		over = over || end.IsZero()
 		if !pending() {
 			return true
 		}
-		timer := time.NewTimer(time.Until(earlier(end, until)))
+		if over {
+			return false
+		}
+		timer := time.NewTimer(time.Until(end))
 		select {
 		case <-answered:
-		case <-ctx.Done():
-			timer.Stop()
-			return !pending()
 		case <-timer.C:
-			if s.givesUp(start, reserve, until) {
-				return !pending()
-			}
+		case <-ctx.Done():
+			over = true
 		}
 		timer.Stop()
 	}
 }
 
-// patience returns since when a wait that has begun at start is without an acknowledgement, and
-// when it is in vain. A server that is known to lose single calls gets the time of a few more. The
-// mutex is held.
-func (s *server) patience(start time.Time, reserve time.Duration) (since, end time.Time) {
-	since, patience := start, answerPatience
+// watch returns a channel that the next acknowledgement closes, and when a wait that has begun at
+// start is over without one; zero if it is over, which it records. A server that is known to lose
+// single calls gets the time of a few more.
+func (s *server) watch(start time.Time, reserve time.Duration, until time.Time) (answered <-chan struct{}, end time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, since, patience := time.Now(), start, answerPatience
 	if s.last.After(since) {
 		since = s.last
 	}
-	if s.loses(time.Now()) {
+	if s.loses(now) {
 		patience = s.bears
 	}
-	return since, since.Add(max(patience-s.inVain, reserve))
-}
-
-// givesUp reports whether a wait that has begun at start is over, and records it then. It is not
-// if something was acknowledged at this moment, or a lost call has made the patience longer.
-func (s *server) givesUp(start time.Time, reserve time.Duration, until time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	since, end := s.patience(start, reserve)
+	end = since.Add(max(patience-s.inVain, reserve))
 	if now.Before(end) && now.Before(until) {
-		return false
+		return s.answered, earlier(end, until)
 	}
 	if !now.Before(end) {
 		s.lost = time.Time{}
 	}
-	s.inVain = min(s.inVain+max(now.Sub(since), 0), answerPatience)
-	return true
+	s.inVain = min(s.inVain+now.Sub(since), answerPatience)
+	return s.answered, time.Time{}
 }
