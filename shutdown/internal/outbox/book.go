@@ -40,10 +40,8 @@ func newBook(o Options) *book {
 	return b
 }
 
-// find returns the debt of a kind for a pod; nil if there is none.
 func (b *book) find(k Kind, pod *v1.Pod) *debt { return b.debts[k][kills.Key(pod)] }
 
-// owesStatus reports whether the final status of a pod is owed.
 func (b *book) owesStatus(pod *v1.Pod) bool { return b.find(KindStatus, pod) != nil }
 
 // restores reports whether a mark that was sent may have to be restored.
@@ -79,15 +77,16 @@ func (b *book) enqueue(d *debt) {
 // withdraw takes a debt back; nil is ignored. If a call is under way, it is ended, and the debt
 // stays until it has returned.
 func (b *book) withdraw(d *debt) {
-	if d == nil {
-		return
-	}
-	if d.withdrawn = true; d.flight == nil {
+	switch {
+	case d == nil:
+	case d.flight == nil:
+		d.withdrawn = true
 		b.end(d, errWithdrawn)
-		return
+	default:
+		d.withdrawn = true
+		d.tell(errWithdrawn)
+		d.flight.end(errWithdrawn)
 	}
-	d.tell(errWithdrawn)
-	d.flight.end(errWithdrawn)
 }
 
 // end ends a debt, unless it has ended before. A mark that was sent stays, because it may have to
@@ -157,12 +156,12 @@ func (b *book) load(debts iter.Seq2[Kind, *v1.Pod]) {
 	for k, pod := range debts {
 		b.loadOne(min(k, KindMark), pod)
 	}
-	for k := range b.debts {
-		for key, d := range b.debts[k] {
+	for k, of := range b.debts {
+		for key, d := range of {
 			if d.loaded == 0 || d.loaded == b.loads {
 				continue
 			}
-			if b.withdraw(d); d.kind == KindStatus {
+			if b.withdraw(d); k == int(KindStatus) {
 				delete(b.unstored, key) // it is not on record, which needs no write
 			}
 		}
@@ -234,12 +233,12 @@ func (b *book) blocked(d *debt) bool {
 	return opposite != nil && opposite.flight != nil
 }
 
-// all returns copies of the debts for the record, in the order in which they arose: those that are not
-// withdrawn, and of the marks those that the API server may have.
+// all returns copies of the debts for the record, in the order in which they arose: of the marks
+// only those that the API server may have.
 func (b *book) all() []debt {
 	var all []debt
-	for k := range b.debts {
-		for _, d := range b.debts[k] {
+	for _, of := range b.debts {
+		for _, d := range of {
 			if !d.withdrawn && (d.kind != KindMark || d.sent()) {
 				all = append(all, *d)
 			}

@@ -53,7 +53,6 @@ type debt struct {
 // sent reports whether the API server may have heard of the debt.
 func (d *debt) sent() bool { return d.calls > 0 }
 
-// tell tells how the debt has ended, unless that was told before.
 func (d *debt) tell(err error) {
 	for _, told := range d.told {
 		told(err)
@@ -70,7 +69,6 @@ func (d *debt) requests() int {
 	return 1
 }
 
-// expired reports whether the debt is too late to be sent.
 func (d *debt) expired(now time.Time) bool { return !d.expires.IsZero() && !d.expires.After(now) }
 
 // failed records that a call has failed, and when the next one is due. A call without an answer

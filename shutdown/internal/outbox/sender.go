@@ -70,7 +70,6 @@ func newFlight(op *opening, d *debt, now time.Time, limit time.Duration) *flight
 	return f
 }
 
-// String names the call.
 func (f *flight) String() string {
 	return "Options.Reporter." + f.debt.kind.String() + " for pod " + f.pod.Namespace + "/" + f.pod.Name
 }
