@@ -252,9 +252,6 @@ func (l *ledger) owes(pod *v1.Pod) bool {
 	if pod == nil || !l.outbox.Owes(pod) {
 		return false
 	}
-	if staticpod.IsOrMirrors(pod) {
-		l.outbox.Withdraw(pod)
-		return l.outbox.Owes(pod)
-	}
-	return true
+	l.outbox.Withdraw(pod)
+	return l.outbox.Owes(pod)
 }
