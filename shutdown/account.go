@@ -80,9 +80,6 @@ func (a *account) cancel() []*kills.Kill {
 	return a.kills.All()
 }
 
-// cancelled reports whether the shutdown was cancelled.
-func (a *account) cancelled() bool { return a.head().Cancelled }
-
 // end records when the host was released, unless that is known.
 func (a *account) end(at time.Time) {
 	a.mu.Lock()

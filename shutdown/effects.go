@@ -140,8 +140,8 @@ func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int
 // cancel cancels a shutdown: its kills are stopped and the node's state is taken back.
 func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
-	e.unended.add(s.account.cancel()...)
 	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
+	e.unended.add(s.account.cancel()...) // all that are signalled, since no further pod is
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()

@@ -218,10 +218,7 @@ func (p *passage) Ends(bucket int) {
 }
 
 // Signalled stores that a pod was signalled.
-func (p *passage) Signalled(k *kills.Kill) {
-	if p.shutdown.account.cancelled() {
-		p.unended.add(k)
-	}
+func (p *passage) Signalled(*kills.Kill) {
 	p.recorder.savePods()
 }
 

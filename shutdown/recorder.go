@@ -94,8 +94,7 @@ func (r *recorder) save(lag time.Duration) *call.Future[struct{}] {
 	r.mu.Unlock()
 	if !open {
 		r.waits.Store(false)
-		_, stored := r.outbox.Debts()
-		stored()
+		r.outbox.DropUnstored()
 		saved, complete := call.NewFuture[struct{}]()
 		complete(struct{}{}, nil)
 		return saved

@@ -173,15 +173,10 @@ func (p *localPassage) Planned(timetable.Table) *call.Future[struct{}] {
 	return onRecord
 }
 
-func (p *localPassage) Passed(drain.Step) {}
-func (p *localPassage) Begins(int)        {}
-func (p *localPassage) Ends(int)          {}
-
-func (p *localPassage) Signalled(k *kills.Kill) {
-	if p.drain.Stopped() != nil {
-		p.unended.add(k)
-	}
-}
+func (p *localPassage) Passed(drain.Step)     {}
+func (p *localPassage) Begins(int)            {}
+func (p *localPassage) Ends(int)              {}
+func (p *localPassage) Signalled(*kills.Kill) {}
 
 func (p *localPassage) Ended(k *kills.Kill)             { p.podEnded(k, p.account.podPolicy()) }
 func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.podGivenUp(k, err) }

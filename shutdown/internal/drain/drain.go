@@ -69,13 +69,12 @@ func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
 func (d *Drain) Stopped() error { return context.Cause(d.ctx) }
 
 // Stop stops the kills: no further pod is signalled. Pods that were signalled keep their time.
-func (d *Drain) Stop(cause error) { d.stop(cause) }
+func (d *Drain) Stop(cause error) { d.end(cause, false) }
 
 // Cancel is Stop for a host that stays: pods that were signalled are awaited without a limit, also
 // beyond the time that the host would have waited.
 func (d *Drain) Cancel(cause error) {
-	d.stays.Store(true)
-	d.stop(cause)
+	d.end(cause, true)
 }
 
 // Run drains the node. It returns when the pods have ended and their statuses are acknowledged,

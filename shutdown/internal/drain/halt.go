@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -19,7 +20,29 @@ type halt struct {
 	run   context.Context // of Run, or of TerminateAll
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	stays atomic.Bool // the host stays
+	stays atomic.Bool  // the host stays
+	mu    sync.RWMutex // held to signal a pod, and to stop the kills
+}
+
+// end stops the kills: when it returns, no further pod is signalled. stays says that the host stays.
+func (h *halt) end(cause error, stays bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if stays {
+		h.stays.Store(true)
+	}
+	h.stop(cause)
+}
+
+// unlessHalted calls signal, unless the kills are stopped, and reports whether it has.
+func (h *halt) unlessHalted(signal func()) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.halted() {
+		return false
+	}
+	signal()
+	return true
 }
 
 // halted reports whether no further pod is to be signalled. It looks at both contexts because the

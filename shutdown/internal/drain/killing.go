@@ -63,7 +63,7 @@ func (g *killing) start(pods []*kills.Kill, window timetable.Window) *kills.Batc
 	logger := klog.FromContext(g.life).V(1)
 	k := &kills.Killing{
 		Context: g.life, RetryUntil: g.until, Calls: g.Calls,
-		Halted:  g.halted,
+		Unless:  g.unlessHalted,
 		Seconds: func(pod *v1.Pod) int64 { return window.Seconds(pod, time.Now()) },
 		Kill:    g.Kill,
 		Final:   g.NoRetry,
@@ -109,8 +109,8 @@ func (g *killing) markNotReady(k *kills.Kill, until time.Time) {
 		return
 	}
 	waits := g.published == nil || g.published.AnsweredSince()
-	mark := g.Outbox.Mark(pod, until)
-	if !waits {
+	var mark *call.Future[struct{}]
+	if !g.unlessHalted(func() { mark = g.Outbox.Mark(pod, until) }) || !waits {
 		return
 	}
 	if _, err := mark.Await(g.ctx, until); err != nil && !g.halted() {

@@ -21,8 +21,9 @@ type Killing struct {
 	// Context.
 	RetryUntil time.Time
 	Calls      *call.Group
-	// Halted reports whether no further pod is to be signalled.
-	Halted func() bool
+	// Unless calls signal, which does not block, unless no further pod is to be signalled. It reports
+	// whether it has.
+	Unless func(signal func()) bool
 	// Before is called right before a pod is signalled and may block. Nil: nothing is called.
 	Before func(*Kill)
 	// Seconds returns the grace period of a pod that is signalled now.
@@ -119,13 +120,14 @@ func (b *Batch) kill(k *Kill) {
 // signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
 func (b *Batch) signal(k *Kill) bool {
 	defer countDown(&b.unsignalled, b.signalled)
-	if b.killing.Before != nil && !b.killing.Halted() {
+	if b.killing.Before != nil {
 		b.killing.Before(k)
 	}
-	if b.killing.Halted() {
+	first := false
+	if !b.killing.Unless(func() { first = k.signal(b.killing.Seconds(k.Pod())) }) {
 		return false
 	}
-	if k.signal(b.killing.Seconds(k.Pod())) {
+	if first {
 		b.killing.Signalled(k)
 	}
 	return true
