@@ -2,6 +2,9 @@
 // missing, the test is skipped, and the text says how to get it. If the environment
 // variable KUBEGRACE_NEED_ALL is 1, as in CI, the test fails instead, so that no test is
 // skipped unnoticed.
+//
+// With go test -short, as in make test, long tests are skipped or do less. Each says so by [Long] or
+// [Less], and make test lists what they say.
 package need
 
 import (
@@ -41,6 +44,27 @@ func Root(t testing.TB) {
 	if os.Geteuid() != 0 {
 		missing(t, "needs to run as root")
 	}
+}
+
+// leftOut begins the text of what go test -short leaves out. The Makefile looks for it.
+const leftOut = "left to make check: "
+
+// Long skips the test under go test -short. what says in a few words what the test is.
+func Long(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(leftOut + what)
+	}
+}
+
+// Less reports whether the test is to do less, as under go test -short. what says in a few words what
+// it leaves out then.
+func Less(t testing.TB, what string) bool {
+	t.Helper()
+	if testing.Short() {
+		t.Log(leftOut + what)
+	}
+	return testing.Short()
 }
 
 // missing skips the test, or fails it if nothing may be skipped.
