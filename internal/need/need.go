@@ -3,13 +3,15 @@
 // variable KUBEGRACE_NEED_ALL is 1, as in CI, the test fails instead, so that no test is
 // skipped unnoticed.
 //
-// With go test -short, as in make test, long tests are skipped or do less. Each says so by [Long] or
-// [Less], and make test lists what they say.
+// With go test -short, as in make test, all these tests are skipped, so that it needs Go alone and does
+// the same on every machine. Long tests are skipped too, or do less: each says so by [Long] or [Less].
+// make test lists what was left out.
 package need
 
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -20,6 +22,7 @@ const All = "KUBEGRACE_NEED_ALL"
 // package that has the program. name may be a path.
 func Program(t testing.TB, name, debianPackage string) string {
 	t.Helper()
+	Long(t, "what needs "+filepath.Base(name))
 	path, err := exec.LookPath(name)
 	if err != nil {
 		missing(t, "needs "+name+" (Debian package "+debianPackage+")")
@@ -31,6 +34,7 @@ func Program(t testing.TB, name, debianPackage string) string {
 // command of this repository that sets the variable.
 func Variable(t testing.TB, name, by string) string {
 	t.Helper()
+	Long(t, "what needs "+by)
 	value := os.Getenv(name)
 	if value == "" {
 		missing(t, "needs "+name+" ("+by+")")
@@ -41,6 +45,7 @@ func Variable(t testing.TB, name, by string) string {
 // Root skips the test unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()
+	Long(t, "what needs root")
 	if os.Geteuid() != 0 {
 		missing(t, "needs to run as root")
 	}

@@ -36,7 +36,7 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 				continue
 			}
 			checked++
-			for _, word := range strings.Fields(regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(call[1], "x")) {
+			for word := range strings.FieldsSeq(regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(call[1], "x")) {
 				variable, _, sets := strings.Cut(word, "=")
 				if !known[variable] || sets != (strings.ToUpper(variable) == variable) {
 					problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", name, strings.TrimSpace(line), variable))

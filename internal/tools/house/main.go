@@ -64,8 +64,13 @@ func house(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	found := 0
 	for _, check := range []check{
-		{"top folder", checkTopLevel}, {"links", checkLinks}, {"commands", checkCommands}, {"workflows", checkWorkflows},
-		{"updates", checkDependabot}, {"comments", checkComments}, {"names in comments", checkDocLinks},
+		{"top folder", checkTopLevel},
+		{"links", checkLinks},
+		{"commands", checkCommands},
+		{"workflows", checkWorkflows},
+		{"updates", checkDependabot},
+		{"comments", checkComments},
+		{"names in comments", checkDocLinks},
 	} {
 		checked, problems, err := check.run(repo)
 		if err != nil {
