@@ -10,10 +10,10 @@ import (
 )
 
 // checkComments checks the exported names that no linter checks, in the packages that others import:
-// fields of structs, and constants and variables of a group. Each must have a comment, or be on the
-// line after one that has, because one comment may be about several names. The comment of a type counts
-// for its first lines, but not for types whose names end in Options or Config: the comment of an option
-// has to say what its zero value means.
+// fields of structs, methods of interfaces, and constants and variables of a group. Each must have a
+// comment, or be on the line after one that has, because one comment may be about several names. The
+// comment of a type counts for its first lines, but not for types whose names end in Options or Config:
+// the comment of an option has to say what its zero value means.
 func checkComments(repo repository) (checked int, problems []string, err error) {
 	for _, name := range repo.source() {
 		if strings.HasPrefix(name, "examples/") || strings.Contains("/"+name, "/internal/") {
@@ -36,7 +36,7 @@ func checkComments(repo repository) (checked int, problems []string, err error) 
 	return checked, problems, nil
 }
 
-// memberList has the fields of a type, or the constants or variables of a group.
+// memberList has the fields or methods of a type, or the constants or variables of a group.
 type memberList struct {
 	of        string    // "Options." or ""
 	commented token.Pos // a member on the line after it needs no comment
@@ -66,15 +66,21 @@ func memberLists(file *ast.File) []memberList {
 			}
 			lists = append(lists, group)
 		case *ast.TypeSpec:
-			kind, isStruct := node.Type.(*ast.StructType)
-			if !isStruct || !node.Name.IsExported() {
+			fields := &ast.FieldList{}
+			switch kind := node.Type.(type) {
+			case *ast.StructType:
+				fields = kind.Fields
+			case *ast.InterfaceType:
+				fields = kind.Methods
+			}
+			if !node.Name.IsExported() {
 				return true
 			}
 			list := memberList{of: node.Name.Name + "."}
 			if !strings.HasSuffix(list.of, "Options.") && !strings.HasSuffix(list.of, "Config.") {
-				list.commented = kind.Fields.Opening
+				list.commented = fields.Opening
 			}
-			for _, field := range kind.Fields.List {
+			for _, field := range fields.List {
 				list.members = append(list.members, member{field, field.Names, []*ast.CommentGroup{field.Doc, field.Comment}})
 			}
 			lists = append(lists, list)

@@ -93,6 +93,7 @@ func TestProblems(t *testing.T) {
 
 		"an option without a comment": {"metrics/options.go", "package metrics\n\n// Options are.\ntype Options struct {\n\t// A is.\n\tA int\n\n\tB int\n}\n", "metrics/options.go:8: Options.B has no comment\n"},
 		"a field after a gap":         {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct {\n\tB int\n\n\tC int\n}\n", "metrics/a.go:7: A.C has no comment\n"},
+		"a method after a gap":        {"metrics/a.go", "package metrics\n\n// A is.\ntype A interface {\n\tB()\n\n\tC()\n}\n", "metrics/a.go:7: A.C has no comment\n"},
 		"a constant of a group":       {"metrics/a.go", "package metrics\n\n// These are.\nconst (\n\t// A and B are.\n\tA = 1\n\tB = 2\n\n\tC = 3\n)\n", "metrics/a.go:9: C has no comment\n"},
 		"comments beside":             {"metrics/a.go", "package metrics\n\n// A is.\ntype A struct{ B, C int }\n\n// These are.\nvar (\n\tD int // D is.\n)\n", ""},
 

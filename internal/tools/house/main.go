@@ -11,7 +11,7 @@
 //   - workflows: they pin their actions, have no permission but to read, and set timeouts; actionlint
 //     does not ask for that;
 //   - updates: .github/dependabot.yml names every folder with a go.mod, and no other;
-//   - comments: each exported field, and each exported constant or variable of a group, has a comment;
+//   - comments: each exported field, method of an interface, and constant or variable of a group has one;
 //   - names in comments: each name in square brackets in the comment of a declaration is declared.
 //
 // The exit status is 1 if anything is wrong, and if a check finds nothing to check. It needs git, and
