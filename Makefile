@@ -104,8 +104,8 @@ soak: ## restart and break agents on a real bus for five minutes, and check that
 
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 bench: apiserver ## compare time and memory with the plain way of doing the same; ONLY='SignalToRelease|Start' measures these
-	@rm -f .cache/bench.txt
-	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench '$(or $(ONLY),.)' -benchtime $(BENCHTIME) -count $(COUNT) -timeout 0 ./...) | tee -a .cache/bench.txt; done
+	@echo "The figures of each run go into .cache/bench.txt; this takes a while." >&2; rm -f .cache/bench.txt
+	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench '$(or $(ONLY),.)' -benchtime $(BENCHTIME) -count $(COUNT) -timeout 0 ./...) >> .cache/bench.txt || { cat .cache/bench.txt; exit 1; }; done
 	@$(TOOL) benchstat -col /way .cache/bench.txt
 
 lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, import rules, comments, pages, workflows
@@ -115,13 +115,13 @@ lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, imp
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
 	@set -e; for module in $(CONTAINERD); do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
-	@go test ./internal/deptest ./internal/readme
+	@go test -short ./internal/deptest ./internal/readme
 	@cd lifecycle/virtualkubelet && go test -run TestImports .
 	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)
 
 release-check: ## say how the exported API differs from the last release, and whether VERSION suits that: VERSION=v0.1.0
-	@$(TOOL) gorelease -version=$(VERSION)
+	@$(TOOL) gorelease $(if $(VERSION),-version=$(VERSION))
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@set -e; for module in $(MODULES); do (cd $$module; packages=$$(go list ./...); for package in $$packages; do \
