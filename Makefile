@@ -51,7 +51,7 @@ test: ## run the tests that need Go alone; they take a few minutes
 check: ## run everything else: linters, all tests with the race detector, soak, old and new Kubernetes, machines
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory containerd
-	@$(MAKE) --no-print-directory race
+	@$(MAKE) --no-print-directory race KUBEGRACE_CONTAINERD=$(CURDIR)/.cache/containerd
 	@echo "make soak goes on for five minutes beside make compat."; \
 	  $(MAKE) --no-print-directory soak > .cache/soak.txt 2>&1 & soak=$$!; \
 	  $(MAKE) --no-print-directory compat ONLY='newest floor oldest' TESTFLAGS=-short; compat=$$?; \
