@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -32,7 +33,7 @@ const stressSeed = "KUBEGRACE_STRESS_SEED"
 // more, Run returns and leaves no goroutine behind.
 func TestStress(t *testing.T) {
 	first, n := uint64(0), 1000
-	if testing.Short() {
+	if need.Less(t, "900 of 1000 seeds of random stress") {
 		n = 100
 	}
 	if text := os.Getenv(stressSeed); text != "" {
