@@ -77,14 +77,6 @@ func (b *Batch) startWorker() {
 	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.work(&at) })
 }
 
-// String names the call of the killer for a pod. A nil kill stands for a worker without a pod.
-func (k *Kill) String() string {
-	if k == nil {
-		return "Options.Killer"
-	}
-	return "Options.Killer for pod " + k.Pod().Namespace + "/" + k.Pod().Name
-}
-
 // work takes pods until there is none left. If the killer ends the goroutine, another worker
 // was free for the next pod by then.
 func (b *Batch) work(at *atomic.Pointer[Kill]) {
