@@ -42,7 +42,7 @@ var (
 // run runs a drain with two inputs. The first comes at a moment of the drain, and the second at once
 // or some time later.
 func (w *pairsWorld) run(base int, moment time.Duration, first, second int) {
-	lag := []time.Duration{0, 3, 45, 1013, 4007, 12345}[w.rng.IntN(6)] * time.Millisecond
+	lag := time.Duration([]int{0, 3, 45, 1013, 4007, 12345}[w.rng.IntN(6)]) * time.Millisecond
 	w.begins(base, nil)
 	w.advance(moment)
 	w.step(pairsSteps[first])
@@ -200,7 +200,7 @@ func (w *pairsWorld) loseSession() {
 // unreachable has new sessions fail for a while, or not at all.
 func (w *pairsWorld) unreachable() {
 	refuse := func(err error) { w.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = err }) }
-	if lasts := []time.Duration{0, 0, 3, 7}[w.rng.IntN(4)] * time.Second; lasts > 0 {
+	if lasts := time.Duration([]int{0, 0, 3, 7}[w.rng.IntN(4)]) * time.Second; lasts > 0 {
 		refuse(errors.New("the host is not reached"))
 		time.AfterFunc(lasts, func() { refuse(nil) })
 	}
@@ -226,7 +226,7 @@ func (w *pairsWorld) reboot() {
 
 // spoilList has the list be empty, or fail, for a while.
 func (w *pairsWorld) spoilList(until *time.Time) {
-	lasts := []time.Duration{400, 2900, 9100}[w.rng.IntN(3)] * time.Millisecond
+	lasts := time.Duration([]int{400, 2900, 9100}[w.rng.IntN(3)]) * time.Millisecond
 	w.locked(func() {
 		*until = time.Now().Add(lasts)
 		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until})

@@ -51,7 +51,6 @@ type pairsWorld struct {
 	draw       *rand.Rand // of what happens beside the steps
 	table      *pairsTable
 	boot       *boot
-	dir        string            // of the running agent
 	disk       map[string][]byte // the files whose writes are done
 	pods       []*pairsPod
 	agents     []*pairsAgent
@@ -113,9 +112,9 @@ func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 		T: t, rng: rand.New(rand.NewPCG(seed, 1)), draw: rand.New(rand.NewPCG(seed, 2)), base: base, host: &shutdowntest.Host{}, over: make(chan struct{}),
 		boot: &boot{id: "boot-1", began: time.Now()}, disk: map[string][]byte{}, table: &pairsTable{},
 	}
-	w.latency = []time.Duration{0, 2, 30, 300}[w.rng.IntN(4)] * time.Millisecond
-	w.diskTakes = []time.Duration{0, 1, 20}[w.rng.IntN(3)] * time.Millisecond
-	w.restart = []time.Duration{10, 1070, 4300}[w.rng.IntN(3)] * time.Millisecond
+	w.latency = time.Duration([]int{0, 2, 30, 300}[w.rng.IntN(4)]) * time.Millisecond
+	w.diskTakes = time.Duration([]int{0, 1, 20}[w.rng.IntN(3)]) * time.Millisecond
+	w.restart = time.Duration([]int{10, 1070, 4300}[w.rng.IntN(3)]) * time.Millisecond
 	w.keeps = w.rng.IntN(4) > 0
 	w.addPods()
 	return w
@@ -131,7 +130,7 @@ func (w *pairsWorld) addPods() {
 		w.addPod(i, "stuck", b.seconds-1, -1, 0)
 		w.pods[len(w.pods)-1].hung = i == hung
 	}
-	w.addPod(w.draw.IntN(3), "appears", 3, time.Second, []time.Duration{2500, 7700, 29000}[w.draw.IntN(3)]*time.Millisecond)
+	w.addPod(w.draw.IntN(3), "appears", 3, time.Second, time.Duration([]int{2500, 7700, 29000}[w.draw.IntN(3)])*time.Millisecond)
 }
 
 func (w *pairsWorld) addPod(bucket int, name string, grace int64, term, listed time.Duration) {

@@ -119,7 +119,7 @@ func (s *states) dropPast(cancelled bool) {
 // closePast closes the report of a former agent's shutdown that does not go on. One that Trigger may
 // announce again stays.
 func (s *states) closePast() {
-	if past := s.past; past != nil && !(past.live() && past.awaitsTrigger()) {
+	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger()) {
 		s.past = nil
 		s.effects.close(past, false)
 	}

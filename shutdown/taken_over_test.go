@@ -21,8 +21,8 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 		before, after func(t *testing.T, n *node, one *boot)
 	}{
 		"by a new shutdown": {
-			before: func(t *testing.T, n *node, one *boot) { n.runOnBoot(one) },
-			after: func(t *testing.T, n *node, one *boot) {
+			before: func(_ *testing.T, n *node, one *boot) { n.runOnBoot(one) },
+			after: func(_ *testing.T, n *node, _ *boot) {
 				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)})
 			},
 		},
@@ -59,7 +59,7 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 			after: func(*testing.T, *node, *boot) {},
 		},
 		"by a released one that is announced again": {
-			before: func(t *testing.T, n *node, one *boot) {
+			before: func(_ *testing.T, n *node, one *boot) {
 				pods := n.currentPods()
 				n.setPods()
 				n.runOnBoot(one)
@@ -67,7 +67,7 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 				n.advance(time.Minute)
 				n.setPods(pods...)
 			},
-			after: func(t *testing.T, n *node, one *boot) {
+			after: func(t *testing.T, n *node, _ *boot) {
 				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Deadline: time.Now().Add(15 * time.Second)}))
 			},
 		},

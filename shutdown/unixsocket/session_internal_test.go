@@ -23,7 +23,7 @@ func TestLinesCountInTurn(t *testing.T) {
 		s.life, s.end = context.WithCancel(t.Context())
 		for _, line := range []string{"poweroff", "cancel"} {
 			host, agent := net.Pipe()
-			defer host.Close()
+			defer func() { _ = host.Close() }()
 			go func() { _, _ = io.Copy(io.Discard, host) }()
 			s.work.Go(func() { s.handleLine(line, agent) })
 			synctest.Wait()

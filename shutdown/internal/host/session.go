@@ -68,7 +68,7 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 	var waiting answer
 	for heard := false; ; {
 		var event source.Event
-		open := true
+		var open bool
 		select {
 		case event, open = <-events:
 		default:
