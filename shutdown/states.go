@@ -94,6 +94,7 @@ type states struct {
 	effects *effects
 	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
 	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
+	settled bool          // the host has said that it stays, so another agent's folder leaves nothing open
 }
 
 // state returns the state of the shutdown.
@@ -182,6 +183,7 @@ func (s *states) announcedInThePast(a announcement) {
 
 // hostCancelled handles the cancellation by the host, or its answer that nothing is pending.
 func (s *states) hostCancelled() {
+	s.settled = true
 	switch s.state() {
 	case none:
 		s.closePast()
