@@ -81,10 +81,18 @@ func (s *nodeShutdown) ofHost() bool {
 // live reports whether the shutdown of a former agent may go on: its time is not over.
 func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
-// awaitsTrigger reports whether a shutdown of a former agent goes on only if somebody announces it
-// again. It was drained, and no host has announced it, so nobody could cancel it.
-func (s *nodeShutdown) awaitsTrigger() bool {
-	return !s.ofHost() && !s.account.head().Ended.IsZero()
+// awaitsTrigger reports whether a shutdown of a former agent goes on only if it is announced again,
+// which a does not do; nil: nothing is announced. It was drained, and no host has announced it, so
+// nobody could cancel it. A notice that is announced again has the same deadline.
+func (s *nodeShutdown) awaitsTrigger(a *announcement) bool {
+	if s.ofHost() || s.account.head().Ended.IsZero() || a != nil && a.host {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return a == nil || !slices.ContainsFunc(s.standing, func(known announcement) bool {
+		return known.origin == a.origin && !known.deadline.IsZero() && known.deadline.Sub(a.deadline).Abs() < time.Second
+	})
 }
 
 // end returns when a drain stops waiting.

@@ -48,7 +48,7 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.restoreMarks(c.Record)
 	case past.wasDismissed():
 		s.takeUpDismissed()
-	case !past.live() || past.awaitsTrigger():
+	case !past.live() || past.awaitsTrigger(nil):
 		fx.become(none)
 		fx.recordEnded(past) // it is not closed: the host may still go down, or Trigger announce it again
 	default:
@@ -119,7 +119,7 @@ func (s *states) dropPast(cancelled bool) {
 // closePast closes the report of a former agent's shutdown that does not go on. One that Trigger may
 // announce again stays.
 func (s *states) closePast() {
-	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger()) {
+	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger(nil)) {
 		s.past = nil
 		s.effects.close(past, false)
 	}

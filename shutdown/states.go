@@ -147,7 +147,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
 	case none, unsettled:
 		switch was := s.past != nil && fits(s.past.account.head().Kind, a.kind); {
-		case was && !s.past.wasDismissed() && s.past.live():
+		case was && !s.past.wasDismissed() && s.past.live() && !s.past.awaitsTrigger(&a):
 			s.resume(&a, received)
 		case was && pending:
 			s.takeUpPast(a)
