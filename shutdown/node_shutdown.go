@@ -17,12 +17,12 @@ import (
 // has gone. It outlives its drains, and on record its agents. The drains and the writer of the record
 // use it beside the event loop.
 type nodeShutdown struct {
-	number   uint64
-	received time.Time // the first event, in the clock of this process
-	account  *account
-	hold     *host.Hold // nil: no host is watched; set before the first drain
+	number  uint64
+	account *account
+	hold    *host.Hold // nil: no host is watched; set before the first drain
 
 	mu        sync.Mutex // guards all below
+	received  time.Time  // the first event, in the clock of this process; only the event loop changes it
 	drains    []*drain.Drain
 	standing  announcements
 	h         time.Time // when a drain stops waiting; it only moves earlier
@@ -78,6 +78,13 @@ func (s *nodeShutdown) ofHost() bool {
 	return s.standing.ofHost()
 }
 
+// onlyOf reports whether all announcements match.
+func (s *nodeShutdown) onlyOf(match func(announcement) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.standing, func(a announcement) bool { return !match(a) })
+}
+
 // live reports whether the shutdown of a former agent may go on: its time is not over.
 func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
@@ -110,6 +117,13 @@ func (s *nodeShutdown) hostEnd() (end time.Time) {
 		}
 	}
 	return cmp.Or(end, past)
+}
+
+// beganAt has the shutdown be one that a former agent has heard of before.
+func (s *nodeShutdown) beganAt(received time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received = received
 }
 
 // plan records the timetable of a drain.

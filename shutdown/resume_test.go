@@ -99,8 +99,10 @@ func TestANoticeThatIsAnnouncedAgainAfterItsDrain(t *testing.T) {
 		require.NoError(t, n.m.Trigger(notice))
 		n.advance(time.Second)
 		require.False(t, n.m.Admit(nil).Admit)
-		require.True(t, began.Equal(n.lastReport().Started))
-		require.Len(t, n.lastReport().Pods, 3)
+		report := n.lastReport()
+		require.True(t, began.Equal(report.Started))
+		require.Len(t, report.Pods, 3)
+		require.False(t, report.Ended.Before(report.Pods[2].Ended), "it has ended anew")
 	})
 }
 
