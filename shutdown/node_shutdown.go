@@ -64,25 +64,11 @@ func (s *nodeShutdown) takeBack(match func(announcement) bool) (removed, left bo
 	return removed, len(s.standing) > 0
 }
 
-// stands reports whether anybody announces the shutdown still.
-func (s *nodeShutdown) stands() bool {
+// announced returns the announcements that stand.
+func (s *nodeShutdown) announced() announcements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.standing) > 0
-}
-
-// ofHost reports whether the host has announced the shutdown.
-func (s *nodeShutdown) ofHost() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.standing.ofHost()
-}
-
-// onlyOf reports whether all announcements match.
-func (s *nodeShutdown) onlyOf(match func(announcement) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !slices.ContainsFunc(s.standing, func(a announcement) bool { return !match(a) })
+	return slices.Clone(s.standing)
 }
 
 // live reports whether the shutdown of a former agent may go on: its time is not over.
@@ -91,7 +77,7 @@ func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 // awaitsTrigger reports whether a shutdown of a former agent goes on only if somebody announces it
 // again. It was drained, and no host has announced it, so nobody could cancel it.
 func (s *nodeShutdown) awaitsTrigger() bool {
-	return !s.ofHost() && !s.account.head().Ended.IsZero()
+	return !s.announced().ofHost() && !s.account.head().Ended.IsZero()
 }
 
 // end returns when a drain stops waiting.

@@ -117,7 +117,7 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.close(past, cancelled || !past.stands())
+		s.effects.close(past, cancelled || len(past.announced()) == 0)
 	}
 	s.effects.clearNodeState()
 }

@@ -71,6 +71,11 @@ func (a announcements) ofHost() bool {
 	return slices.ContainsFunc(a, byHost)
 }
 
+// only reports whether all match.
+func (a announcements) only(match func(announcement) bool) bool {
+	return !slices.ContainsFunc(a, func(known announcement) bool { return !match(known) })
+}
+
 // byHost matches what the host has announced.
 func byHost(a announcement) bool { return a.host }
 
@@ -210,7 +215,7 @@ func (s *states) triggerCancelled(origin string) {
 	switch {
 	case s.state() == none || s.state() == dismissed:
 	case s.state() == unsettled && s.past == nil:
-	case s.state() == unsettled && (origin == "" || s.past.ofHost() && s.past.onlyOf(match)): // the host may have it pending
+	case s.state() == unsettled && (origin == "" || s.past.announced().ofHost() && s.past.announced().only(match)): // the host may have it pending
 		past := s.past
 		past.dismiss()
 		s.takeUpDismissed()
@@ -219,7 +224,7 @@ func (s *states) triggerCancelled(origin string) {
 		s.past.takeBack(match)
 		s.effects.recorder.setNewest(s.past)
 		s.effects.recorder.save(0)
-	case s.current.ofHost() && s.current.onlyOf(match): // the host has it pending all the same, so the lock is kept
+	case s.current.announced().ofHost() && s.current.announced().only(match): // the host has it pending all the same, so the lock is kept
 		s.current.dismiss()
 		s.effects.cancel(s.current)
 		s.effects.become(dismissed)
@@ -245,7 +250,7 @@ func (s *states) takeBack(match func(announcement) bool) {
 func (s *states) hostCannotTell(received time.Time) {
 	switch {
 	case s.state() != unsettled || s.past == nil || !s.past.live():
-	case s.past.stands():
+	case len(s.past.announced()) > 0:
 		s.resume(nil, received)
 	default: // Trigger has cancelled it meanwhile
 		s.dropPast(true)
