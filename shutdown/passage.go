@@ -69,7 +69,7 @@ func (p *passage) run() {
 // adopted, it waits for that first.
 func (p *passage) release() {
 	s, table := p.shutdown, *p.shutdown.soFar().table
-	if s.hold != nil && s.ofHost() {
+	if s.hold != nil && s.announced().ofHost() {
 		s.hold.AwaitAdoption(p.ctx, table.H())
 		if !s.hold.Waits() {
 			p.Fail(errNotDelayed)

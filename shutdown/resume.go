@@ -13,9 +13,11 @@ import (
 // had. first is the shutdown that NewManager has found on record; nil: none.
 func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	fx := s.effects
-	if !had {
+	switch {
+	case !had:
 		fx.recorder.setOpen(fx.ctx, false)
-	} else {
+	case c.Unusable && fx.recorder.found(): // the disk fails now: what NewManager has read counts
+	default:
 		decided := first != nil && s.past == nil                                                 // the host was faster than the disk
 		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
@@ -38,8 +40,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	fx.openOutbox()
 	switch past := s.past; {
 	case s.current != nil: // a shutdown has begun before the record could be read
-		if past != nil && past.live() {
-			s.current.account.restore(c.Record, past.received, !past.received.Equal(s.current.received))
+		if past != nil && past.live() && !past.wasDismissed() && fits(past.account.head().Kind, s.current.account.head().Kind) {
+			s.current.account.restore(c.Record, past.received, true)
+			s.current.beganAt(past.received)
 		}
 		s.past = nil
 		fx.recorder.save(0)
@@ -54,6 +57,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
+		if s.said != nil { // the host was faster than the disk
+			s.said()
+		}
 	}
 	if fx.host == nil && had { // nobody can tell
 		s.hostCannotTell(time.Now())
@@ -111,7 +117,7 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.close(past, cancelled || !past.stands())
+		s.effects.close(past, cancelled || len(past.announced()) == 0)
 	}
 	s.effects.clearNodeState()
 }

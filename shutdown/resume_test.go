@@ -111,8 +111,10 @@ func TestANoticeThatIsAnnouncedAgainAfterItsDrain(t *testing.T) {
 				require.NoError(t, n.m.Trigger(test.event))
 				n.advance(time.Second)
 				require.False(t, n.m.Admit(nil).Admit)
-				require.Equal(t, test.again, began.Equal(n.lastReport().Started))
-				require.Len(t, n.lastReport().Pods, map[bool]int{true: 3, false: 1}[test.again])
+				report := n.lastReport()
+				require.Equal(t, test.again, began.Equal(report.Started))
+				require.Len(t, report.Pods, map[bool]int{true: 3, false: 1}[test.again])
+				require.False(t, report.Ended.Before(report.Pods[len(report.Pods)-1].Ended), "it has ended anew")
 			})
 		})
 	}
