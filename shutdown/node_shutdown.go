@@ -76,14 +76,14 @@ func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
 // awaitsTrigger reports whether a shutdown of a former agent goes on only if it is announced again,
 // which a does not do; nil: nothing is announced. It was drained, and no host has announced it, so
-// nobody could cancel it. A notice that is announced again has the same deadline.
+// nobody could cancel it. A notice that is announced again has its origin, and a deadline.
 func (s *nodeShutdown) awaitsTrigger(a *announcement) bool {
 	standing := s.announced()
 	if standing.ofHost() || s.account.head().Ended.IsZero() || a != nil && a.host {
 		return false
 	}
 	return a == nil || !slices.ContainsFunc(standing, func(known announcement) bool {
-		return known.origin == a.origin && !known.deadline.IsZero() && known.deadline.Sub(a.deadline).Abs() < time.Second
+		return known.origin == a.origin && !known.deadline.IsZero() && !a.deadline.IsZero()
 	})
 }
 
