@@ -204,19 +204,19 @@ func (p *passage) Planned(table timetable.Table) *call.Future[struct{}] {
 // Passed stores that a step before the first bucket has been.
 func (p *passage) Passed(step drain.Step) {
 	p.shutdown.update(func(so *progress) { so.steps[step] = true })
-	p.recorder.save(stepLag)
+	p.recorder.savePods()
 }
 
 // Begins stores that the kills of a bucket begin.
 func (p *passage) Begins(bucket int) {
 	p.shutdown.update(func(so *progress) { so.begun = max(so.begun, bucket+1) })
-	p.recorder.save(stepLag)
+	p.recorder.savePods()
 }
 
 // Ends stores that a bucket is done.
 func (p *passage) Ends(bucket int) {
 	p.shutdown.update(func(so *progress) { so.done = bucket + 1 })
-	p.recorder.save(stepLag)
+	p.recorder.savePods()
 }
 
 // Signalled stores that a pod was signalled.
