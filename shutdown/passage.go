@@ -210,7 +210,11 @@ func (p *passage) Passed(step drain.Step) {
 // Begins stores that the kills of a bucket begin.
 func (p *passage) Begins(bucket int) {
 	p.shutdown.update(func(so *progress) { so.begun = max(so.begun, bucket+1) })
-	p.recorder.savePods()
+	if a := p.shutdown.account; a.flushes && !a.marks {
+		p.recorder.save(stepLag) // the record owes the final status of whom the kills may have reached
+	} else {
+		p.recorder.savePods()
+	}
 }
 
 // Ends stores that a bucket is done.
