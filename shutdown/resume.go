@@ -29,10 +29,6 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 			s.past = nil // what the former agent has written since NewManager counts
 			first.account.restore(c.Record, first.received, false)
 			fx.recorder.save(0)
-		} else {
-			decided = false
-		}
-		if decided {
 			fx.openOutbox()
 			return
 		}
