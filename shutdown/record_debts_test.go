@@ -84,9 +84,9 @@ func TestStatusOfAFormerAgentIsAcknowledgedInAResumedShutdown(t *testing.T) {
 func TestADiskThatFailsIsReportedOnce(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-		writes := 0
+		var writes atomic.Int64 // The record and the times have a writer each.
 		m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(string, func(io.Writer) error) error {
-			writes++
+			writes.Add(1)
 			return errors.New("no space left on device")
 		})
 		require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestADiskThatFailsIsReportedOnce(t *testing.T) {
 		n.advance(time.Second)
 		n.announce()
 		n.advance(time.Minute)
-		require.Greater(t, writes, 3)
+		require.Greater(t, writes.Load(), int64(3))
 		failures := 0
 		for _, text := range n.lastReport().Errors {
 			failures += strings.Count(text, "no space left")
