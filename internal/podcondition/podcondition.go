@@ -23,9 +23,9 @@ func Generation(pod *v1.Pod) int64 {
 
 // Observe sets the generation of the pod at which the condition of a type was observed, as the
 // kubelet does since v1.34, if the status has the condition. The field is set by its name, because
-// Kubernetes before v1.33 lacks it. Like Set it copies the list of conditions first.
+// Kubernetes before v1.33 lacks it. Observe writes to the list of conditions: call it after [Set],
+// which has made a copy.
 func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation int64) {
-	status.Conditions = slices.Clone(status.Conditions)
 	if condition := Get(status, conditionType); condition != nil {
 		if field := reflect.ValueOf(condition).Elem().FieldByName("ObservedGeneration"); field.IsValid() {
 			field.SetInt(generation)
@@ -53,12 +53,12 @@ func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = now
 	}
-	status.Conditions = slices.Clone(status.Conditions)
-	old := Get(status, condition.Type)
-	if old == nil {
-		status.Conditions = append(status.Conditions, condition)
+	if Get(status, condition.Type) == nil {
+		status.Conditions = append(slices.Clip(status.Conditions), condition)
 		return
 	}
+	status.Conditions = slices.Clone(status.Conditions)
+	old := Get(status, condition.Type)
 	if old.Status != condition.Status {
 		old.LastTransitionTime = condition.LastTransitionTime
 	}

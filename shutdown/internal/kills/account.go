@@ -130,6 +130,10 @@ func (a *Account) addListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) 
 	of := priorities(newPods)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.index == nil {
+		a.index = make(map[types.UID]*Kill, len(a.all)+len(fresh))
+	}
+	a.all = slices.Grow(a.all, len(fresh))
 	var lot []Kill // the unused kills of the last allocation
 	for n, i := range fresh {
 		pod := pods[i]

@@ -100,13 +100,18 @@ func (b *Batch) kill(k *Kill) {
 	if !b.signal(k) {
 		return
 	}
-	var err error = &call.PanicError{Call: k.String()} // unless the killer ends the goroutine
+	var err error
+	returned := false
 	defer func() {
+		if !returned { // the killer has ended the goroutine
+			err = &call.PanicError{Call: k.String()}
+		}
 		if k.leave(); err != nil {
 			b.killing.GaveUp(k, err)
 		}
 	}()
 	err = b.killUntilEnded(k)
+	returned = true
 }
 
 // signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
