@@ -53,8 +53,12 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
-		if s.said != nil { // the host was faster than the disk
-			s.said()
+		switch s.said { // the host was faster than the disk
+		case stays:
+			s.hostCancelled()
+		case cannotTell:
+			s.hostCannotTell(time.Now())
+		case saidNothing:
 		}
 	}
 	if fx.host == nil && had { // nobody can tell

@@ -99,9 +99,17 @@ type states struct {
 	effects *effects
 	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
 	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
-	settled bool          // the host has said that it stays, so another agent's folder leaves nothing open
-	said    func()        // handles again what the host has said last of no shutdown; nil: it has said nothing, or of one
+	said    hostSaid      // before the record was read
 }
+
+// hostSaid is what the host has said while it had announced no shutdown.
+type hostSaid int
+
+const (
+	saidNothing hostSaid = iota // or it has announced one since
+	cannotTell
+	stays // so another agent's folder leaves nothing open
+)
 
 // state returns the state of the shutdown.
 func (s *states) state() state { return s.effects.admission.state() }
@@ -114,8 +122,7 @@ func (s *states) isIn(shutdown *nodeShutdown, some ...state) bool {
 // hostEvent handles an event of the host. One without a deadline gets that which the host granted
 // last.
 func (s *states) hostEvent(event Event, received time.Time) {
-	if s.said = nil; event.Cancelled {
-		s.said = s.hostCancelled
+	if s.said = saidNothing; event.Cancelled {
 		s.hostCancelled()
 		s.effects.clearNodeState()
 		return
@@ -126,16 +133,16 @@ func (s *states) hostEvent(event Event, received time.Time) {
 // hostPending handles the answer of Session.Pending; nil means that no shutdown is pending. If
 // known is false, the host cannot tell.
 func (s *states) hostPending(pending *Event, known bool, received time.Time) {
-	switch s.said = nil; {
+	switch {
 	case !known:
-		s.said = func() { s.hostCannotTell(time.Now()) }
-		s.said()
+		s.hostCannotTell(received)
 	case pending == nil || pending.Cancelled:
-		s.said = s.hostCancelled
 		s.hostCancelled()
 	case !pending.Deadline.IsZero() && !received.Before(pending.Deadline):
+		s.said = saidNothing
 		s.announcedInThePast(s.effects.announcementOf(*pending, true, received))
 	default:
+		s.said = saidNothing
 		s.announced(s.effects.announcementOf(*pending, true, received), received, true)
 	}
 	s.effects.clearNodeState()
@@ -192,7 +199,7 @@ func (s *states) announcedInThePast(a announcement) {
 
 // hostCancelled handles the cancellation by the host, or its answer that nothing is pending.
 func (s *states) hostCancelled() {
-	s.settled = true
+	s.said = stays
 	switch s.state() {
 	case none:
 		s.closePast()
@@ -250,6 +257,7 @@ func (s *states) takeBack(match func(announcement) bool) {
 // hostCannotTell handles a host that cannot say whether a shutdown is pending, or is not reached:
 // the record counts.
 func (s *states) hostCannotTell(received time.Time) {
+	s.said = max(s.said, cannotTell)
 	switch {
 	case s.state() != unsettled || s.past == nil || !s.past.live():
 	case len(s.past.announced()) > 0:
@@ -263,8 +271,7 @@ func (s *states) hostCannotTell(received time.Time) {
 // lock was adopted, because the host then waits.
 func (s *states) hostUnreached() {
 	if s.effects.host.Adopted() {
-		s.said = func() { s.hostCannotTell(time.Now()) }
-		s.said()
+		s.hostCannotTell(time.Now())
 	}
 	s.effects.clearNodeState()
 }
