@@ -56,10 +56,12 @@ func (l *ledger) drainOptions(calls *call.Group, event Event, policy func() PodP
 	e := drain.Embedder{
 		Pods: l.listPods, Prepare: l.opts.Prepare, Hold: l.opts.Hold, OnPlan: l.opts.OnPlan,
 		NoRetry:    func(err error) bool { return errors.Is(err, ErrNoRetry) },
-		LateStart:  func() bool { return l.opts.LateStart(event) },
 		BucketDone: l.opts.Metrics.Bucket,
 		Marks:      l.marks(),
 		Flushes:    l.flushes(),
+	}
+	if l.opts.LateStart != nil {
+		e.LateStart = func() bool { return l.opts.LateStart(event) }
 	}
 	if l.opts.Volumes != nil {
 		e.AwaitUnmount = l.opts.Volumes.WaitForAllPodsUnmount

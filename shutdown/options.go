@@ -196,11 +196,5 @@ func (o Options) withDefaults() Options {
 		Unmount:   o.Volumes != nil,
 		Statuses:  flushes,
 	}
-	if o.Policy == nil {
-		o.Policy = func(Kind) PodPolicy { return PolicySetTerminal }
-	}
-	if o.LateStart == nil {
-		o.LateStart = func(Event) bool { return false }
-	}
 	return o
 }

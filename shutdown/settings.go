@@ -101,6 +101,9 @@ func (s *settings) outboxOptions(changed func()) outbox.Options {
 // policy asks for the pod policy of a kind of shutdown. If the answer is late or unknown,
 // PolicySetTerminal counts.
 func (s *settings) policy(ctx context.Context, calls *call.Group, kind Kind, fail func(error)) PodPolicy {
+	if s.opts.Policy == nil {
+		return PolicySetTerminal
+	}
 	answer := call.Start(ctx, calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return s.opts.Policy(kind), nil })
 	policy, err := answer.Await(ctx, time.Now().Add(answerTime))
 	switch {

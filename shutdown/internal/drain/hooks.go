@@ -13,7 +13,7 @@ import (
 )
 
 // Embedder has the functions of the embedder that a drain calls; nil: there is none, except for
-// Pods, Kill, NoRetry, LateStart and BucketDone, which are never nil.
+// Pods, Kill, NoRetry and BucketDone, which are never nil.
 type Embedder struct {
 	Pods          func(context.Context) ([]*v1.Pod, error)
 	Kill          func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error)
@@ -39,6 +39,9 @@ type hooks struct {
 // lateStart asks whether the drain is to begin late. If the answer is late, the drain begins at
 // once.
 func (h *hooks) lateStart() bool {
+	if h.LateStart == nil {
+		return false
+	}
 	answer := call.Start(h.run, h.Calls, "Options.LateStart", func(context.Context) (bool, error) { return h.LateStart(), nil })
 	late, err := answer.Await(h.run, time.Now().Add(answerTime))
 	if err != nil {
