@@ -21,7 +21,7 @@
 //
 // # Differences from the kubelet
 //
-// The README of kubegrace has a table of all intended differences. These three matter
+// README.md has a table of all intended differences. These three matter
 // most to a maintainer. Start of the shutdown manager returns its error and goes on
 // trying, where the kubelet gives up. The delay that is requested from logind includes
 // time for what is done besides the kills. A container that is not in its pod's spec is
