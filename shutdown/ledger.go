@@ -185,7 +185,8 @@ func (l *ledger) show(c store.Contents) {
 	}
 }
 
-// restoreMarks has the marks of a cancelled shutdown restored that its agent has left; r may be nil.
+// restoreMarks owes the restoration of the marks that the agent of a cancelled shutdown has left; r may
+// be nil.
 func (l *ledger) restoreMarks(r *store.Record) {
 	if r != nil && r.BootID == l.store.BootID() && r.Report.Cancelled {
 		l.outbox.Restore(l.restored(r).account.spares)
