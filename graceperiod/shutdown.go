@@ -20,7 +20,7 @@ func ExplainNodeShutdown(pod *v1.Pod, bucketSeconds int64) Explanation {
 	return Explanation{Seconds: forNodeShutdown(&t, pod, bucketSeconds), Steps: t.steps}
 }
 
-// forNodeShutdown computes both functions above; a nil trace collects no reasons.
+// forNodeShutdown has the rules of both functions above; a nil trace collects no reasons.
 func forNodeShutdown(t *trace, pod *v1.Pod, bucketSeconds int64) int64 {
 	t.constant(ruleBucket, "bucketSeconds", bucketSeconds, true)
 	spec := specGrace(pod)

@@ -65,7 +65,7 @@ type Step struct {
 	// Value is the rule's value in seconds: that of Field, or a constant; 0 if Set is
 	// false.
 	Value int64
-	// Set reports whether the rule has a value. It is false only if Field is nil.
+	// Set reports whether the rule has a value. It is false only if the field named by Field is nil.
 	Set bool
 	// Applied reports whether Value became the result so far. The last step with
 	// Applied gives [Explanation.Seconds].

@@ -38,32 +38,9 @@
 // # The series
 //
 // All names begin with [DefaultNamespace] and "_", or with the namespace of [Options].
-// Durations are in seconds. These come from the kubelet, or from a Kubernetes
-// enhancement proposal (KEP):
-//
-//   - lifecycle_handler_http_fallbacks_total: HTTPS hooks that succeeded over HTTP.
-//   - sleep_action_terminated_early_total: sleep hooks that were cancelled (KEP-3960).
-//   - pod_termination_grace_period_exceeded_total: pods of which a container was killed
-//     after the grace period (KEP-4960).
-//   - pod_stop_signals_count: containers by stop signal (KEP-4960).
-//   - graceful_shutdown_start_time_seconds and graceful_shutdown_end_time_seconds: the
-//     last shutdown of the node, since the epoch (KEP-2712).
-//
-// These are kubegrace's, in [Lifecycle]:
-//
-//   - prestop_hook_duration_seconds, by handler and outcome.
-//   - prestop_hooks_abandoned_total: hooks that ignored their cancellation.
-//   - sleep_action_ended_by_container_exit_total: sleep hooks whose container exited.
-//   - containers_killed_after_grace_total.
-//   - pod_termination_duration_seconds, by outcome.
-//
-// And in [Shutdown]:
-//
-//   - graceful_shutdown_inhibitor_held: whether the host's shutdown is delayed.
-//   - graceful_shutdown_delay_seconds, by kind: requested and granted.
-//   - graceful_shutdown_bucket_duration_seconds.
-//   - graceful_shutdown_pods_total, by outcome.
-//   - graceful_shutdown_pods_refused_total.
+// Durations are in seconds. README.md beside this file lists all series with their labels, and says
+// which are the kubelet's own, or have their names from a Kubernetes enhancement proposal (KEP). The
+// others are kubegrace's.
 //
 // Every label has few values: an unknown one is recorded as "other", or "Other" in
 // [Shutdown].

@@ -9,18 +9,18 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 )
 
-// emptyTime is how long an empty list of pods may just be early.
+// emptyTime is how long an empty list of pods is asked for again: it may be one that is not filled yet.
 const emptyTime = time.Minute
 
-// effects is what the inputs of [states] have done: to the host, to the drains, to the node's state
-// and to the record. Only the event loop uses it, and nothing in it waits.
+// effects carries out what [states] decides: on the host, the drains, the node's state and the record.
+// Only the event loop uses it, and nothing in it waits.
 type effects struct {
 	*ledger
 
@@ -83,7 +83,8 @@ func (e *effects) begin(a announcement, received time.Time, before *nodeShutdown
 	return s
 }
 
-// takeUp has the host wait for a shutdown until the end of its time, and the record be about it.
+// takeUp makes a shutdown the one that the host waits for, until the end of its time, and that the
+// record is about.
 func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.cleared = true
 	e.openOutbox()
@@ -96,7 +97,7 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.holdUntilEnd(s)
 }
 
-// holdUntilEnd has the lock let go, and the loop told, at the end of a shutdown's time.
+// holdUntilEnd sets the timers that let the lock go, and tell the loop, at the end of a shutdown's time.
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
@@ -116,7 +117,7 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 }
 
 // drainAgain begins another drain of a shutdown for which the host was let go, and which somebody
-// else has announced since: what that leaves is for those who have not ended.
+// else has announced since: the time until then is for the pods that have not ended.
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
 	s.reopen(e.end(a, received))
 	e.become(draining)
@@ -149,13 +150,14 @@ func (e *effects) cancel(s *nodeShutdown) {
 	e.restoreMarked(s.account.spares)
 }
 
-// release has the host let go. TerminateAll joins the kills of pods that have not ended.
+// release enters the state in which the host was let go. TerminateAll joins the kills of pods that
+// have not ended.
 func (e *effects) release(s *nodeShutdown) {
 	e.unended.add(s.account.kills.All()...)
 	e.become(released)
 }
 
-// conclude has a lock wanted again: the node stays.
+// conclude ends a shutdown of a node that stays: a lock is wanted again.
 func (e *effects) conclude(s *nodeShutdown) {
 	if s.hold != nil {
 		s.hold.End()
@@ -163,7 +165,7 @@ func (e *effects) conclude(s *nodeShutdown) {
 	e.become(none)
 }
 
-// close closes the report of a former agent's shutdown, and has it on record.
+// close closes the report of a former agent's shutdown, and stores it.
 func (e *effects) close(s *nodeShutdown, cancelled bool) {
 	if cancelled {
 		s.account.cancel()
@@ -174,7 +176,7 @@ func (e *effects) close(s *nodeShutdown, cancelled bool) {
 	e.recordEnded(s)
 }
 
-// recordEnded has a shutdown that does not drain on record, and its report shown.
+// recordEnded stores a shutdown that does not drain, and shows its report.
 func (e *effects) recordEnded(s *nodeShutdown) {
 	s.account.end(time.Now())
 	e.recorder.setNewest(s)
@@ -251,8 +253,8 @@ func (e *effects) restoreMarked(livesOn func(*v1.Pod) bool) {
 	})
 }
 
-// takenOut reports whether the Ready condition of a pod has the reason that only a node's end of
-// the pod gives it.
+// takenOut reports whether a pod's Ready condition has the reason that it gets only from a node that
+// is about to end the pod.
 func takenOut(pod *v1.Pod) bool {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	return ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet

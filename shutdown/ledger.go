@@ -12,9 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
@@ -187,7 +187,8 @@ func (l *ledger) show(c store.Contents) {
 	}
 }
 
-// restoreMarks has the marks of a cancelled shutdown restored that its agent has left; r may be nil.
+// restoreMarks owes the restoration of the marks that the agent of a cancelled shutdown has left; r may
+// be nil.
 func (l *ledger) restoreMarks(r *store.Record) {
 	if r != nil && r.BootID == l.store.BootID() && r.Report.Cancelled {
 		l.outbox.Restore(l.restored(r).account.spares)

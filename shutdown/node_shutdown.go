@@ -75,8 +75,8 @@ func (s *nodeShutdown) announced() announcements {
 func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
 // awaitsTrigger reports whether a shutdown of a former agent goes on only if it is announced again,
-// which a does not do; nil: nothing is announced. It was drained, and no host has announced it, so
-// nobody could cancel it. A notice that is announced again has its origin, and a deadline.
+// and a (nil: nothing) does not announce it. That is so for one that was drained and that no host has
+// announced, because nobody could cancel it. The same notice has the same origin, and a deadline.
 func (s *nodeShutdown) awaitsTrigger(a *announcement) bool {
 	standing := s.announced()
 	if standing.ofHost() || s.account.head().Ended.IsZero() || a != nil && a.host {
@@ -94,8 +94,8 @@ func (s *nodeShutdown) end() time.Time {
 	return s.h
 }
 
-// hostEnd returns the earliest deadline of the announcements that is still to come, or one that has
-// passed; zero: nobody has named one.
+// hostEnd returns the earliest deadline of the announcements that is still to come, else one that has
+// passed; zero: no announcement has one.
 func (s *nodeShutdown) hostEnd() (end time.Time) {
 	now, past := time.Now(), time.Time{}
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *nodeShutdown) hostEnd() (end time.Time) {
 	return cmp.Or(end, past)
 }
 
-// beganAt has the shutdown be one that a former agent has heard of before.
+// beganAt sets when a former agent first heard of the shutdown.
 func (s *nodeShutdown) beganAt(received time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

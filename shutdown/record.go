@@ -79,8 +79,8 @@ func (so progress) mayHaveBegun(priority int32) bool {
 }
 
 // formerPods returns the pods of a former agent's record. Of another boot, and for pods that have
-// ended, the outbox owes what is owed for them. Statuses that are not among the debts any more are no longer unflushed; a pod of a
-// cancelled shutdown that had not ended never owed one.
+// ended, the outbox owes what is owed for them. Statuses that are not among the debts any more are no
+// longer unflushed; a pod of a cancelled shutdown that had not ended never owed one.
 func formerPods(r *store.Record, boot string, debts iter.Seq2[outbox.Kind, *v1.Pod]) iter.Seq[*store.Pod] {
 	owed := map[types.UID]bool{}
 	for kind, pod := range debts {

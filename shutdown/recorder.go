@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
@@ -26,8 +26,8 @@ const (
 	manyPods = 1000
 )
 
-// recorder has the newest shutdown stored, with all debts. One file has one shutdown: kills of an
-// earlier one are on record as debts, once their pods have ended.
+// recorder stores the newest shutdown and all debts. One file has one shutdown: kills of an earlier
+// one are on record as debts, once their pods have ended.
 type recorder struct {
 	store   *store.Store
 	outbox  *outbox.Outbox
@@ -47,7 +47,7 @@ type recorder struct {
 	failed *nodeShutdown // the last one with a write that has failed; nil: none
 }
 
-// setNewest has a shutdown on record from now on.
+// setNewest makes a shutdown the one that is on record from now on.
 func (r *recorder) setNewest(s *nodeShutdown) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -96,8 +96,8 @@ func (s *states) resume(a *announcement, received time.Time) {
 	fx.startDrain(past, request, p.table)
 }
 
-// takeUpPast has the shutdown of a former agent, whose time is over, as one for which the host was
-// let go; or as dismissed, if it was.
+// takeUpPast makes the shutdown of a former agent, whose time is over, the current one: as one for
+// which the host was let go, or as dismissed if it was.
 func (s *states) takeUpPast(a announcement) {
 	past := s.past
 	if past.wasDismissed() {
@@ -131,8 +131,8 @@ func (s *states) closePast() {
 	}
 }
 
-// takeUpDismissed has the shutdown of a former agent as one that Trigger has cancelled. The former
-// agent may not have taken the node state back.
+// takeUpDismissed makes the shutdown of a former agent the current one, as one that Trigger has
+// cancelled. The former agent may not have taken the node state back.
 func (s *states) takeUpDismissed() {
 	past := s.past
 	s.past, s.current = nil, past

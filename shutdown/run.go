@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
@@ -46,13 +46,13 @@ type inbox struct {
 // begin begins the phase in which messages are heard. It returns false if it has begun before.
 func (i *inbox) begin() bool { return i.phase.CompareAndSwap(phaseIdle, phaseRunning) }
 
-// end ends it.
+// end ends the phase in which messages are heard.
 func (i *inbox) end() {
 	i.phase.Store(phaseOver)
 	close(i.stopped)
 }
 
-// in reports whether this is the phase.
+// in reports whether the inbox is in a phase.
 func (i *inbox) in(phase int32) bool { return i.phase.Load() == phase }
 
 // post passes a message to the loop and waits until it has run. It returns false if the loop has

@@ -176,8 +176,9 @@ func (w *stressWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	return w.killer.KillPod(ctx, pod, req)
 }
 
-// checkGrace checks that the grace period of a pod only gets shorter as long as its kill goes on. Two kills of a pod that are both repeated round to whole seconds at different
-// moments, which lag allows for. The caller holds the mutex.
+// checkGrace checks that the grace period of a pod only gets shorter as long as its kill goes on. Two
+// kills of a pod that are both repeated round to whole seconds at different moments, which lag allows
+// for. The caller holds the mutex.
 func (w *stressWorld) checkGrace(p *stressPod, name string, seconds int64) {
 	const lag = time.Second + 150*time.Millisecond
 	until := time.Now().Add(time.Duration(seconds) * time.Second)

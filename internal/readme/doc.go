@@ -1,2 +1,3 @@
-// Package readme tests that the program and the tables of README.md say what the code says.
+// Package readme tests that the program, the lists, the tables and the figures of the pages say what
+// the code says.
 package readme

@@ -39,15 +39,13 @@ func TestFigures(t *testing.T) {
 		{`sleep cut within (\d+) ms of its end`, "lifecycle/handler_runner.go", `sleepTolerance = (\d+) \* time\.Millisecond`},
 		{`stay below (\d+) lines`, ".golangci.yml", `name: file-length-limit\s+arguments: \[\{max: (\d+)`},
 	} {
-		code, err := os.ReadFile(filepath.Join("../..", figure.file))
-		require.NoError(t, err)
-		declared := regexp.MustCompile(figure.declared).FindSubmatch(code)
+		declared := regexp.MustCompile(figure.declared).FindStringSubmatch(page(t, figure.file))
 		require.NotNil(t, declared, "%s has nothing like %s", figure.file, figure.declared)
 		found := 0
-		for name, page := range all {
-			for _, match := range regexp.MustCompile(strings.ReplaceAll(figure.says, " ", `\s+`)).FindAllStringSubmatch(page, -1) {
+		for name, text := range all {
+			for _, match := range regexp.MustCompile(strings.ReplaceAll(figure.says, " ", `\s+`)).FindAllStringSubmatch(text, -1) {
 				found++
-				require.Equal(t, string(declared[1]), match[1], "%s: %s", name, match[0])
+				require.Equal(t, declared[1], match[1], "%s: %s", name, match[0])
 			}
 		}
 		require.Positive(t, found, "no page says this any more: %s", figure.says)
@@ -56,19 +54,18 @@ func TestFigures(t *testing.T) {
 
 // The table of the tested versions has each minor that make compat tests, the newest first.
 func TestVersions(t *testing.T) {
-	script, err := os.ReadFile("../tools/compat.sh")
-	require.NoError(t, err)
 	minor := map[string]int{}
-	for _, match := range regexp.MustCompile(`(?m)^(oldest|newest)=(\d+)`).FindAllSubmatch(script, -1) {
-		minor[string(match[1])], err = strconv.Atoi(string(match[2]))
+	for _, match := range regexp.MustCompile(`(?m)^(oldest|newest)=(\d+)`).FindAllStringSubmatch(page(t, "internal/tools/compat.sh"), -1) {
+		number, err := strconv.Atoi(match[2])
 		require.NoError(t, err)
+		minor[match[1]] = number
 	}
 	var want, rows []string
 	for i := minor["newest"]; i >= minor["oldest"]; i-- {
 		want = append(want, strconv.Itoa(i))
 	}
 	require.Greater(t, len(want), 1)
-	for _, row := range regexp.MustCompile(`(?m)^\| v0\.(\d+)\.\d+ +\| go`).FindAllStringSubmatch(readme(t), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| v0\.(\d+)\.\d+ +\| go`).FindAllStringSubmatch(page(t, "README.md"), -1) {
 		rows = append(rows, row[1])
 	}
 	require.Equal(t, want, slices.Compact(rows))

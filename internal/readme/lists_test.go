@@ -1,7 +1,6 @@
 package readme_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,14 +18,12 @@ func TestPackages(t *testing.T) {
 			want = append(want, s.path)
 		}
 	}
-	require.ElementsMatch(t, want, firstCells(t, readme(t), "| package | what it does |", `^\[.*\]\((.*)\)$`))
+	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
 }
 
 // The table in the page of forks has every file that they copy.
 func TestFilesOfForks(t *testing.T) {
 	const folder = "../fork"
-	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
-	require.NoError(t, err)
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	require.NoError(t, err)
 	var want []string
@@ -35,7 +32,7 @@ func TestFilesOfForks(t *testing.T) {
 			want = append(want, base)
 		}
 	}
-	require.ElementsMatch(t, want, firstCells(t, string(page), "| file | replaces", "^`(.*)`$"))
+	require.ElementsMatch(t, want, firstCells(t, page(t, "internal/fork/README.md"), "| file | replaces", "^`(.*)`$"))
 }
 
 // firstCells returns the first group of a pattern in the first cell of each row of a table. heading is

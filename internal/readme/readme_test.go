@@ -2,6 +2,7 @@ package readme_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,15 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// page returns the text of a file, which is named from the top folder.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// The README is what a newcomer reads to the end.
+func TestREADMEIsShort(t *testing.T) {
+	require.LessOrEqual(t, strings.Count(page(t, "README.md"), "\n"), 150)
+}
+
 // The program at the top of the README is a part of examples/processagent, which has a test that
 // builds and runs it. The program fits on the first screen.
 func TestProgram(t *testing.T) {
-	text := readme(t)
+	text := page(t, "README.md")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 	require.Len(t, blocks, 1)
-	program, err := os.ReadFile("../../examples/processagent/main.go")
-	require.NoError(t, err)
-	require.Contains(t, string(program), blocks[0][1])
+	require.Contains(t, page(t, "examples/processagent/main.go"), blocks[0][1])
 	before, _, found := strings.Cut(text, "\n## ")
 	require.True(t, found)
 	require.LessOrEqual(t, strings.Count(before, "\n"), 30, "the first screen")

@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,40 +116,4 @@ func calledName(call *ast.CallExpr) string {
 	default:
 		return ""
 	}
-}
-
-// verbosity returns the level of a call of Info: that of V(1) or V(2), also if the variable of the
-// logger is defined so in the same function; or 1 for the wrapper logV1.
-func (s source) verbosity(call *ast.CallExpr) string {
-	level := "0"
-	findV := func(node ast.Node) bool {
-		if inner, ok := node.(*ast.CallExpr); ok && calledName(inner) == "V" {
-			level = inner.Args[0].(*ast.BasicLit).Value
-		}
-		return true
-	}
-	ast.Inspect(call.Fun, findV)
-	inspect(s, func(function *ast.FuncDecl) {
-		logger, isName := call.Fun.(*ast.SelectorExpr).X.(*ast.Ident)
-		if !isName || call.Pos() < function.Pos() || function.End() < call.End() {
-			return
-		}
-		ast.Inspect(function, func(node ast.Node) bool {
-			assignment, ok := node.(*ast.AssignStmt)
-			if !ok || assignment.Tok != token.DEFINE {
-				return true
-			}
-			if name, ok := assignment.Lhs[0].(*ast.Ident); ok && name.Name == logger.Name {
-				ast.Inspect(assignment.Rhs[0], findV)
-			}
-			return true
-		})
-	})
-	inspect(s, func(outer *ast.CallExpr) {
-		if wrapper := regexp.MustCompile(`^logV(\d)$`).FindStringSubmatch(calledName(outer)); wrapper != nil &&
-			outer.Pos() <= call.Pos() && call.End() <= outer.End() {
-			level = wrapper[1]
-		}
-	})
-	return level
 }

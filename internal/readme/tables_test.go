@@ -3,9 +3,9 @@ package readme_test
 import (
 	"flag"
 	"go/ast"
-	"go/types"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,24 +18,26 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-var update = flag.Bool("update", false, "write the rows that the code has into the tables of the README")
+// tablesPage is the page with the tables.
+const tablesPage = "metrics/README.md"
 
-// TestTables compares the tables of the README with the code. A table follows a comment
+var update = flag.Bool("update", false, "write the rows that the code has into the tables of metrics/README.md")
+
+// TestTables compares the tables of metrics/README.md with the code. A table follows a comment
 // <!-- table: NAME --> and has one row for each metric, event and so on of the code, and no other. The
 // last column is written by hand: -update keeps it, and writes TODO there in new rows.
 func TestTables(t *testing.T) {
 	packages := library(t)
 	for name, rows := range map[string]map[string]bool{
-		"log lines":  logLines(t, packages),
 		"events":     events(packages),
 		"conditions": conditions(packages),
 		"reasons":    withoutEventReasons(reasons(t, packages), events(packages)),
 		"metrics":    series(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := readme(t)
-			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n\n`).FindStringSubmatchIndex(text)
-			require.NotNil(t, table, "the README has no such table")
+			text := page(t, tablesPage)
+			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n(?:\n|$)`).FindStringSubmatchIndex(text)
+			require.NotNil(t, table, "the page has no such table")
 			written := map[string]string{} // what is written by hand, by row
 			for line := range strings.SplitSeq(text[table[4]:table[5]], "\n") {
 				line = strings.TrimSuffix(line, " |")
@@ -53,14 +55,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func readme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	return string(text)
-}
-
-// replace writes the rows of a table into the README.
+// replace writes the rows of a table into the page.
 func replace(t *testing.T, text string, from, to int, rows map[string]bool, written map[string]string) {
 	t.Helper()
 	var lines []string
@@ -71,40 +66,13 @@ func replace(t *testing.T, text string, from, to int, rows map[string]bool, writ
 		}
 		lines = append(lines, row+" | "+meaning+" |")
 	}
-	require.NoError(t, os.WriteFile("../../README.md", []byte(text[:from]+strings.Join(lines, "\n")+text[to:]), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join("../..", tablesPage), []byte(text[:from]+strings.Join(lines, "\n")+text[to:]), 0o600))
 }
 
 // row begins a line of a table.
 func row(columns ...string) string { return "| " + strings.Join(columns, " | ") }
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
-
-// logLines finds the log lines of the library: the calls of Info and Error. Instead of a verbosity, the
-// rows of Error have the word error. A message that cannot be found in the source fails the test.
-func logLines(t *testing.T, packages []source) map[string]bool {
-	t.Helper()
-	rows := map[string]bool{}
-	for _, s := range packages {
-		inspect(s, func(call *ast.CallExpr) {
-			at, level := 0, "error"
-			switch calledName(call) {
-			case "Info":
-				level = s.verbosity(call)
-			case "Error":
-				at = 1
-			default:
-				return
-			}
-			if len(call.Args) <= at {
-				return
-			}
-			message, ok := s.value(call.Args[at])
-			require.True(t, ok, "%s: the message of a log line must be a literal or a constant of the package, here: %s", s.path, types.ExprString(call))
-			rows[row(code(s.path), level, message)] = true
-		})
-	}
-	return rows
-}
 
 // identifier is what a reason looks like.
 var identifier = regexp.MustCompile(`^[A-Z]\w+$`)

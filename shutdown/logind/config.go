@@ -45,7 +45,8 @@ func configured(host fs.FS, ignored []string) setting {
 func configFiles(host fs.FS, ignored []string) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
-	// The directories are in order of precedence. systemd 252 reads the main file in /etc only; 257 reads the others too.
+	// The directories are in order of precedence. systemd 252 reads the main file in /etc only; 257
+	// reads the others too.
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		main := path.Join(dir, "systemd/logind.conf")
 		if _, err := fs.Stat(host, main); err == nil {

@@ -16,9 +16,9 @@ import (
 // with this text.
 var ErrInProgress = errors.New("the operation inhibition has been requested for is already running")
 
-// Host is a [shutdown.Source] and a [source.Adopter] that does what a test tells it to do. The zero value can be
-// reached, is not shutting down, and grants every delay and every lock. All methods may be called
-// concurrently.
+// Host is a [shutdown.Source] and a [source.Adopter] that does what a test tells it to do. The zero
+// value can be reached, is not shutting down, and grants every delay and every lock. All methods may
+// be called concurrently.
 //
 // Each call reads the fields. Set them before the first use, or with [Host.Script].
 type Host struct {

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/metrics"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -58,7 +58,7 @@ type Listener interface {
 	// too long. It is called once, unless Run ends before.
 	HostTried()
 	// HostCapped says that the host waits for so much less than asked that pods lose time. It is
-	// called again when the text of err has changed, or after the host has waited long enough.
+	// called again when the text of err has changed, or if the host waited long enough in between.
 	HostCapped(err error)
 }
 

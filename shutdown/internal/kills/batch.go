@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // retryPause is the pause between two calls for the same pod.
@@ -33,8 +33,9 @@ type Killing struct {
 	// Final reports whether no call is to follow an error of the killer.
 	Final func(error) bool
 	// Signalled is called when a pod is signalled for the first time, and Ended, once, when it has
-	// ended. Failed is called after the first failed call of a pod that another one follows. GaveUp is called when this batch no
-	// longer waits for a pod that is not known to have ended.
+	// ended. Failed is called for a pod when a call has failed for the first time and another one
+	// follows. GaveUp is called when this batch no longer waits for a pod that is not known to have
+	// ended.
 	Signalled, Ended func(*Kill)
 	Failed, GaveUp   func(*Kill, error)
 }

@@ -25,7 +25,7 @@ const cleanupTimeout = 30 * time.Second
 var errStoppedBeforeStart = errors.New("it was told to stop before it was started")
 
 // adoptPods finds the pods that a former agent of this node has left running, if the
-// runtime is an [podruntime.Adopter]. A shutdown that is under way stops them.
+// runtime is a [podruntime.Adopter]. A shutdown that is under way stops them.
 func (a *Agent) adoptPods(ctx context.Context) {
 	adopter, ok := a.opts.Runtime.(podruntime.Adopter)
 	for _, p := range a.pods.list() {
