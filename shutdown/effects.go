@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"

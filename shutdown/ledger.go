@@ -12,9 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"

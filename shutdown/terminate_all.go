@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"

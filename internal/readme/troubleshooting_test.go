@@ -16,7 +16,7 @@ import (
 func TestOperatorsPageQuotesWhatIsPrinted(t *testing.T) {
 	verb := regexp.MustCompile(`%[a-z]`)
 	var printed []string
-	for _, s := range append(library(t), packagesBelow(t, "examples/nodeagent")...) {
+	for _, s := range slices.Concat(library(t), packagesBelow(t, "internal/call"), packagesBelow(t, "examples/nodeagent")) {
 		inspect(s, func(basic *ast.BasicLit) {
 			if text, ok := literal(basic); ok {
 				printed = append(printed, text)

@@ -1,7 +1,7 @@
 package drain
 
 import (
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/metrics"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/metrics"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 // closeTime bounds the wait for the Close of a lock.

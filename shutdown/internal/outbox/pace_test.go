@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 var groupResource = schema.GroupResource{Resource: "pods"}

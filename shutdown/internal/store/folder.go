@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 

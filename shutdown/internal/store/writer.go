@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/internal/call"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // writer makes the writes of one file, one after the other. Of the writes that wait for their turn
