@@ -121,7 +121,7 @@ func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| (\d+) \| (\d+) \|$`).FindAllSubmatch(readme, -1) {
 		figures[string(row[1])] = fmt.Sprintf("%s %s", row[2], row[3])
 	}
-	together := regexp.MustCompile("An agent of (.*) gets (\\d+) packages of (\\d+) modules").FindSubmatch(readme)
+	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(readme)
 	require.NotNil(t, together, "README.md does not say what an agent gets")
 	figures[strings.NewReplacer("`", "", ",", "", " and", "").Replace(string(together[1]))] = fmt.Sprintf("%s %s", together[2], together[3])
 	return figures, string(heading[1])
