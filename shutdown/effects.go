@@ -128,8 +128,10 @@ func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time
 }
 
 // drainAnew stops the drains of a shutdown and begins another one, after the buckets that are done.
+// An earlier drain may have set the end already, to have it on record before the release.
 func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int) {
 	s.eachDrain(func(d *drain.Drain) { d.Stop(errOvertaken) })
+	s.account.reopen()
 	steps := s.soFar().steps
 	request.Prepared, request.Held, request.Published = steps[drain.Prepared], steps[drain.Held], steps[drain.Published]
 	request.Done = done

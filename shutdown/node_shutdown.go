@@ -131,7 +131,6 @@ func (s *nodeShutdown) plan(table timetable.Table) {
 
 // reopen lets a shutdown for which the host was let go drain again, until h.
 func (s *nodeShutdown) reopen(h time.Time) {
-	s.account.reopen()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.h, s.progress.begun, s.progress.done = h, 0, 0

@@ -75,8 +75,16 @@ func (p *passage) release() {
 			p.Fail(errNotDelayed)
 		}
 	}
-	at := time.Now()
-	s.account.end(at)
+	at, overtaken := time.Now(), false
+	p.ifIn(func() { // the loop knows whether another drain has begun meanwhile
+		if overtaken = errors.Is(p.drain.Stopped(), errOvertaken); !overtaken {
+			s.account.end(at)
+		}
+	}, draining, released)
+	if overtaken {
+		return
+	}
+	s.account.end(at) // the shutdown is cancelled, or Run ends
 	p.last.set(s.number, s.account.report)
 	p.showTimes(s.number, s.account.head().Started, at)
 	p.recorder.saveTimes(p.shutdown.account.head())
