@@ -89,6 +89,9 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.openOutbox()
 	if e.host != nil {
 		s.hold = e.host.Suspend()
+		if to == draining {
+			s.hold.Retake() // that of a dismissed shutdown may have let the host go
+		}
 	}
 	e.become(to)
 	e.recorder.setNewest(s)
