@@ -54,6 +54,9 @@ func (s *states) recordRead(c store.Contents, folderErr error, first *nodeShutdo
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
+		for _, origin := range s.taken {
+			s.triggerCancelled(origin)
+		}
 		if s.said != nil { // the host was faster than the disk
 			s.said()
 		}

@@ -101,6 +101,7 @@ type states struct {
 	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
 	settled bool          // the host has said that it stays, so another agent's folder leaves nothing open
 	said    func()        // handles again what the host has said last of no shutdown; nil: it has said nothing, or of one
+	taken   []string      // the origins whose announcements Trigger has taken back while the state was unsettled
 }
 
 // state returns the state of the shutdown.
@@ -144,6 +145,9 @@ func (s *states) hostPending(pending *Event, known bool, received time.Time) {
 // triggered handles an event of Trigger.
 func (s *states) triggered(event Event, received time.Time) {
 	if event.Cancelled {
+		if s.state() == unsettled { // the record may not have been read
+			s.taken = append(s.taken, event.Origin)
+		}
 		s.triggerCancelled(event.Origin)
 		s.effects.clearNodeState()
 		return
