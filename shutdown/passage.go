@@ -59,7 +59,8 @@ func (p *passage) run() {
 		p.release()
 	case errors.Is(cause, errCancelled):
 		p.shutdown.account.end(time.Now())
-	default: // the end of Run: the next agent goes on
+	default: // the end of Run: the next agent goes on, or TerminateAll does
+		p.unended.add(p.shutdown.account.kills.All()...)
 		p.last.set(p.shutdown.number, p.shutdown.account.report)
 	}
 	p.finish(cause, ended)
