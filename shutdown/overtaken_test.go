@@ -251,3 +251,26 @@ func TestLaterDeadlineOfTheSameHost(t *testing.T) {
 		require.LessOrEqual(t, n.killedAfter("etcd", began), time.Minute)
 	})
 }
+
+// A shutdown that drains again after the host was let go holds no lock. That is no failure: the host has
+// waited for the first drain.
+func TestDrainedAgainAfterTheRelease(t *testing.T) {
+	for name, again := range map[string]func(n *node, one *boot){
+		"announced by another": func(n *node, _ *boot) {
+			require.NoError(n.t, n.m.Trigger(shutdown.Event{Origin: "UPS", Deadline: time.Now().Add(5 * time.Second)}))
+		},
+		"resumed": func(n *node, one *boot) { n.crash(); n.runOnBoot(one) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(5 * time.Second)
+				require.Zero(t, n.host.Held())
+				again(n, one)
+				n.advance(5 * time.Second)
+				require.Empty(t, n.lastReport().Errors)
+			})
+		})
+	}
+}
