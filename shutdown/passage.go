@@ -72,7 +72,7 @@ func (p *passage) release() {
 	s, table := p.shutdown, *p.shutdown.soFar().table
 	if s.hold != nil && s.announced().ofHost() {
 		s.hold.AwaitAdoption(p.ctx, table.H())
-		if !s.hold.Waits() {
+		if !s.hold.Waits() && !s.account.drainsAgain() {
 			p.Fail(errNotDelayed)
 		}
 	}
