@@ -227,3 +227,6 @@ func (s *nodeShutdown) record(clock *store.Store) (store.Record, progress) {
 	}
 	return r, p
 }
+
+// fits reports whether a shutdown of one kind may be one of another.
+func fits(one, other Kind) bool { return one == KindUnknown || other == KindUnknown || one == other }
