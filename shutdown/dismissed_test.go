@@ -62,3 +62,27 @@ func TestTheHostCancelsWhatTriggerHasTakenBack(t *testing.T) {
 		require.False(t, n.m.Admit(nil).Admit, "it is another shutdown")
 	})
 }
+
+// TerminateAll waits for a shutdown that is cancelled then, while a pod of it never ends. The rest of the
+// pods is drained all the same.
+func TestTerminateAllAndAPodOfACancelledShutdownThatHangs(t *testing.T) {
+	for name, cancel := range map[string]func(n *node){
+		"by the host": func(n *node) { n.host.Cancel() },
+		"by Trigger":  func(n *node) { require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: true})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
+				n.run()
+				n.announce()
+				began := time.Now()
+				time.AfterFunc(time.Second, func() { cancel(n) })
+				report, err := n.m.TerminateAll(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "TerminateAll", report.Origin)
+				require.Equal(t, []string{"web", "etcd"}, names(report))
+				require.LessOrEqual(t, n.killedAfter("etcd", began), 25*time.Second)
+			})
+		})
+	}
+}
