@@ -29,7 +29,7 @@ type account struct {
 	policy   PodPolicy
 	closed   bool                 // who has not ended is left to others, also after the next boot
 	again    bool                 // it drains again after an end
-	finished *call.Future[Report] // completes when all whom it has killed have ended
+	finished *call.Future[Report] // completes when all whom it has killed have ended, or it is cancelled
 	complete func(Report, error)
 }
 
@@ -125,7 +125,8 @@ func (a *account) drainsAgain() bool {
 	return a.again
 }
 
-// finish says that all whom the shutdown has killed have ended, or are not waited for any more.
+// finish says that all whom the shutdown has killed have ended, or are not waited for any more. Only the
+// first call counts.
 func (a *account) finish(r Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -147,6 +147,7 @@ func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
 	e.unended.add(s.account.cancel()...) // all that are signalled, since no further pod is
+	s.account.finish(s.account.head())   // TerminateAll waits for none of them, and drains the rest
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()
