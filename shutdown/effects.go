@@ -119,8 +119,12 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 }
 
 // drainAgain begins another drain of a shutdown for which the host was let go, and which somebody
-// else has announced since: what that leaves is for those who have not ended.
+// else has announced since: what that leaves is for those who have not ended. Without a deadline that is
+// what the others leave.
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
+	if end := s.hostEnd(); a.deadline.IsZero() && received.Before(end) {
+		a.deadline = end
+	}
 	s.reopen(e.end(a, received))
 	e.become(draining)
 	e.local.takeOver(s)
