@@ -28,7 +28,8 @@ type account struct {
 	outline  Report     // without pods
 	policy   PodPolicy
 	closed   bool                 // who has not ended is left to others, also after the next boot
-	finished *call.Future[Report] // completes when all whom it has killed have ended
+	again    bool                 // it drains again after an end
+	finished *call.Future[Report] // completes when all whom it has killed have ended, or it is cancelled
 	complete func(Report, error)
 }
 
@@ -108,6 +109,7 @@ func (a *account) owes() (policy PodPolicy, owes bool) {
 func (a *account) reopen() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.again = a.again || !a.outline.Ended.IsZero()
 	a.outline.Ended = time.Time{}
 	select {
 	case <-a.finished.Done():
@@ -116,7 +118,15 @@ func (a *account) reopen() {
 	}
 }
 
-// finish says that all whom the shutdown has killed have ended, or are not waited for any more.
+// drainsAgain reports whether the host may have been let go before.
+func (a *account) drainsAgain() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.again
+}
+
+// finish says that all whom the shutdown has killed have ended, or are not waited for any more. Only the
+// first call counts.
 func (a *account) finish(r Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

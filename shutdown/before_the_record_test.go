@@ -130,3 +130,52 @@ func TestShutdownJoinsTheOneOnRecord(t *testing.T) {
 		require.Greater(t, report.Ended.Sub(began), 20*time.Second)
 	})
 }
+
+// What Trigger has taken back before the record could be read stays taken back. The host has not said
+// anything by then.
+func TestTriggerCancelsBeforeTheRecordIsRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		early  bool   // the shutdown begins before the successor
+		host   bool   // the host announces it too
+		origin string // that is cancelled
+	}{
+		"the notice":                       {true, false, "notice"},
+		"the notice, the host cancels too": {true, true, "notice"},
+		"all":                              {true, true, ""},
+		"the notice, not known yet":        {false, false, "notice"},
+		"all, not known yet":               {false, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, former *node, one *boot) {
+				former.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				former.runOnBoot(one)
+				begin := func() {
+					end := time.Now().Add(2 * time.Minute)
+					require.NoError(t, former.m.Trigger(shutdown.Event{Origin: "notice", Deadline: end}))
+					if test.host {
+						former.host.Announce(shutdown.Event{Deadline: end})
+					}
+					former.advance(time.Second)
+				}
+				if test.early {
+					begin()
+				}
+				successor := former.startOther(twoPods(), one, func(successor *node) { successor.host.PendingTakes = 8 * time.Second })
+				t.Cleanup(func() { successor.end() })
+				former.advance(time.Second)
+				if !test.early {
+					begin()
+				}
+				require.NoError(t, successor.m.Trigger(shutdown.Event{Cancelled: true, Origin: test.origin}))
+				former.end()
+				former.advance(time.Second)
+				if test.host {
+					successor.host.Cancel()
+				}
+				former.advance(time.Minute)
+				require.True(t, successor.m.Admit(nil).Admit)
+				require.Empty(t, successor.killer.Kills())
+			})
+		})
+	}
+}

@@ -275,3 +275,23 @@ func TestAnnouncedAfterADismissedShutdownIsOver(t *testing.T) {
 		require.EqualValues(t, 20, n.grantedSeconds()["late"])
 	})
 }
+
+// The lock of a dismissed shutdown was let go at the end of the host's time. A new shutdown takes one, if
+// one is to be had.
+func TestAnnouncedAfterTheLockOfADismissedShutdownWasLetGo(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.announce()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(time.Minute)
+		require.Zero(t, n.host.Held())
+		n.host.SetPending(nil)
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Deadline: began.Add(30 * time.Second)}))
+		n.advance(time.Second)
+		require.Equal(t, 1, n.host.Held())
+		n.advance(time.Minute)
+		require.LessOrEqual(t, n.releasedAfter(began), 30*time.Second)
+	})
+}

@@ -90,6 +90,9 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 	e.openOutbox()
 	if e.host != nil {
 		s.hold = e.host.Suspend()
+		if to == draining {
+			s.hold.Retake() // that of a dismissed shutdown may have let the host go
+		}
 	}
 	e.become(to)
 	e.recorder.setNewest(s)
@@ -117,8 +120,12 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 }
 
 // drainAgain begins another drain of a shutdown for which the host was let go, and which somebody
-// else has announced since: the time until then is for the pods that have not ended.
+// else has announced since: the time until then is for the pods that have not ended. Without a deadline
+// it is the time that the others leave.
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
+	if end := s.hostEnd(); a.deadline.IsZero() && received.Before(end) {
+		a.deadline = end
+	}
 	s.reopen(e.end(a, received))
 	e.become(draining)
 	e.local.takeOver(s)
@@ -129,8 +136,10 @@ func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time
 }
 
 // drainAnew stops the drains of a shutdown and begins another one, after the buckets that are done.
+// An earlier drain may have set the end already, to have it on record before the release.
 func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int) {
 	s.eachDrain(func(d *drain.Drain) { d.Stop(errOvertaken) })
+	s.account.reopen()
 	steps := s.soFar().steps
 	request.Prepared, request.Held, request.Published = steps[drain.Prepared], steps[drain.Held], steps[drain.Published]
 	request.Done = done
@@ -143,6 +152,7 @@ func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
 	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
 	e.unended.add(s.account.cancel()...) // all that are signalled, since no further pod is
+	s.account.finish(s.account.head())   // TerminateAll waits for none of them, and drains the rest
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()

@@ -131,7 +131,6 @@ func (s *nodeShutdown) plan(table timetable.Table) {
 
 // reopen lets a shutdown for which the host was let go drain again, until h.
 func (s *nodeShutdown) reopen(h time.Time) {
-	s.account.reopen()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.h, s.progress.begun, s.progress.done = h, 0, 0
@@ -228,3 +227,6 @@ func (s *nodeShutdown) record(clock *store.Store) (store.Record, progress) {
 	}
 	return r, p
 }
+
+// fits reports whether a shutdown of one kind may be one of another.
+func fits(one, other Kind) bool { return one == KindUnknown || other == KindUnknown || one == other }

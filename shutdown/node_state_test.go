@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -41,6 +42,25 @@ func TestNodeStateIsRevertedAtTheStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An agent without a host that does not get the state folder leaves the node state and the readiness of
+// the pods to the agent that has it, which may drain.
+func TestNodeStateOfAnAgentThatHasTheFolder(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		reporter := &shutdowntest.Reporter{}
+		marked := shutdowntest.Pod("web", 0, 60)
+		marked.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}}
+		other := n.startOther(list(marked), one, func(other *node) { other.opts.Source, other.opts.Reporter = nil, reporter })
+		t.Cleanup(func() { other.end() })
+		n.advance(time.Second)
+		n.announce()
+		n.advance(time.Minute)
+		require.Empty(t, reporter.Published())
+		require.Empty(t, reporter.Marked())
+	})
 }
 
 // The node state that a cancellation has reverted is not reverted again in the next session.

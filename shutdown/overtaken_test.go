@@ -131,6 +131,40 @@ func TestEarlierDeadlineAfterTheDrain(t *testing.T) {
 	})
 }
 
+// The report of a drain is being stored, and the host not yet let go, when another announcement leaves
+// less time. The shutdown goes on: it has no end yet, neither in the report nor on record, so that an
+// agent that is killed then leaves it to the next one.
+func TestEarlierDeadlineBeforeTheRelease(t *testing.T) {
+	for name, dies := range map[string]bool{"the agent goes on": false, "the agent is killed": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.opts.OnRelease = func(context.Context) { <-time.After(200 * time.Millisecond) }
+				n.runOnBoot(one)
+				began := time.Now()
+				notice := func(origin string, in time.Duration) {
+					require.NoError(t, n.m.Trigger(shutdown.Event{Origin: origin, Deadline: began.Add(in)}))
+				}
+				notice("cloud", time.Minute)
+				n.advance(100 * time.Millisecond)
+				n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+				n.setPods(append(twoPods(), shutdowntest.Pod("late", 0, 60))...)
+				notice("UPS", 10*time.Second)
+				n.advance(time.Second)
+				if dies {
+					n.crash()
+					n.runOnBoot(one)
+					require.False(t, n.m.Admit(nil).Admit)
+				}
+				n.advance(5 * time.Second)
+				kill, _ := n.killer.Kill("late")
+				report := n.lastReport()
+				require.Equal(t, []string{"web", "etcd", "late"}, names(report))
+				require.False(t, report.Ended.Before(kill.Ended), "%v", report.Ended)
+			})
+		})
+	}
+}
+
 // The drain for a notice is done when the host announces the same end of the node. Whoever is
 // listed by then and has not ended is killed in the same shutdown, which is reported as a whole.
 func TestTheHostAnnouncesAfterTheDrainForANotice(t *testing.T) {
@@ -216,4 +250,27 @@ func TestLaterDeadlineOfTheSameHost(t *testing.T) {
 		require.LessOrEqual(t, n.releasedAfter(began), time.Minute)
 		require.LessOrEqual(t, n.killedAfter("etcd", began), time.Minute)
 	})
+}
+
+// A shutdown that drains again after the host was let go holds no lock. That is no failure: the host has
+// waited for the first drain.
+func TestDrainedAgainAfterTheRelease(t *testing.T) {
+	for name, again := range map[string]func(n *node, one *boot){
+		"announced by another": func(n *node, _ *boot) {
+			require.NoError(n.t, n.m.Trigger(shutdown.Event{Origin: "UPS", Deadline: time.Now().Add(5 * time.Second)}))
+		},
+		"resumed": func(n *node, one *boot) { n.crash(); n.runOnBoot(one) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(5 * time.Second)
+				require.Zero(t, n.host.Held())
+				again(n, one)
+				n.advance(5 * time.Second)
+				require.Empty(t, n.lastReport().Errors)
+			})
+		})
+	}
 }

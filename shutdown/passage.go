@@ -59,7 +59,8 @@ func (p *passage) run() {
 		p.release()
 	case errors.Is(cause, errCancelled):
 		p.shutdown.account.end(time.Now())
-	default: // the end of Run: the next agent goes on
+	default: // the end of Run: the next agent goes on, or TerminateAll does
+		p.unended.add(p.shutdown.account.kills.All()...)
 		p.last.set(p.shutdown.number, p.shutdown.account.report)
 	}
 	p.finish(cause, ended)
@@ -71,12 +72,23 @@ func (p *passage) release() {
 	s, table := p.shutdown, *p.shutdown.soFar().table
 	if s.hold != nil && s.announced().ofHost() {
 		s.hold.AwaitAdoption(p.ctx, table.H())
-		if !s.hold.Waits() {
+		if !s.hold.Waits() && !s.account.drainsAgain() {
 			p.Fail(errNotDelayed)
 		}
 	}
-	at := time.Now()
-	s.account.end(at)
+	at, overtaken, ended := time.Now(), false, false
+	p.ifIn(func() { // the loop knows whether another drain has begun meanwhile
+		if overtaken = errors.Is(p.drain.Stopped(), errOvertaken); !overtaken {
+			s.account.end(at)
+			ended = true
+		}
+	}, draining, released)
+	switch {
+	case overtaken:
+		return
+	case !ended: // the shutdown is cancelled, or Run ends
+		s.account.end(at)
+	}
 	p.last.set(s.number, s.account.report)
 	p.showTimes(s.number, s.account.head().Started, at)
 	p.recorder.saveTimes(p.shutdown.account.head())

@@ -39,8 +39,8 @@ type PodReport struct {
 	// Unflushed means that the API server has not acknowledged the final status. It is false if
 	// the [Reporter] is no [StatusFlusher].
 	Unflushed bool `json:"unflushed,omitempty"`
-	// Joined means that an earlier shutdown, which was cancelled, has signalled the pod. Its times
-	// and its grace period are those of that kill, and the metrics count it there.
+	// Joined means that an earlier shutdown, which was cancelled or ended with Run, has signalled the
+	// pod. Its times and its grace period are those of that kill, and the metrics count it there.
 	Joined bool `json:"joined,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"errors"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -9,10 +10,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 
-// recordRead handles the record when it was read. had is false if the state folder could not be
-// had. first is the shutdown that NewManager has found on record; nil: none.
-func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
-	fx := s.effects
+// recordRead handles the record when it was read. folderErr is why the state folder could not be had;
+// nil: it was. first is the shutdown that NewManager has found on record; nil: none.
+func (s *states) recordRead(c store.Contents, folderErr error, first *nodeShutdown) {
+	fx, had := s.effects, folderErr == nil
 	switch {
 	case !had:
 		fx.recorder.setOpen(fx.ctx, false)
@@ -53,6 +54,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
+		for _, origin := range s.taken {
+			s.triggerCancelled(origin)
+		}
 		switch s.said { // the host was faster than the disk
 		case stays:
 			s.hostCancelled()
@@ -65,7 +69,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		s.hostCannotTell(time.Now())
 		s.closePast()
 	}
-	if fx.host == nil && fx.gate { // without the feature nothing is undone that an agent with it has done
+	// Without the feature nothing is undone that an agent with it has done, and beside an agent that has
+	// the folder nothing that it may be doing.
+	if fx.host == nil && fx.gate && !errors.Is(folderErr, store.ErrLocked) {
 		fx.clearNodeState()
 	}
 }

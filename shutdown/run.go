@@ -190,7 +190,7 @@ func (r *reading) handle(s *states) error {
 		fx.admission.refuse(record.Refused)
 		fx.opts.Metrics.PodsRefused(record.Refused)
 	}
-	s.recordRead(read.contents, err == nil, r.first)
+	s.recordRead(read.contents, err, r.first)
 	close(r.loaded)
 	r.tried()
 	if err != nil && fx.opts.RequireStateDir && fx.ctx.Err() == nil {

@@ -90,9 +90,6 @@ func (a announcements) kind() Kind {
 	return kind
 }
 
-// fits reports whether a shutdown of one kind may be one of another.
-func fits(one, other Kind) bool { return one == KindUnknown || other == KindUnknown || one == other }
-
 // states handles the inputs of the event loop: what the host says, what Trigger says, what is on
 // record, and the end of a shutdown's time.
 type states struct {
@@ -100,6 +97,8 @@ type states struct {
 	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
 	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
 	said    hostSaid      // before the record was read
+	pends   *nodeShutdown // the one that the host had pending when Trigger took something back; nil: none, or the host has cancelled it
+	taken   []string      // the origins whose announcements Trigger has taken back while the state was unsettled
 }
 
 // hostSaid is what the host has said while it had announced no shutdown.
@@ -199,7 +198,7 @@ func (s *states) announcedInThePast(a announcement) {
 
 // hostCancelled handles the cancellation by the host, or its answer that nothing is pending.
 func (s *states) hostCancelled() {
-	s.said = stays
+	s.said, s.pends = stays, nil
 	switch s.state() {
 	case none:
 		s.closePast()
@@ -218,24 +217,33 @@ func (s *states) hostCancelled() {
 	}
 }
 
-// triggerCancelled handles a cancellation by Trigger. The origin "" means all announcements.
+// triggerCancelled handles a cancellation by Trigger. The origin "" means all announcements. If none is
+// left of a shutdown that the host has pending all the same, it is dismissed and the lock is kept.
 func (s *states) triggerCancelled(origin string) {
 	match := func(a announcement) bool { return origin == "" || a.origin == origin }
-	switch {
-	case s.state() == none || s.state() == dismissed:
-	case s.state() == unsettled && s.past == nil:
-	case s.state() == unsettled && (origin == "" || s.past.announced().ofHost() && s.past.announced().only(match)): // the host may have it pending
-		past := s.past
-		past.dismiss()
+	of, isPast := s.current, s.state() == unsettled
+	if isPast {
+		of, s.taken = s.past, append(s.taken, origin) // the record may not have been read
+	}
+	if of == nil || s.state() == dismissed {
+		return
+	}
+	announced := of.announced()
+	if announced.ofHost() {
+		s.pends = of
+	}
+	switch dismisses := s.pends == of && announced.only(match); {
+	case isPast && (dismisses || origin == ""): // the host may have it pending
+		of.dismiss()
 		s.takeUpDismissed()
-		s.effects.close(past, true)
-	case s.state() == unsettled:
-		s.past.takeBack(match)
-		s.effects.recorder.setNewest(s.past)
+		s.effects.close(of, true)
+	case isPast:
+		of.takeBack(match)
+		s.effects.recorder.setNewest(of)
 		s.effects.recorder.save(0)
-	case s.current.announced().ofHost() && s.current.announced().only(match): // the host has it pending all the same, so the lock is kept
-		s.current.dismiss()
-		s.effects.cancel(s.current)
+	case dismisses:
+		of.dismiss()
+		s.effects.cancel(of)
 		s.effects.become(dismissed)
 	default:
 		s.takeBack(match)

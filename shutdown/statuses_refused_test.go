@@ -167,3 +167,24 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 		}
 	})
 }
+
+// The API server is away while an announcement that leaves less time begins another drain. It is back
+// before the release, and has everything by then: the drain that was overtaken reports no failure.
+func TestStatusesOfADrainThatIsOvertaken(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: 8 * time.Second}}
+		n.run()
+		c.setAway(true)
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(35 * time.Second)})
+		n.advance(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: began.Add(34 * time.Second)})
+		n.advance(6 * time.Second)
+		c.setAway(false)
+		n.advance(time.Minute)
+		require.Equal(t, []string{"etcd", "web"}, c.flushedPods())
+		require.Empty(t, n.lastReport().Errors)
+	})
+}

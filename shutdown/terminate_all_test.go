@@ -263,3 +263,27 @@ func TestTerminateAllAfterTheRelease(t *testing.T) {
 		require.True(t, report.Pods[0].Joined)
 	})
 }
+
+// Run ends within a shutdown, and TerminateAll drains the rest. A pod that the shutdown has signalled is
+// counted once, and its grace period goes on.
+func TestTerminateAllAfterRunHasEndedWithinAShutdown(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		told := countReports(t, n)
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(5 * time.Second)
+		n.stop()
+		n.stop = nil
+		require.NoError(t, <-n.ended)
+		report, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"web", "etcd"}, names(report))
+		require.True(t, report.Pods[0].Started.Equal(began))
+		require.True(t, report.Pods[0].Joined)
+		kill, _ := n.killer.Kill("web")
+		require.Equal(t, int64(15), kill.Request.GracePeriodSeconds)
+		require.Equal(t, 2.0, told.podsCounted(t))
+	})
+}

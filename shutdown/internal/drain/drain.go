@@ -219,8 +219,11 @@ func (d *Drain) awaitRecord(onRecord *call.Future[struct{}]) {
 }
 
 // awaitStatuses waits for all final statuses, those of earlier drains included, as long as the API
-// server answers and the host waits.
+// server answers and the host waits. A drain that another one has overtaken leaves them to that.
 func (d *Drain) awaitStatuses() {
+	if d.halted() && d.run.Err() == nil && !d.stays.Load() {
+		return
+	}
 	var reserve time.Duration
 	for _, r := range d.table.Budget().Reserves {
 		reserve = max(reserve, r.Statuses)

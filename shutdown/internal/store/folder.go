@@ -28,8 +28,8 @@ const (
 )
 
 var (
-	// errLocked is the error of tryLock if another process holds the lock.
-	errLocked = errors.New("another agent uses it")
+	// ErrLocked is wrapped by the error of [Store.Lock] if another agent has the folder.
+	ErrLocked = errors.New("another agent uses it")
 	// errClosed is the error of what begins after Close.
 	errClosed = errors.New("the store is closed")
 )
@@ -115,7 +115,7 @@ func (f *folder) take(ctx context.Context, lock *os.File) error {
 	}
 	again := time.NewTicker(lockPause)
 	defer again.Stop()
-	for err = tryLock(lock); errors.Is(err, errLocked); err = tryLock(lock) {
+	for err = tryLock(lock); errors.Is(err, ErrLocked); err = tryLock(lock) {
 		select {
 		case <-again.C:
 			continue
