@@ -32,64 +32,6 @@ func (s state) String() string {
 // refuses reports whether no pod is admitted in this state.
 func (s state) refuses() bool { return s == unsettled || s == draining || s == released }
 
-// announcement is what one announcer has said of a shutdown, and not taken back.
-type announcement struct {
-	host     bool // it came from a session, not from Trigger
-	origin   string
-	kind     Kind
-	deadline time.Time // when the host goes on; zero: not known
-}
-
-// announcements are those that stand, one for each announcer.
-type announcements []announcement
-
-// add adds an announcement, or replaces that of the same announcer, whose deadline only moves
-// earlier. first is true for a new announcer.
-func (a *announcements) add(added announcement) (first bool) {
-	for i, known := range *a {
-		if known.host == added.host && known.origin == added.origin {
-			if added.deadline.IsZero() || !known.deadline.IsZero() && known.deadline.Before(added.deadline) {
-				added.deadline = known.deadline
-			}
-			(*a)[i] = added
-			return false
-		}
-	}
-	*a = append(*a, added)
-	return true
-}
-
-// remove takes back the announcements that match, and reports whether there were any.
-func (a *announcements) remove(match func(announcement) bool) (removed bool) {
-	before := len(*a)
-	*a = slices.DeleteFunc(slices.Clone(*a), match)
-	return len(*a) < before
-}
-
-// ofHost reports whether the host has announced the shutdown.
-func (a announcements) ofHost() bool {
-	return slices.ContainsFunc(a, byHost)
-}
-
-// only reports whether all match.
-func (a announcements) only(match func(announcement) bool) bool {
-	return !slices.ContainsFunc(a, func(known announcement) bool { return !match(known) })
-}
-
-// byHost matches what the host has announced.
-func byHost(a announcement) bool { return a.host }
-
-// kind returns the kind of the shutdown: that of a session counts before that of Trigger.
-func (a announcements) kind() Kind {
-	var kind Kind
-	for _, known := range a {
-		if known.kind != KindUnknown && (known.host || kind == KindUnknown) {
-			kind = known.kind
-		}
-	}
-	return kind
-}
-
 // states handles the inputs of the event loop: what the host says, what Trigger says, what is on
 // record, and the end of a shutdown's time.
 type states struct {
