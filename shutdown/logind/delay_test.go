@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const (
@@ -27,9 +27,9 @@ const (
 
 // applyDropInOnReload gives the host a systemd whose reload makes logind apply the limit of the given
 // drop-in. Without a limit in the file it is 5 s.
-func (h *host) applyDropInOnReload(t *testing.T, file string) *bustest.Systemd1 {
+func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.Systemd1 {
 	t.Helper()
-	return bustest.StartSystemd1(t, h.bus.Address, func() {
+	return logindtest.StartSystemd1(t, h.bus.Address, func() {
 		limit := 5
 		content, err := os.ReadFile(filepath.Join(h.root, file))
 		if found := regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindSubmatch(content); err == nil && found != nil {
@@ -50,7 +50,7 @@ func TestLimitThatIsEnough(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
-		"infinite": {bustest.Infinite, math.MaxInt64, math.MaxInt64},
+		"infinite": {logindtest.Infinite, math.MaxInt64, math.MaxInt64},
 		"nothing":  {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestFailedReloadJobGetsASignal(t *testing.T) {
 func TestReloadIsNotSynchronous(t *testing.T) {
 	h := newHost(t)
 	h.options.ReloadTimeout = soon
-	bustest.StartSystemd1(t, h.bus.Address, func() {
+	logindtest.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
@@ -136,7 +136,7 @@ func TestLimitCapped(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.writeFile(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
 	h.writeFile(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
-	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {})
+	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {})
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -153,7 +153,7 @@ func TestLimitCapped(t *testing.T) {
 func TestLimitThatNothingExplains(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
-	bustest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
+	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Zero(t, granted)
 	var capped *shutdown.DelayCappedError
@@ -165,9 +165,9 @@ func TestLimitThatNothingExplains(t *testing.T) {
 func TestReloadThatFails(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":       func(*testing.T, *host) {},
-		"systemd refuses":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil) },
-		"job fails, both":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("failed") },
-		"no job, no reply": func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("timeout") },
+		"systemd refuses":  func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil) },
+		"job fails, both":  func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("failed") },
+		"no job, no reply": func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("timeout") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)

@@ -1,8 +1,8 @@
-// Package bustest gives a test of logind its own D-Bus and, on that bus, either a
+// Package logindtest gives a test of logind its own D-Bus and, on that bus, either a
 // scripted login1 or a real systemd-logind:
 //
-//	bus := bustest.StartBus(t, "")
-//	login1 := bustest.StartLogin1(t, bus.Address)
+//	bus := logindtest.StartBus(t, "")
+//	login1 := logindtest.StartLogin1(t, bus.Address)
 //	login1.SetLimit(time.Minute)
 //	login1.Prepare(true)
 //
@@ -21,4 +21,4 @@
 // The scripted login1 implements the protocol itself, so that it can also answer late,
 // refuse, or send bodies that logind would never send. How logind really behaves is
 // tested with [Host].
-package bustest
+package logindtest

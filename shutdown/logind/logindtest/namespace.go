@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"flag"
@@ -24,7 +24,7 @@ const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 // returns true in that process, which then does the work of the test, and false in the
 // original process when the other one has ended.
 //
-//	if !bustest.InNamespace(t) {
+//	if !logindtest.InNamespace(t) {
 //		return
 //	}
 func InNamespace(t *testing.T) bool {
