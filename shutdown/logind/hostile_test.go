@@ -5,11 +5,13 @@ package logind_test
 import (
 	"bytes"
 	"encoding/binary"
+	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
@@ -53,9 +55,9 @@ func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
 	require.True(t, nextEvent(t, session).Cancelled)
 }
 
-// Any user can send a signal with descriptors to any connection, and only the receiver
-// could close them.
-func TestForgedDescriptorsAreNotTaken(t *testing.T) {
+// Any user can send a signal with descriptors to any connection that accepts descriptors. They are
+// closed when they arrive.
+func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindtest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
@@ -74,20 +76,15 @@ func TestForgedDescriptorsAreNotTaken(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// The connection of Inhibit accepts descriptors. It keeps only the one of the reply.
+// While Inhibit waits for its reply, only the descriptor of that reply is kept. A socket that would
+// be closed slowly does not keep the session from listening.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, logindtest.StartSystemBus(t))
-	session := h.connect(t)
+	session, victims := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
-	came := make(chan *dbus.Signal, 64)
-	forger.Signal(came)
-	require.NoError(t, forger.AddMatchSignalContext(t.Context(), dbus.WithMatchMember("NameOwnerChanged")))
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	_, first := h.inhibit(t, session) // what is made once is made
-	for len(came) > 0 {
-		<-came
-	}
 	descriptors := openDescriptors(t)
 
 	goOn := h.login1.Delay()
@@ -95,17 +92,12 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	go func() {
 		defer close(attacked)
 		defer goOn()
-		for signal := range came {
-			name, _ := signal.Body[0].(string)
-			if owner, _ := signal.Body[2].(string); owner == "" || !strings.HasPrefix(name, ":") {
-				continue
-			}
-			for range 500 {
+		for range 500 {
+			for _, name := range victims {
 				logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
 			}
-			_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
-			return
 		}
+		_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
 	}()
 	_, second := h.inhibit(t, session)
 	<-attacked
@@ -113,6 +105,33 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	requireHeld(t, second)
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
 	require.NoError(t, file.Close())
+	h.forgeLingering(t, forger, victims)
+	h.onlyItsOwn(t, session)
+}
+
+// forgeLingering sends sockets whose last close waits a minute for their peer, which reads nothing.
+func (h *host) forgeLingering(t *testing.T, forger *dbus.Conn, victims []string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	for _, name := range victims {
+		socket, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		peer, err := listener.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, peer.Close()) })
+		lingering := socket.(*net.TCPConn)
+		require.NoError(t, lingering.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+		_, err = lingering.Write(make([]byte, 64<<20)) // more than the peer's buffers take
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.NoError(t, lingering.SetLinger(60))
+		file, err := lingering.File()
+		require.NoError(t, err)
+		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+		awaitDelivery(t, forger)
+		go func() { _, _ = file.Close(), lingering.Close() }() // one of the processes waits
+	}
 }
 
 // Forged signals are dropped when they are read, so a flood does not fill the queue while

@@ -3,6 +3,7 @@
 package logind
 
 import (
+	"context"
 	"sync"
 
 	"github.com/godbus/dbus/v5"
@@ -24,7 +25,8 @@ type signalQueue struct {
 	arrived chan struct{} // of size 1: the queue has signals
 
 	mu    sync.Mutex // guards the fields below; never held while anything blocks
-	owner string     // the unique bus name of logind; "": not known yet
+	known bool       // owner is known, or it is known that the bus does not tell
+	owner string     // the unique bus name of logind; "": the bus does not tell
 	queue []*dbus.Signal
 }
 
@@ -32,11 +34,19 @@ var _ dbus.SignalHandler = (*signalQueue)(nil)
 
 func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
-// setOwner makes the queue accept the signals of this logind process.
+// setOwner makes the queue accept the signals of this logind process, or those of everybody if
+// owner is empty.
 func (q *signalQueue) setOwner(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.owner = owner
+	q.known, q.owner = true, owner
+}
+
+// ownerName returns the unique bus name of logind, or "" if the bus does not tell.
+func (q *signalQueue) ownerName() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.owner
 }
 
 // DeliverSignal implements [dbus.SignalHandler]. godbus calls it for one signal after the other.
@@ -53,15 +63,14 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	}
 }
 
-// accepts decides by the sender, which the bus sets and nobody can forge. The caller
-// holds the mutex.
+// accepts decides by the sender, which the bus sets and nobody can forge. A signal without a sender
+// is accepted, because a bus that sets none tells nobody's signals apart. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
-	switch signal.Sender {
-	case dbusName:
-		return signal.Name == dbusName+"."+nameOwnerChanged
-	case q.owner:
-		return signal.Path == login1Path &&
-			(signal.Name == login1Manager+"."+prepareForShutdown || signal.Name == login1Manager+"."+prepareForShutdownWithMetadata)
+	switch signal.Name {
+	case dbusName + "." + nameOwnerChanged:
+		return signal.Sender == dbusName || signal.Sender == ""
+	case login1Manager + "." + prepareForShutdown, login1Manager + "." + prepareForShutdownWithMetadata:
+		return signal.Path == login1Path && q.known && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
 	default:
 		return false
 	}
@@ -76,18 +85,50 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-func ownerChanges() []dbus.MatchOption {
-	return []dbus.MatchOption{
-		dbus.WithMatchSender(dbusName), dbus.WithMatchInterface(dbusName),
-		dbus.WithMatchMember(nameOwnerChanged), dbus.WithMatchArg(0, login1),
+// subscribe asks for the changes of logind's owner, finds the owner, and asks for logind's signals.
+// It asks for the changes first, so that none is missed, and for the signals when it knows the owner,
+// so that those of other senders are dropped. What the bus lacks is told to missing.
+func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)) error {
+	if !c.transport.agreed {
+		missing(lossAgreement)
 	}
+	_, err := c.subscribe(ctx, []dbus.MatchOption{dbus.WithMatchInterface(dbusName), dbus.WithMatchMember(nameOwnerChanged)},
+		[]dbus.MatchOption{dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)})
+	if isUnknown(err) {
+		missing(lossOwnerChanges)
+	} else if err != nil {
+		return err
+	}
+	// A call to the well-known name makes the bus start a logind that is not running yet.
+	if _, err := c.limit(ctx); err != nil {
+		return err
+	}
+	owner, err := c.owner(ctx)
+	if isUnknown(err) {
+		missing(lossOwner)
+	} else if err != nil {
+		return err
+	}
+	q.setOwner(owner)
+	narrowed, err := q.subscribeTo(ctx, c, prepareForShutdown)
+	if err != nil {
+		return err
+	}
+	if !narrowed {
+		missing(lossMatches)
+	}
+	if _, err := q.subscribeTo(ctx, c, prepareForShutdownWithMetadata); isUnknown(err) {
+		missing(lossMetadata)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
-func fromLogin1(member string) []dbus.MatchOption {
-	return []dbus.MatchOption{
-		dbus.WithMatchSender(login1), dbus.WithMatchObjectPath(login1Path),
-		dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(member),
-	}
+// subscribeTo asks for one of logind's signals. Without the sender it is the kubelet's match.
+func (*signalQueue) subscribeTo(ctx context.Context, c *conn, member string) (narrowed bool, err error) {
+	return c.subscribe(ctx, []dbus.MatchOption{dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(member), dbus.WithMatchObjectPath(login1Path)},
+		[]dbus.MatchOption{dbus.WithMatchSender(login1)})
 }
 
 // parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false

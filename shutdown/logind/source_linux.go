@@ -18,6 +18,7 @@ type Source struct {
 	options Options
 	files   *delayFiles
 	store   *fdStore // nil: NOTIFY_SOCKET is not set, or Options.NoFDStore
+	losses  losses
 }
 
 var (
