@@ -5,13 +5,11 @@ package logind_test
 import (
 	"bytes"
 	"encoding/binary"
-	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
@@ -76,8 +74,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// While Inhibit waits for its reply, only the descriptor of that reply is kept. A socket that would
-// be closed slowly does not keep the session from listening.
+// While Inhibit waits for its reply, only the descriptor of that reply is kept.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, logindtest.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -105,33 +102,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	requireHeld(t, second)
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
 	require.NoError(t, file.Close())
-	h.forgeLingering(t, forger, victims)
 	h.onlyItsOwn(t, session)
-}
-
-// forgeLingering sends sockets whose last close waits a minute for their peer, which reads nothing.
-func (h *host) forgeLingering(t *testing.T, forger *dbus.Conn, victims []string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, listener.Close()) })
-	for _, name := range victims {
-		socket, err := net.Dial("tcp", listener.Addr().String())
-		require.NoError(t, err)
-		peer, err := listener.Accept()
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, peer.Close()) })
-		lingering := socket.(*net.TCPConn)
-		require.NoError(t, lingering.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
-		_, err = lingering.Write(make([]byte, 64<<20)) // more than the peer's buffers take
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		require.NoError(t, lingering.SetLinger(60))
-		file, err := lingering.File()
-		require.NoError(t, err)
-		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
-		awaitDelivery(t, forger)
-		go func() { _, _ = file.Close(), lingering.Close() }() // one of the processes waits
-	}
 }
 
 // Forged signals are dropped when they are read, so a flood does not fill the queue while
