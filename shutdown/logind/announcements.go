@@ -4,6 +4,8 @@ package logind
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -120,7 +122,7 @@ func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	preparing, at, err := a.readPreparing(ctx)
 	if isUnknown(err) {
 		a.missing(lossPreparing)
-		return nil, nil
+		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	if err != nil || !preparing {
 		return nil, err

@@ -47,13 +47,18 @@ func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 
 func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
+	return runManagerIn(t.Context(), t, source, options)
+}
+
+func runManagerIn(ctx context.Context, t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+	t.Helper()
 	options.Source = source
 	options.Pods = shutdown.PodsFunc(func() []*v1.Pod {
 		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
 	})
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	t.Cleanup(func() {

@@ -45,7 +45,8 @@ func (s *session) Events() <-chan source.Event { return s.announcements.events }
 
 // Pending returns the shutdown that is under way according to logind's PreparingForShutdown, or
 // nil. Events does not deliver such a shutdown again, but it does deliver its cancellation. There
-// is no deadline: logind does not say when it has armed its timer.
+// is no deadline: logind does not say when it has armed its timer. For a logind without the property
+// the error wraps [errors.ErrUnsupported].
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return s.announcements.pending(ctx)
 }

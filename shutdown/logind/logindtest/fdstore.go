@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,12 +71,8 @@ func (s *FDStore) loop() {
 // received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
 	var files []*os.File
-	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
-	for _, message := range messages {
-		descriptors, _ := syscall.ParseUnixRights(&message)
-		for _, descriptor := range descriptors {
-			files = append(files, os.NewFile(uintptr(descriptor), "stored"))
-		}
+	for _, descriptor := range descriptorsOf(rights) {
+		files = append(files, os.NewFile(uintptr(descriptor), "stored"))
 	}
 	return files
 }

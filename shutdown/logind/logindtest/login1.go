@@ -54,13 +54,27 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// StartLogin1 starts a Login1 that owns logind's bus name until the test ends.
+// StartLogin1 starts a Login1 that owns logind's bus name until the test ends. A [Broker] has one.
 func StartLogin1(t testing.TB, address string) *Login1 {
 	t.Helper()
-	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}}
-	t.Cleanup(l.closeReaders) // runs after the connection is closed, which may release locks
-	l.object = serve(t, address, login1, l.answer)
+	l, err := newLogin1(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l.Close()
+		l.closeReaders() // the connection may have released locks
+	})
 	return l
+}
+
+func newLogin1(address string) (l *Login1, err error) {
+	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}}
+	l.object, err = newObject(address, login1, l.answer)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // closeReaders ends the goroutines of the locks that were never released.

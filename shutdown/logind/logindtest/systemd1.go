@@ -30,13 +30,32 @@ type Systemd1 struct {
 	killed       []string // the targets of KillUnit
 }
 
-// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends.
-// hangUp is called for a SIGHUP to logind; if it is nil, KillUnit fails.
+// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends. hangUp is called
+// for a SIGHUP to logind; if it is nil, KillUnit fails. A [Broker] has one.
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
-	s := &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
-	s.object = serve(t, address, systemd1, s.answer)
+	s, err := newSystemd1(address, hangUp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.object.close)
 	return s
+}
+
+func newSystemd1(address string, hangUp func()) (s *Systemd1, err error) {
+	s = &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
+	s.object, err = newObject(address, systemd1, s.answer)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OnHangUp sets what a SIGHUP to logind does. nil makes KillUnit fail.
+func (s *Systemd1) OnHangUp(hangUp func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangUp = hangUp
 }
 
 // BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it
