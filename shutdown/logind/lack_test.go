@@ -45,9 +45,10 @@ func (l *told) missing() []string {
 // A host whose bus or logind lacks something is held and drained as any other, its limit is raised,
 // and one line of the log says what is missing.
 func TestHostThatLacks(t *testing.T) {
-	lines := map[logindtest.Lack][]string{ // the first two cost nothing
+	lines := map[logindtest.Lack][]string{ // three cost nothing
 		logindtest.LackOtherHandshakes: nil,
 		logindtest.LackConnections:     nil,
+		logindtest.LackInterface:       nil,
 		logindtest.LackAgreement:       {"NEGOTIATE_UNIX_FD"},
 		logindtest.LackAnswer:          {"NEGOTIATE_UNIX_FD"},
 		logindtest.LackOwner:           {"GetNameOwner"},
@@ -64,14 +65,14 @@ func TestHostThatLacks(t *testing.T) {
 		lacks   []logindtest.Lack
 		missing []string
 	}
-	small := []logindtest.Lack{
+	talos := []logindtest.Lack{
 		logindtest.LackOtherHandshakes, logindtest.LackConnections, logindtest.LackOwner, logindtest.LackOwnerChanges,
-		logindtest.LackSenders, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
+		logindtest.LackSenders, logindtest.LackInterface, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
 	}
 	tests := map[string]test{
 		"nothing": {},
 		"all":     {lacks: logindtest.Lacks()},
-		"small":   {lacks: small},
+		"Talos":   {lacks: talos},
 	}
 	for name, test := range tests {
 		for _, lack := range test.lacks {

@@ -4,6 +4,7 @@ package logind
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/godbus/dbus/v5"
@@ -64,16 +65,15 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 }
 
 // accepts decides by the sender, which the bus sets and nobody can forge. A signal without a sender
-// is accepted, because a bus that sets none tells nobody's signals apart. The caller holds the mutex.
+// is accepted, because a bus that sets none tells nobody's signals apart. So is an announcement whose
+// interface is not that of logind's manager: on Talos it is logind's bus name, and the kubelet looks at
+// neither. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
-	switch signal.Name {
-	case dbusName + "." + nameOwnerChanged:
+	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""
-	case login1Manager + "." + prepareForShutdown, login1Manager + "." + prepareForShutdownWithMetadata:
-		return signal.Path == login1Path && q.known && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
-	default:
-		return false
 	}
+	announces := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
+	return announces && signal.Path == login1Path && q.known && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
 }
 
 // take removes and returns the queued signals.

@@ -98,18 +98,20 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	client := name == "clients"
 	b.running.Go(func() {
 		for {
 			socket, err := listener.AcceptUnix()
 			if err != nil {
 				return // the listener is closed
 			}
-			serve := func() { b.serve(&peer{socket: socket, client: client, told: !client || !b.lacks[LackSenders]}) }
-			if client && b.lacks[LackConnections] {
-				serve()
+			p := &peer{socket: socket}
+			if name == "clients" {
+				p.lacks = b.lacks
+			}
+			if p.lacks[LackConnections] {
+				b.serve(p)
 			} else {
-				b.running.Go(serve)
+				b.running.Go(func() { b.serve(p) })
 			}
 		}
 	})
@@ -147,7 +149,7 @@ func (b *Broker) serve(p *peer) {
 		return
 	}
 	defer b.forget(p)
-	if p.authenticate(b.lacks) != nil {
+	if p.authenticate() != nil {
 		return
 	}
 	for {

@@ -26,6 +26,8 @@ const (
 	LackMatches Lack = "matches by sender"
 	// LackSenders delivers messages that do not say who sends them.
 	LackSenders Lack = "senders"
+	// LackInterface delivers logind's signals with the interface org.freedesktop.login1, as Talos does.
+	LackInterface Lack = "the interface of signals"
 	// LackProcessIDs answers that GetConnectionUnixProcessID is unknown.
 	LackProcessIDs Lack = "GetConnectionUnixProcessID"
 	// LackMetadata refuses a match for PrepareForShutdownWithMetadata and never sends it.
@@ -40,6 +42,7 @@ const (
 func Lacks() []Lack {
 	return []Lack{
 		LackOtherHandshakes, LackAgreement, LackAnswer, LackConnections, LackOwner, LackOwnerChanges,
-		LackMatches, LackSenders, LackProcessIDs, LackMetadata, LackPreparing, LackList,
+		LackMatches, LackSenders, LackInterface, LackProcessIDs, LackMetadata, LackPreparing,
+		LackList,
 	}
 }

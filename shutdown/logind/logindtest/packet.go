@@ -20,15 +20,18 @@ type packet struct {
 	descriptors []int
 }
 
-// encode returns the message as it is sent, without its sender if that is not told.
-func (p *packet) encode(told bool) ([]byte, error) {
+// encode returns the message as it is sent, without what its header lacks.
+func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {
 		message.Body = nil
 	}
-	if !told {
-		message.Headers = maps.Clone(message.Headers) // others are sent the same message
+	message.Headers = maps.Clone(message.Headers) // others are sent the same message
+	if lacks[LackSenders] {
 		delete(message.Headers, dbus.FieldSender)
+	}
+	if lacks[LackInterface] && message.Headers[dbus.FieldInterface].Value() == login1Manager {
+		message.Headers[dbus.FieldInterface] = dbus.MakeVariant(login1)
 	}
 	var encoded bytes.Buffer
 	if err := message.EncodeTo(&encoded, p.order); err != nil {

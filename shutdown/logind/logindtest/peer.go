@@ -19,8 +19,8 @@ import (
 // peer is one connection to a [Broker].
 type peer struct {
 	socket *net.UnixConn
-	client bool   // neither logind nor systemd
-	told   bool   // messages say who sends them
+	client bool // neither logind nor systemd
+	lacks  map[Lack]bool
 	name   string // the unique name; "": no Hello yet
 
 	mu    sync.Mutex // guards rules
@@ -28,14 +28,14 @@ type peer struct {
 }
 
 // authenticate speaks the bus's part of the handshake.
-func (p *peer) authenticate(lacks map[Lack]bool) error {
+func (p *peer) authenticate() error {
 	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // godbus names its user at once or not at all
 	for step := 0; ; step++ {
 		line, err := p.readLine()
 		if err != nil {
 			return err
 		}
-		if p.client && lacks[LackOtherHandshakes] && line != kubelets[step] && !(step == 1 && strings.HasPrefix(line, kubelets[step])) {
+		if p.lacks[LackOtherHandshakes] && line != kubelets[step] && !(step == 1 && strings.HasPrefix(line, kubelets[step])) {
 			return fmt.Errorf("%q instead of %q", line, kubelets[step])
 		}
 		answer := "ERROR"
@@ -44,9 +44,9 @@ func (p *peer) authenticate(lacks map[Lack]bool) error {
 			answer = "REJECTED EXTERNAL"
 		case strings.HasPrefix(line, "AUTH EXTERNAL"):
 			answer = "OK 0123456789abcdef0123456789abcdef"
-		case line == "NEGOTIATE_UNIX_FD" && p.client && lacks[LackAnswer]:
+		case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
 			continue
-		case line == "NEGOTIATE_UNIX_FD" && !(p.client && lacks[LackAgreement]):
+		case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
 			answer = "AGREE_UNIX_FD"
 		case line == "BEGIN":
 			return nil
@@ -110,7 +110,7 @@ func (p *peer) send(sent *packet) {
 	if len(sent.descriptors) > 0 {
 		rights = syscall.UnixRights(sent.descriptors...)
 	}
-	encoded, err := sent.encode(p.told)
+	encoded, err := sent.encode(p.lacks)
 	if err == nil {
 		_, _, err = p.socket.WriteMsgUnix(encoded, rights, nil)
 	}
@@ -165,6 +165,22 @@ func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 		}
 	}
 	return false
+}
+
+// lacksMethod reports whether a call to logind is for something that is lacking.
+func (p *peer) lacksMethod(call *dbus.Message) bool {
+	method := member(call)
+	if method == "Get" && len(call.Body) == 2 {
+		method, _ = call.Body[1].(string)
+	}
+	return p.lacks[Lack(method)]
+}
+
+// lacksMatch reports whether a match is one that is refused.
+func (p *peer) lacksMatch(rule string) bool {
+	keys := parseRule(rule)
+	_, sender := keys["sender"]
+	return p.lacks[LackMatches] && (sender || strings.Contains(rule, "arg0=")) || p.lacks[Lack(keys["member"])]
 }
 
 // parseRule returns the keys of a match and their values.
