@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"syscall"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -18,6 +18,7 @@ const (
 	login1        = "org.freedesktop.login1"
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
+	logindUnit    = "systemd-logind.service"
 )
 
 // replyTimeout bounds every call over the bus that the caller's context does not bound. A
@@ -39,12 +40,8 @@ type conn struct {
 }
 
 // dial connects to the bus at address; an empty address means the system bus. ctx bounds only the
-// connecting: the connection stays open until it is closed. Signals are delivered to the given
-// handler; nil drops them.
-func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*conn, error) {
-	if signals == nil {
-		signals = noSignals{}
-	}
+// connecting: the connection stays open until it is closed.
+func dial(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end) // the handshake only heeds the connection's context
 	c, err := connect(life, address, signals)
@@ -58,14 +55,8 @@ func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*con
 	return c, nil
 }
 
-// noSignals drops all signals.
-type noSignals struct{}
-
-// DeliverSignal implements [dbus.SignalHandler].
-func (noSignals) DeliverSignal(string, string, *dbus.Signal) {}
-
 // connect opens a connection that is closed when life ends.
-func connect(life context.Context, address string, signals dbus.SignalHandler) (*conn, error) {
+func connect(life context.Context, address string, signals *signalQueue) (*conn, error) {
 	socket, err := dialSocket(life, address)
 	if err != nil {
 		return nil, err
@@ -137,17 +128,14 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 	return owner, nil
 }
 
-// subscribe asks the bus for signals. exact narrows the match, so that the bus does not deliver the
-// signals of other processes; a bus that cannot do that gets the match without it.
-func (c *conn) subscribe(ctx context.Context, match, exact []dbus.MatchOption) (narrowed bool, err error) {
-	err = c.AddMatchSignalContext(ctx, slices.Concat(match, exact)...)
-	if narrowed = err == nil; isUnknown(err) {
-		err = c.AddMatchSignalContext(ctx, match...)
+// reload makes logind read its files again, some time later: systemd sends it SIGHUP, as it does for
+// the kubelet.
+func (c *conn) reload(ctx context.Context) error {
+	systemd := c.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+	if err := systemd.CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, logindUnit, "all", int32(syscall.SIGHUP)).Err; err != nil {
+		return fmt.Errorf("send SIGHUP to %s: %w", logindUnit, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("subscribe to logind's signals: %w", err)
-	}
-	return narrowed, nil
+	return nil
 }
 
 // joinClose closes the connection and joins the error of closing to err.

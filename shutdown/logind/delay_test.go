@@ -77,7 +77,7 @@ func TestLimitRaised(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), wish)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
-			require.Equal(t, []string{"main"}, systemd1.Killed())
+			require.Equal(t, []string{"all"}, systemd1.Killed())
 
 			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
 			content, err := os.ReadFile(path)

@@ -93,7 +93,7 @@ func (f *delayFiles) removeDropIn(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.options.ReloadTimeout)
 	defer cancel()
-	c, err := dial(ctx, f.options.Address, nil)
+	c, err := dial(ctx, f.options.Address, newSignalQueue())
 	if err == nil {
 		err = joinClose(c.reload(ctx), c)
 	}

@@ -31,21 +31,20 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	received := &c.transport.descriptors
 	received.expect()
 	call := <-c.SendWithContext(ctx, message, make(chan *dbus.Call, 1)).Done
-	file := received.take(message.Serial())
-	var index dbus.UnixFDIndex
-	err := call.Store(&index)
+	file, err := received.take(message.Serial()), call.Err
 	switch {
-	case err == nil && file != nil:
-		return file, nil
-	case err == nil || call.Err == nil:
-		err = errors.Join(errBadReply, err)
-	case !c.Connected():
-		err = errors.Join(dbus.ErrClosed, err)
-	}
-	if file != nil {
+	case file == nil && err == nil:
+		return nil, errBadReply
+	case file != nil && err != nil: // ctx ended while the reply came
 		err = errors.Join(err, file.Close())
 	}
-	return nil, err
+	if err != nil && !c.Connected() {
+		err = errors.Join(dbus.ErrClosed, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // descriptors are those that came with replies and that their callers have not taken yet. Every

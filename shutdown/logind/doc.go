@@ -71,7 +71,7 @@
 // Where the kubelet holds a lock, so does this package. All calls go over one connection that begins as
 // the kubelet's does, and the session needs of the bus what the kubelet needs: InhibitDelayMaxUSec,
 // Inhibit, a match for PrepareForShutdown, and that signal. What else a bus or its logind lacks costs
-// what it gives, and one log line of the Source with the keys missing and cost:
+// what it gives, and one log line of the Source with the key missing:
 //
 //   - NEGOTIATE_UNIX_FD, refused or not answered within a second: the inhibitor may not arrive.
 //   - GetNameOwner, or the senders of signals: announcements are believed whoever sends them.

@@ -130,7 +130,7 @@ func TestReplyAfterClose(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
 	require.NoError(t, session.Close())
 	require.ErrorIs(t, <-asked, dbus.ErrClosed)
 	goOn()
@@ -150,7 +150,7 @@ func TestInhibitEndsWithTheBus(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
 	h.bus.Stop()
 	require.Error(t, <-asked)
 	awaitEnd(t, session)

@@ -4,6 +4,7 @@ package logind_test
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func (l *told) Info(_ int, _ string, pairs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(pairs, any("missing")); i >= 0 {
-		l.lines = append(l.lines, pairs[i+1].(string))
+		what, _, _ := strings.Cut(pairs[i+1].(string), ":")
+		l.lines = append(l.lines, what)
 	}
 }
 

@@ -12,40 +12,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// loss is something that this package uses where the host's bus or its logind has it. The kubelet
-// holds its lock without any of it, and so does this package. The value says what is missing.
+// loss is something that this package uses where the host's bus or its logind has it, and what it
+// costs that it is missing. The kubelet holds its lock without any of it, and so does this package.
 type loss string
 
 const (
-	lossAgreement    loss = "NEGOTIATE_UNIX_FD"
-	lossOwnerChanges loss = "NameOwnerChanged"
-	lossOwner        loss = "GetNameOwner"
-	lossMatches      loss = "matches by sender"
-	lossSenders      loss = "senders of signals"
-	lossMetadata     loss = prepareForShutdownWithMetadata
-	lossPreparing    loss = "PreparingForShutdown"
-	lossList         loss = "ListInhibitors"
+	lossAgreement    loss = "NEGOTIATE_UNIX_FD: the inhibitor arrives only if the bus passes descriptors all the same"
+	lossOwnerChanges loss = "NameOwnerChanged: a restart of systemd-logind is not noticed"
+	lossOwner        loss = "GetNameOwner: an announcement is believed whoever sends it"
+	lossSenders      loss = "senders of signals: an announcement is believed whoever sends it"
+	lossMatches      loss = "matches by sender: announcements of others arrive, and are dropped if their sender is known"
+	lossMetadata     loss = prepareForShutdownWithMetadata + ": the kind of a shutdown is not known"
+	lossPreparing    loss = "PreparingForShutdown: neither a shutdown that began before the agent is noticed, nor a cancellation without a signal"
+	lossList         loss = "ListInhibitors: an inhibitor that systemd-logind has lost is not taken again"
 )
-
-// cost says what a loss costs.
-func (l loss) cost() string {
-	switch l {
-	case lossAgreement:
-		return "The inhibitor arrives only if the bus passes descriptors all the same"
-	case lossOwnerChanges:
-		return "A restart of systemd-logind is not noticed"
-	case lossOwner, lossSenders:
-		return "An announcement is believed whoever sends it"
-	case lossMatches:
-		return "Announcements of other processes arrive, and are dropped where their sender is known"
-	case lossMetadata:
-		return "The kind of a shutdown is not known"
-	case lossPreparing:
-		return "A shutdown that was announced before the agent listened is not noticed, nor that one was cancelled without a signal"
-	default: // lossList
-		return "An inhibitor that systemd-logind has lost is not taken again"
-	}
-}
 
 // losses are what a Source has found missing. Each is told once, whatever the number of sessions.
 type losses struct{ told sync.Map }
@@ -53,7 +33,7 @@ type losses struct{ told sync.Map }
 // tell logs a loss.
 func (l *losses) tell(logger klog.Logger, missing loss) {
 	if _, again := l.told.LoadOrStore(missing, true); !again {
-		logger.Info("The host's bus or its systemd-logind lacks something, and its shutdown is delayed without it", "missing", string(missing), "cost", missing.cost())
+		logger.Info("The host's bus or its systemd-logind lacks something, and its shutdown is delayed without it", "missing", string(missing))
 	}
 }
 

@@ -4,6 +4,7 @@ package logind
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ const (
 	prepareForShutdown             = "PrepareForShutdown"
 	prepareForShutdownWithMetadata = "PrepareForShutdownWithMetadata" // v255 and later, sent before the plain one
 	dbusName                       = "org.freedesktop.DBus"
+	dbusPath                       = dbus.ObjectPath("/org/freedesktop/DBus")
 	nameOwnerChanged               = "NameOwnerChanged"
 )
 
@@ -89,46 +91,50 @@ func (q *signalQueue) take() []*dbus.Signal {
 // It asks for the changes first, so that none is missed, and for the signals when it knows the owner,
 // so that those of other senders are dropped. What the bus lacks is told to missing.
 func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)) error {
+	lacks := func(err error, l loss) error {
+		if !isUnknown(err) {
+			return err
+		}
+		missing(l)
+		return nil
+	}
+	// match asks for a signal as the kubelet does, and with exact, which keeps the bus from delivering
+	// those of other processes, if the bus can do that.
+	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
+		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
+		err := c.AddMatchSignalContext(ctx, append(kubelets, exact...)...)
+		if !isUnknown(err) {
+			return err
+		}
+		if err := c.AddMatchSignalContext(ctx, kubelets...); err != nil {
+			return err
+		}
+		missing(lossMatches)
+		return nil
+	}
 	if !c.transport.agreed {
 		missing(lossAgreement)
 	}
-	_, err := c.subscribe(ctx, []dbus.MatchOption{dbus.WithMatchInterface(dbusName), dbus.WithMatchMember(nameOwnerChanged)},
-		[]dbus.MatchOption{dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)})
-	if isUnknown(err) {
-		missing(lossOwnerChanges)
-	} else if err != nil {
-		return err
+	if err := lacks(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), lossOwnerChanges); err != nil {
+		return fmt.Errorf("subscribe to the owners of %s: %w", login1, err)
 	}
 	// A call to the well-known name makes the bus start a logind that is not running yet.
 	if _, err := c.limit(ctx); err != nil {
 		return err
 	}
 	owner, err := c.owner(ctx)
-	if isUnknown(err) {
-		missing(lossOwner)
-	} else if err != nil {
+	if err := lacks(err, lossOwner); err != nil {
 		return err
 	}
 	q.setOwner(owner)
-	narrowed, err := q.subscribeTo(ctx, c, prepareForShutdown)
+	err = match(login1Path, login1Manager, prepareForShutdown, dbus.WithMatchSender(login1))
+	if err == nil {
+		err = lacks(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), lossMetadata)
+	}
 	if err != nil {
-		return err
-	}
-	if !narrowed {
-		missing(lossMatches)
-	}
-	if _, err := q.subscribeTo(ctx, c, prepareForShutdownWithMetadata); isUnknown(err) {
-		missing(lossMetadata)
-	} else if err != nil {
-		return err
+		return fmt.Errorf("subscribe to logind's signals: %w", err)
 	}
 	return nil
-}
-
-// subscribeTo asks for one of logind's signals. Without the sender it is the kubelet's match.
-func (*signalQueue) subscribeTo(ctx context.Context, c *conn, member string) (narrowed bool, err error) {
-	return c.subscribe(ctx, []dbus.MatchOption{dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(member), dbus.WithMatchObjectPath(login1Path)},
-		[]dbus.MatchOption{dbus.WithMatchSender(login1)})
 }
 
 // parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false

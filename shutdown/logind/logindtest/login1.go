@@ -32,8 +32,7 @@ type Login1 struct {
 	gates     []chan struct{} // one for each of the next calls of Inhibit that must wait
 	locks     []*Lock
 	hidden    bool // ListInhibitors returns no entries
-	asked     int  // calls of Inhibit
-	listed    int  // calls of ListInhibitors
+	calls     map[string]int
 	behind    map[string]func()
 }
 
@@ -69,7 +68,7 @@ func StartLogin1(t testing.TB, address string) *Login1 {
 }
 
 func newLogin1(address string) (l *Login1, err error) {
-	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}}
+	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}, calls: map[string]int{}}
 	l.object, err = newObject(address, login1, l.answer)
 	if err != nil {
 		return nil, err
@@ -94,6 +93,9 @@ func (l *Login1) Close() { l.object.close() }
 func (l *Login1) Owner() string { return l.object.conn.Names()[0] }
 
 func (l *Login1) answer(o *object, call *dbus.Message) {
+	l.mu.Lock()
+	l.calls[member(call)]++
+	l.mu.Unlock()
 	switch member(call) {
 	case "Get":
 		l.get(o, call)
@@ -159,7 +161,6 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked++
 	if len(l.gates) > 0 {
 		gate, l.gates = l.gates[0], l.gates[1:]
 	}
@@ -179,7 +180,6 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
-	l.listed++
 	hidden := l.hidden
 	l.mu.Unlock()
 	if hidden {
@@ -264,18 +264,11 @@ func (l *Login1) Hide() {
 	l.hidden = true
 }
 
-// Asked returns how often Inhibit was called.
-func (l *Login1) Asked() int {
+// Calls returns how often a method, such as Inhibit, was called.
+func (l *Login1) Calls(method string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asked
-}
-
-// Listed returns how often ListInhibitors was called.
-func (l *Login1) Listed() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.listed
+	return l.calls[method]
 }
 
 // Locks returns all locks that were granted, including the released ones.
