@@ -50,7 +50,7 @@ func allowedImports() map[string][]string {
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", parts + "/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
 		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
-		"shutdown/logind/logindtest": {"golang.org/x/sys/unix", dbus, "github.com/stretchr/testify", module + "/internal/need"},
+		"shutdown/logind/logindtest": {"golang.org/x/sys/unix", dbus, module + "/internal/need"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
 		"shutdown/apistatus":         {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 

@@ -48,9 +48,7 @@ type Broker struct {
 func StartBroker(t testing.TB, lacks ...Lack) *Broker {
 	t.Helper()
 	b, err := NewBroker(lacks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)

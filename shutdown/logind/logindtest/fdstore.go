@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // FDStore is the FD store that systemd keeps for one unit. It never polls the
@@ -39,11 +37,11 @@ type FDStore struct {
 func StartFDStore(t testing.TB, most int) *FDStore {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
-	require.NoError(t, err)
+	must(t, err)
 	s.read.Go(s.loop)
 	t.Cleanup(s.close)
 	return s

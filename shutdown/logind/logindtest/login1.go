@@ -57,9 +57,7 @@ type Inhibitor struct {
 func StartLogin1(t testing.TB, address string) *Login1 {
 	t.Helper()
 	l, err := newLogin1(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		l.Close()
 		l.closeReaders() // the connection may have released locks

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
@@ -38,7 +36,7 @@ func InNamespace(t *testing.T) bool {
 	need.Program(t, logindProgram, "systemd")
 	unshare := need.Program(t, "unshare", "util-linux")
 	self, err := os.Executable()
-	require.NoError(t, err)
+	must(t, err)
 	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
 	again.Env = append(os.Environ(), insideVariable+"=1")
@@ -50,7 +48,7 @@ func InNamespace(t *testing.T) bool {
 	if err != nil || testing.Verbose() {
 		t.Logf("in its namespaces:\n%s", out)
 	}
-	require.NoError(t, err)
+	must(t, err)
 	return false
 }
 

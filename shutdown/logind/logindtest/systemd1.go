@@ -35,9 +35,7 @@ type Systemd1 struct {
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
 	s, err := newSystemd1(address, hangUp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.object.close)
 	return s
 }
