@@ -46,6 +46,6 @@ func isUnknown(err error) bool {
 		return false
 	}
 	name := reply.Name[strings.LastIndex(reply.Name, ".")+1:]
-	return strings.HasPrefix(name, "Unknown") || strings.HasSuffix(name, "NotFound") || // the latter is godbus's for properties
-		slices.Contains([]string{"AccessDenied", "InvalidArgs", "MatchRuleInvalid", "NotSupported"}, name)
+	return strings.HasPrefix(name, "Unknown") ||
+		slices.Contains([]string{"AccessDenied", "InvalidArgs", "MatchRuleInvalid", "NotSupported", "PropertyNotFound", "InterfaceNotFound"}, name)
 }
