@@ -36,6 +36,7 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 
 // Bus is a dbus-daemon for one test.
 type Bus struct {
+	// Address is the D-Bus address of the bus.
 	Address string
 
 	t      testing.TB

@@ -26,6 +26,8 @@ const (
 // Host is a real systemd-logind on a bus of its own, with empty /run and /etc/systemd. It
 // needs the namespaces of [InNamespace].
 type Host struct {
+	// Bus is the bus of the host. Systemd1 is the fake systemd on it, which a restart of the bus
+	// replaces.
 	Bus      *Bus
 	Systemd1 *Systemd1
 

@@ -36,11 +36,13 @@ type Login1 struct {
 	behind    map[string]func()
 }
 
-// Refusal is an error reply.
+// Refusal is an error reply: the D-Bus name of the error, such as org.freedesktop.DBus.Error.AccessDenied,
+// and its text.
 type Refusal struct{ Name, Text string }
 
 // Lock is an inhibitor that Login1 has granted.
 type Lock struct {
+	// What, Who, Why and Mode are the arguments of Inhibit.
 	What, Who, Why, Mode string
 
 	// Released is closed when the last copy of the lock has been closed.
@@ -49,6 +51,7 @@ type Lock struct {
 
 // Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
 type Inhibitor struct {
+	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
