@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // A real systemd-logind shuts down: the processes end in order, and logind has systemd power off
 // when the agent has let it go, long before the end of the delay.
 func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
-	if !bustest.InNamespace(t) {
+	if !logindtest.InNamespace(t) {
 		return
 	}
-	host := bustest.StartHost(t)
+	host := logindtest.StartHost(t)
 	folder := t.TempDir()
 	binary, output := filepath.Join(folder, "processagent"), filepath.Join(folder, "output")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()

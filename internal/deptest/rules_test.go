@@ -45,12 +45,13 @@ func allowedImports() map[string][]string {
 		"shutdown/internal/timetable": {api, module + "/graceperiod", module + "/shutdown/plan", parts + "/windows"},
 		"shutdown/internal/windows":   {api, module + "/graceperiod"},
 
-		"shutdown/shutdowntest": {api, machine, module + "/shutdown"},
-		"shutdown/podkiller":    {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
-		"shutdown/source":       {},
-		"shutdown/logind":       {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
-		"shutdown/unixsocket":   {klog, module + "/shutdown/source"},
-		"shutdown/apistatus":    {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/shutdowntest":      {api, machine, module + "/shutdown"},
+		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/source":            {},
+		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
+		"shutdown/logind/logindtest": {"golang.org/x/sys/unix", dbus, module + "/internal/need"},
+		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
+		"shutdown/apistatus":         {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
@@ -62,7 +63,6 @@ func allowedImports() map[string][]string {
 		"internal/need":       {},
 
 		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
-		"internal/bustest":          {"golang.org/x/sys/unix", dbus, "github.com/stretchr/testify", module + "/internal/need"},
 		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},
 		"internal/apiserverproxy":   {machine, "golang.org/x/time/rate"},
 

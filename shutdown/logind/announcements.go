@@ -4,6 +4,8 @@ package logind
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,12 +20,10 @@ const origin = "logind"
 
 // announcements turns logind's signals into events until the bus, logind or the lock is lost.
 type announcements struct {
-	conn   *conn
-	locks  *locks
-	logger klog.Logger
-	// owner is the unique bus name of logind. The bus never gives it to another
-	// connection, so a signal from any other sender is forged.
-	owner       string
+	conn        *conn
+	locks       *locks
+	missing     func(loss)
+	logger      klog.Logger
 	signals     *signalQueue
 	events      chan source.Event
 	preparation preparation
@@ -60,20 +60,25 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 
 // handle handles one signal. It returns false if logind's bus name has a new owner.
 func (a *announcements) handle(signal *dbus.Signal) bool {
-	if signal.Sender == dbusName {
+	if signal.Sender == "" {
+		a.missing(lossSenders)
+	}
+	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return a.sameOwner(signal.Body)
 	}
 	a.handlePrepare(signal)
 	return true
 }
 
-// sameOwner reports whether logind's bus name still belongs to the process of this session.
+// sameOwner reports whether logind's bus name still belongs to the process of this session. The bus
+// never gives the unique name of a process to another one.
 func (a *announcements) sameOwner(body []any) bool {
 	var name, before, after string // after is "" while logind is not running
-	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == a.owner {
+	owner := a.signals.ownerName()
+	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == owner && owner != "" {
 		return true
 	}
-	a.logger.V(1).Info("The systemd-logind that was watched is gone", "owner", a.owner, "newOwner", after)
+	a.logger.V(1).Info("The systemd-logind that was watched is gone", "owner", owner, "newOwner", after)
 	return false
 }
 
@@ -115,6 +120,10 @@ func (a *announcements) deadline() time.Time {
 // pending returns the shutdown that is under way, or nil, as Session.Pending does.
 func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	preparing, at, err := a.readPreparing(ctx)
+	if isUnknown(err) {
+		a.missing(lossPreparing)
+		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
 	if err != nil || !preparing {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -17,6 +18,7 @@ const (
 	login1        = "org.freedesktop.login1"
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
+	logindUnit    = "systemd-logind.service"
 )
 
 // replyTimeout bounds every call over the bus that the caller's context does not bound. A
@@ -26,22 +28,23 @@ const replyTimeout = 12 * time.Second
 // callTimeout bounds the calls that a session makes without a caller's context.
 const callTimeout = time.Second
 
-// conn is a private connection to the bus that logind is on.
+// conn is a private connection to the bus that logind is on. All calls go over it, as the kubelet's
+// do: a small broker may serve one connection at a time.
 type conn struct {
 	*dbus.Conn
 
+	transport *transport
 	// manager is addressed by logind's well-known name. A call after a restart of logind
-	// therefore reaches the new process, and godbus accepts no reply from another sender.
+	// therefore reaches the new process. The bus delivers no reply of a process that was not asked.
 	manager dbus.BusObject
 }
 
 // dial connects to the bus at address; an empty address means the system bus. ctx bounds only the
-// connecting: the connection stays open until it is closed. Signals are delivered to the given
-// handler; if that is nil, to whoever registers with the connection.
-func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*conn, error) {
+// connecting: the connection stays open until it is closed.
+func dial(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end) // the handshake only heeds the connection's context
-	bus, err := connect(life, address, signals)
+	c, err := connect(life, address, signals)
 	if !stop() { // ctx has ended and closed the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -49,21 +52,17 @@ func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*con
 		end()
 		return nil, err
 	}
-	return &conn{Conn: bus, manager: bus.Object(login1, login1Path)}, nil
+	return c, nil
 }
 
-// connect opens a connection that is closed when life ends. It accepts no descriptors,
-// see [transport].
-func connect(life context.Context, address string, signals dbus.SignalHandler) (*dbus.Conn, error) {
+// connect opens a connection that is closed when life ends.
+func connect(life context.Context, address string, signals *signalQueue) (*conn, error) {
 	socket, err := dialSocket(life, address)
 	if err != nil {
 		return nil, err
 	}
-	options := []dbus.ConnOption{dbus.WithContext(life)}
-	if signals != nil {
-		options = append(options, dbus.WithSignalHandler(signals))
-	}
-	bus, err := dbus.NewConn(newTransport(socket), options...)
+	transport := newTransport(socket)
+	bus, err := dbus.NewConn(transport, dbus.WithContext(life), dbus.WithSignalHandler(signals))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), socket.Close())
 	}
@@ -74,7 +73,7 @@ func connect(life context.Context, address string, signals dbus.SignalHandler) (
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), bus.Close())
 	}
-	return bus, nil
+	return &conn{Conn: bus, transport: transport, manager: bus.Object(login1, login1Path)}, nil
 }
 
 // callContext returns the context of a call that a session makes by itself. It ends with
@@ -129,13 +128,12 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 	return owner, nil
 }
 
-// subscribe asks the bus for signals. Each match includes the sender, so the bus does not
-// deliver broadcasts of other processes.
-func (c *conn) subscribe(ctx context.Context, matches ...[]dbus.MatchOption) error {
-	for _, match := range matches {
-		if err := c.AddMatchSignalContext(ctx, match...); err != nil {
-			return fmt.Errorf("subscribe to logind's signals: %w", err)
-		}
+// reload makes logind read its files again, some time later: systemd sends it SIGHUP, as it does for
+// the kubelet.
+func (c *conn) reload(ctx context.Context) error {
+	systemd := c.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+	if err := systemd.CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, logindUnit, "all", int32(syscall.SIGHUP)).Err; err != nil {
+		return fmt.Errorf("send SIGHUP to %s: %w", logindUnit, err)
 	}
 	return nil
 }

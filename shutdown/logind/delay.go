@@ -92,7 +92,7 @@ func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.files.options.ReloadTimeout)
 	defer cancel()
-	if err := r.files.reload(ctx); err != nil {
+	if err := r.conn.reload(ctx); err != nil {
 		return err
 	}
 	r.awaitLimit(ctx, enough)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const (
@@ -27,9 +27,9 @@ const (
 
 // applyDropInOnReload gives the host a systemd whose reload makes logind apply the limit of the given
 // drop-in. Without a limit in the file it is 5 s.
-func (h *host) applyDropInOnReload(t *testing.T, file string) *bustest.Systemd1 {
+func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.Systemd1 {
 	t.Helper()
-	return bustest.StartSystemd1(t, h.bus.Address, func() {
+	return logindtest.StartSystemd1(t, h.bus.Address, func() {
 		limit := 5
 		content, err := os.ReadFile(filepath.Join(h.root, file))
 		if found := regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindSubmatch(content); err == nil && found != nil {
@@ -50,7 +50,7 @@ func TestLimitThatIsEnough(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
-		"infinite": {bustest.Infinite, math.MaxInt64, math.MaxInt64},
+		"infinite": {logindtest.Infinite, math.MaxInt64, math.MaxInt64},
 		"nothing":  {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestLimitRaised(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), wish)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
-			require.Equal(t, []string{"main"}, systemd1.Killed(), "a unit without a reload gets a SIGHUP")
+			require.Equal(t, []string{"all"}, systemd1.Killed())
 
 			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
 			content, err := os.ReadFile(path)
@@ -99,30 +99,10 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
-func TestReloadWhereTheUnitHasOne(t *testing.T) {
-	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	systemd1.ReloadResult("done")
-	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, time.Minute, granted)
-	require.Empty(t, systemd1.Killed())
-}
-
-func TestFailedReloadJobGetsASignal(t *testing.T) {
-	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	systemd1.ReloadResult("failed")
-	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, time.Minute, granted)
-	require.Equal(t, []string{"main"}, systemd1.Killed())
-}
-
 func TestReloadIsNotSynchronous(t *testing.T) {
 	h := newHost(t)
 	h.options.ReloadTimeout = soon
-	bustest.StartSystemd1(t, h.bus.Address, func() {
+	logindtest.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
@@ -136,7 +116,7 @@ func TestLimitCapped(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.writeFile(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
 	h.writeFile(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
-	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {})
+	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {})
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -153,7 +133,7 @@ func TestLimitCapped(t *testing.T) {
 func TestLimitThatNothingExplains(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
-	bustest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
+	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Zero(t, granted)
 	var capped *shutdown.DelayCappedError
@@ -164,10 +144,8 @@ func TestLimitThatNothingExplains(t *testing.T) {
 
 func TestReloadThatFails(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
-		"no systemd":       func(*testing.T, *host) {},
-		"systemd refuses":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil) },
-		"job fails, both":  func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("failed") },
-		"no job, no reply": func(t *testing.T, h *host) { bustest.StartSystemd1(t, h.bus.Address, nil).ReloadResult("timeout") },
+		"no systemd":      func(*testing.T, *host) {},
+		"systemd refuses": func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)

@@ -93,7 +93,11 @@ func (f *delayFiles) removeDropIn(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.options.ReloadTimeout)
 	defer cancel()
-	if err := f.reload(ctx); err != nil {
+	c, err := dial(ctx, f.options.Address, newSignalQueue())
+	if err == nil {
+		err = joinClose(c.reload(ctx), c)
+	}
+	if err != nil {
 		return fmt.Errorf("the drop-in is removed, but systemd-logind has not heard of it: %w", err)
 	}
 	return nil

@@ -3,17 +3,12 @@
 package logind
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/godbus/dbus/v5"
@@ -22,159 +17,130 @@ import (
 // errBadReply reports a reply without the descriptor that it should carry.
 var errBadReply = errors.New("the reply has no descriptor")
 
-// callForDescriptor calls a method of logind's manager whose reply carries one
-// descriptor. owner is the unique bus name of logind.
-//
-// It uses a connection for this call only. Every user of the bus can send descriptors to
-// a connection that accepts them; here each one is counted, and closed unless it belongs
-// to the reply. The connection is closed when the call ends, and with it the kernel
-// closes the descriptors that are still on their way, so a late reply leaks no lock.
-func callForDescriptor(ctx context.Context, address, owner, method string, args ...any) (*os.File, error) {
-	socket, err := dialSocket(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	c := &descriptorConn{socket: socket}
-	defer c.closeReceived()
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() }) // a blocked read or write then fails
-	file, err := c.requestDescriptor(owner, method, args...)
-	if !stop() && err != nil {
-		err = errors.Join(context.Cause(ctx), err)
-	}
-	_ = socket.Close() // it may be closed already, and the outcome of the call is known
-	return file, err
-}
-
-// requestDescriptor authenticates, says Hello to the bus, calls the method and returns
-// the descriptor of its reply.
-func (c *descriptorConn) requestDescriptor(owner, method string, args ...any) (*os.File, error) {
-	if err := c.authenticate(); err != nil {
-		return nil, fmt.Errorf("authenticate at the system bus: %w", err)
-	}
-	if _, err := c.call(dbusName, dbusName, "/org/freedesktop/DBus", dbusName, "Hello"); err != nil {
-		return nil, err
-	}
-	reply, err := c.call(owner, login1, login1Path, login1Manager, method, args...)
-	if err != nil {
-		return nil, err
-	}
-	var index dbus.UnixFDIndex
-	if err := dbus.Store(reply.Body, &index); err != nil || int(index) >= len(c.received) {
-		return nil, errors.Join(errBadReply, err)
-	}
-	descriptor := c.received[index]
-	c.received = append(c.received[:index], c.received[index+1:]...)
-	return os.NewFile(uintptr(descriptor), "logind inhibitor"), nil
-}
-
-// descriptorConn is a connection to the bus that accepts descriptors. Only one goroutine
-// may use it.
-type descriptorConn struct {
-	socket   *net.UnixConn
-	serial   uint32
-	received []int // the descriptors that came with the last message
-}
-
-// closeReceived closes the descriptors of the last message, except the one that was
-// returned to the caller.
-func (c *descriptorConn) closeReceived() {
-	for _, descriptor := range c.received {
-		_ = syscall.Close(descriptor) // nothing was written that could get lost
-	}
-	c.received = nil
-}
-
-// authenticate performs the handshake of the D-Bus specification with the mechanism EXTERNAL: the
-// kernel tells the bus which user this is. The bus sends nothing unasked before BEGIN.
-func (c *descriptorConn) authenticate() error {
-	in := bufio.NewReader(c.socket)
-	user := hex.EncodeToString([]byte(strconv.Itoa(os.Geteuid())))
-	for _, step := range []struct{ say, hear string }{
-		{"\x00AUTH EXTERNAL " + user, "OK "},
-		{"NEGOTIATE_UNIX_FD", "AGREE_UNIX_FD"},
-	} {
-		if _, err := c.socket.Write([]byte(step.say + "\r\n")); err != nil {
-			return err
-		}
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if !strings.HasPrefix(line, step.hear) {
-			return fmt.Errorf("the bus says %q instead of %s", strings.TrimSpace(line), step.hear)
-		}
-	}
-	_, err := c.socket.Write([]byte("BEGIN\r\n"))
-	return err
-}
-
-// call sends a method call and waits for its reply. The reply comes from owner or, if it is an
-// error, from the bus itself. All other messages are dropped together with their descriptors.
-func (c *descriptorConn) call(owner, name string, path dbus.ObjectPath, iface, method string, args ...any) (*dbus.Message, error) {
-	if err := c.send(name, path, iface, method, args); err != nil {
-		return nil, err
-	}
-	for {
-		c.closeReceived()
-		raw, err := readMessage(c)
-		if err != nil {
-			return nil, err
-		}
-		if raw == nil || !isReply(raw) {
-			continue
-		}
-		reply, err := dbus.DecodeMessage(bytes.NewReader(raw))
-		if err != nil {
-			return nil, err
-		}
-		sender, _ := reply.Headers[dbus.FieldSender].Value().(string)
-		serial, _ := reply.Headers[dbus.FieldReplySerial].Value().(uint32)
-		switch {
-		case serial != c.serial || sender != owner && sender != dbusName:
-		case reply.Type == dbus.TypeError:
-			name, _ := reply.Headers[dbus.FieldErrorName].Value().(string)
-			return nil, dbus.Error{Name: name, Body: reply.Body}
-		default:
-			return reply, nil
-		}
-	}
-}
-
-func isReply(raw []byte) bool {
-	kind := dbus.Type(raw[1])
-	return kind == dbus.TypeMethodReply || kind == dbus.TypeError
-}
-
-func (c *descriptorConn) send(name string, path dbus.ObjectPath, iface, method string, args []any) error {
+// callForDescriptor calls a method of logind's manager whose reply carries one descriptor. It
+// returns with the reply, or when ctx or the connection ends. The descriptor of a late reply is
+// closed when it arrives.
+func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any) (*os.File, error) {
 	message := &dbus.Message{Type: dbus.TypeMethodCall, Body: args, Headers: map[dbus.HeaderField]dbus.Variant{
-		dbus.FieldDestination: dbus.MakeVariant(name),
-		dbus.FieldPath:        dbus.MakeVariant(path),
-		dbus.FieldInterface:   dbus.MakeVariant(iface),
+		dbus.FieldDestination: dbus.MakeVariant(login1),
+		dbus.FieldPath:        dbus.MakeVariant(login1Path),
+		dbus.FieldInterface:   dbus.MakeVariant(login1Manager),
 		dbus.FieldMember:      dbus.MakeVariant(method),
+		dbus.FieldSignature:   dbus.MakeVariant(dbus.SignatureOf(args...)),
 	}}
-	if len(args) > 0 {
-		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(args...))
+	received := &c.transport.descriptors
+	received.expect()
+	call := <-c.SendWithContext(ctx, message, make(chan *dbus.Call, 1)).Done
+	file, err := received.take(message.Serial()), call.Err
+	switch {
+	case file == nil && err == nil:
+		return nil, errBadReply
+	case file != nil && err != nil: // ctx ended while the reply came
+		err = errors.Join(err, file.Close())
 	}
-	var raw bytes.Buffer
-	if err := message.EncodeTo(&raw, binary.LittleEndian); err != nil {
-		return err
+	if err != nil && !c.Connected() {
+		err = errors.Join(dbus.ErrClosed, err)
 	}
-	c.serial++
-	binary.LittleEndian.PutUint32(raw.Bytes()[8:], c.serial) // the serial; godbus only sets it on its own connections
-	_, err := c.socket.Write(raw.Bytes())
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
-// Read reads bytes and keeps the descriptors that come with them. Descriptors arrive with
-// the first byte of their message. Package net sets close-on-exec on them, so that no
-// child process inherits the lock and delays the shutdown.
-func (c *descriptorConn) Read(p []byte) (int, error) {
-	var rights [2048]byte // the kernel passes at most 253 descriptors at once
-	n, size, _, _, err := c.socket.ReadMsgUnix(p, rights[:])
-	messages, parseErr := syscall.ParseSocketControlMessage(rights[:size])
+// descriptors are those that came with replies and that their callers have not taken yet. Every
+// user of the bus can send descriptors to a connection that accepts them: all others are closed
+// when they arrive. Those that are kept are closed when no call waits any more.
+type descriptors struct {
+	mu       sync.Mutex // guards the fields below; never held while anything blocks
+	expected int        // the calls that wait for a descriptor
+	kept     map[uint32]*os.File
+}
+
+// expect announces a call whose reply carries a descriptor. Its caller calls take.
+func (d *descriptors) expect() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.expected++
+}
+
+// take returns the descriptor that came with the reply to the call with the given serial number, or
+// nil if there is none.
+func (d *descriptors) take(serial uint32) *os.File {
+	d.mu.Lock()
+	file, rest := d.kept[serial], d.kept
+	delete(d.kept, serial)
+	d.expected--
+	if d.expected == 0 {
+		d.kept = nil
+	} else {
+		rest = nil
+	}
+	d.mu.Unlock()
+	for _, late := range rest {
+		_ = late.Close() // nothing was written that could get lost
+	}
+	return file
+}
+
+// sort keeps the descriptor that came with a reply while a call waits for one, and closes all
+// others. message is nil if it was too large.
+func (d *descriptors) sort(message []byte, arrived []int) {
+	if len(arrived) > 0 && d.keep(message, arrived[0]) {
+		arrived = arrived[1:]
+	}
+	for _, descriptor := range arrived {
+		// Closing a socket would block for as long as its sender has asked for (SO_LINGER).
+		_ = syscall.SetsockoptLinger(descriptor, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{}) // it may be no socket
+		_ = syscall.Close(descriptor)                                                                      // nothing was written that could get lost
+	}
+}
+
+// keep keeps the descriptor of a reply. It reports false if it is not wanted.
+func (d *descriptors) keep(message []byte, descriptor int) bool {
+	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply {
+		return false
+	}
+	reply, err := dbus.DecodeMessage(bytes.NewReader(message))
+	if err != nil {
+		return false
+	}
+	serial, _ := reply.Headers[dbus.FieldReplySerial].Value().(uint32)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.expected == 0 || d.kept[serial] != nil {
+		return false
+	}
+	if d.kept == nil {
+		d.kept = map[uint32]*os.File{}
+	}
+	d.kept[serial] = os.NewFile(uintptr(descriptor), "logind inhibitor")
+	return true
+}
+
+// descriptorReader reads from a socket and takes the descriptors that come with the bytes. They
+// arrive with the first byte of their message, so whoever reads one message and no more has its
+// descriptors. Package net sets close-on-exec on them, so that no child process inherits the lock
+// and delays the shutdown.
+type descriptorReader struct {
+	*net.UnixConn
+
+	rights  [2048]byte // the kernel passes at most 253 descriptors at once
+	arrived []int
+}
+
+func (r *descriptorReader) Read(p []byte) (int, error) {
+	n, size, _, _, err := r.ReadMsgUnix(p, r.rights[:])
+	messages, parseErr := syscall.ParseSocketControlMessage(r.rights[:size])
 	for _, message := range messages {
 		descriptors, err := syscall.ParseUnixRights(&message)
-		c.received, parseErr = append(c.received, descriptors...), errors.Join(parseErr, err)
+		r.arrived, parseErr = append(r.arrived, descriptors...), errors.Join(parseErr, err)
 	}
-	return n, errors.Join(err, parseErr)
+	return max(n, 0), errors.Join(err, parseErr) // n is negative on a closed socket
+}
+
+// taken returns the descriptors that have arrived since the last call.
+func (r *descriptorReader) taken() []int {
+	arrived := r.arrived
+	r.arrived = nil
+	return arrived
 }

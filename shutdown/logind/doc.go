@@ -62,10 +62,28 @@
 // A session subscribes to PrepareForShutdown and to the newer PrepareForShutdownWithMetadata, which
 // names the kind, and makes one event of both. It accepts them from logind only; the kubelet
 // accepts them from every user of the bus. Other messages are dropped before they are decoded, and
-// descriptors are not accepted, because every user can attach them to a signal. The descriptor of
-// the inhibitor itself arrives over a connection that is used for that call only. While a shutdown
-// is under way the session polls PreparingForShutdown, because logind does not announce every
-// cancellation.
+// every descriptor is closed when it arrives unless it belongs to the reply to Inhibit, because every
+// user can attach descriptors to a signal. While a shutdown is under way the session polls
+// PreparingForShutdown, because logind does not announce every cancellation.
+//
+// # Small buses
+//
+// Where the kubelet holds a lock, so does this package. All calls go over one connection that begins as
+// the kubelet's does, and the session needs of the bus what the kubelet needs: InhibitDelayMaxUSec,
+// Inhibit, a match for PrepareForShutdown, and that signal. What else a bus or its logind lacks costs
+// what it gives, and one log line of the Source with the key missing:
+//
+//   - NEGOTIATE_UNIX_FD, refused or not answered within a second: the inhibitor may not arrive.
+//   - GetNameOwner, or the senders of signals: announcements are believed whoever sends them.
+//   - Matches by sender: announcements of others arrive, and are dropped.
+//   - NameOwnerChanged: a restart of logind is not noticed, unless the lock vanishes from its list.
+//   - ListInhibitors or GetConnectionUnixProcessID: that logind has lost the lock is not noticed, and
+//     the drop-in is removed or lowered although another agent may need it.
+//   - PreparingForShutdown: Pending returns an error that wraps [errors.ErrUnsupported], and a
+//     cancellation that logind does not announce is not noticed.
+//   - A match for PrepareForShutdownWithMetadata: the kind of a shutdown is unknown.
+//
+// Package logindtest has a bus that can lack each of them.
 //
 // # The limit
 //
@@ -101,8 +119,7 @@
 // # Concurrency properties
 //
 // All methods may be called concurrently. A session has one goroutine, which Close waits for;
-// godbus has its own, which end a moment later. Each call of Inhibit uses a connection of its own.
-// Events are delivered in the order in which logind sent the signals; a slow reader delays them and
+// godbus has its own, which end a moment later. Events are delivered in the order in which logind sent the signals; a slow reader delays them and
 // loses none. Changes of the drop-in run one after the other, across all sessions of a Source. An
 // inhibitor stays held when its session ends, until the holder closes it.
 //
@@ -122,15 +139,15 @@
 //     announced later has one, by the limit at that moment.
 //   - logind does not see the drop-in, as when the agent runs in a container without the
 //     host's /etc: the error asks for Options.HostRoot, and logind is reloaded only once.
-//   - Inhibit is cancelled by its context or by Close: no inhibitor stays held. The
-//     kernel closes a descriptor that was still on its way.
+//   - Inhibit is cancelled by its context or by Close: no inhibitor stays held. A
+//     descriptor that was still on its way is closed when it arrives, or with the connection.
 //   - Signals of more than 4 KiB and replies of more than 16 MiB are not decoded.
 //   - The FD store is full or switched off: only systemd's log says so, and the delay
 //     ends when the agent dies.
 //
 // # Testing
 //
-// Embedders test with package shutdown/shutdowntest, which needs neither a bus nor
-// logind. The tests of this package run against a dbus-daemon with a scripted login1
+// Embedders test with package shutdown/shutdowntest, which needs neither a bus nor logind, or
+// with logindtest, which has a bus and a scripted logind in the process of the test. The tests of this package run against a dbus-daemon with a scripted login1
 // and, as root, against a real systemd-logind in namespaces that leave nothing behind.
 package logind

@@ -9,15 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not
 // see.
 func TestDropInThatIsNotSeen(t *testing.T) {
 	h := newHost(t)
-	systemd1 := bustest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
+	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
 	source := h.source(t)
 	for range 5 {
 		session, err := source.Connect(t.Context())

@@ -12,38 +12,38 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // TestRealFaults kills a real logind, or its bus, in every state of a shutdown.
 // Afterwards exactly one lock is held, and the next shutdown is drained and released.
 func TestRealFaults(t *testing.T) {
-	if !bustest.InNamespace(t) {
+	if !logindtest.InNamespace(t) {
 		return
 	}
-	faults := map[string]func(*bustest.Host){
-		"logind killed":  func(h *bustest.Host) { h.Kill(); h.Start() },
-		"bus restarted":  (*bustest.Host).RestartBus,
-		"logind stopped": func(h *bustest.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
+	faults := map[string]func(*logindtest.Host){
+		"logind killed":  func(h *logindtest.Host) { h.Kill(); h.Start() },
+		"bus restarted":  (*logindtest.Host).RestartBus,
+		"logind stopped": func(h *logindtest.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
 	}
-	states := map[string]func(*testing.T, *bustest.Host, *shutdowntest.Killer){
-		"idle": func(*testing.T, *bustest.Host, *shutdowntest.Killer) {},
-		"announced": func(_ *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
+	states := map[string]func(*testing.T, *logindtest.Host, *shutdowntest.Killer){
+		"idle": func(*testing.T, *logindtest.Host, *shutdowntest.Killer) {},
+		"announced": func(_ *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
 		},
-		"draining": func(t *testing.T, h *bustest.Host, killer *shutdowntest.Killer) {
+		"draining": func(t *testing.T, h *logindtest.Host, killer *shutdowntest.Killer) {
 			h.PowerOff()
 			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, soon, time.Millisecond)
 		},
-		"cancelled": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
-			h.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+		"cancelled": func(t *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
+			h.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 			h.PowerOff()
 			awaitPowerOff(t, h) // and refused
 			h.Systemd1.BreakStart(nil)
 		},
-		"let go": func(t *testing.T, h *bustest.Host, _ *shutdowntest.Killer) {
+		"let go": func(t *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
 			awaitPowerOff(t, h)
 		},
@@ -51,7 +51,7 @@ func TestRealFaults(t *testing.T) {
 	for fault, harm := range faults {
 		for state, reach := range states {
 			t.Run(state+", "+fault, func(t *testing.T) {
-				host := bustest.StartHost(t)
+				host := logindtest.StartHost(t)
 				killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 				manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 				awaitHeld(t, host, manager)
@@ -152,7 +152,7 @@ func TestManagersReconnect(t *testing.T) {
 				}
 				return true
 			}, soon, time.Millisecond)
-			h.login1 = bustest.StartLogin1(t, h.bus.Address)
+			h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 			h.login1.SetLimit(time.Minute)
 			t.Cleanup(func() { require.Empty(t, before.Held()) })
 		}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // soon bounds the waits of the tests. It is long because only a failing test waits that
@@ -21,21 +21,21 @@ const soon = 10 * time.Second
 
 // host is a scripted login1 and a source over its bus.
 type host struct {
-	bus     *bustest.Bus
-	login1  *bustest.Login1
+	bus     *logindtest.Bus
+	login1  *logindtest.Login1
 	root    string // of the host's files
 	options logind.Options
 }
 
 func newHost(t testing.TB) *host {
 	t.Helper()
-	return newHostOn(t, bustest.StartBus(t, ""))
+	return newHostOn(t, logindtest.StartBus(t, ""))
 }
 
-func newHostOn(t testing.TB, bus *bustest.Bus) *host {
+func newHostOn(t testing.TB, bus *logindtest.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}
-	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	h.options = logind.Options{
 		Address:       h.bus.Address,
 		HostRoot:      h.root,
@@ -68,7 +68,7 @@ func connect(t testing.TB, source *logind.Source) shutdown.Session {
 }
 
 // inhibit takes a lock and returns login1's view of it too.
-func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *bustest.Lock) {
+func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *logindtest.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func awaitEnd(t *testing.T, session shutdown.Session) {
 }
 
 // awaitReleased waits until the last copy of a lock is closed.
-func awaitReleased(t *testing.T, lock *bustest.Lock) {
+func awaitReleased(t *testing.T, lock *logindtest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:
@@ -118,7 +118,7 @@ func awaitReleased(t *testing.T, lock *bustest.Lock) {
 	}
 }
 
-func requireHeld(t *testing.T, lock *bustest.Lock) {
+func requireHeld(t *testing.T, lock *logindtest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:

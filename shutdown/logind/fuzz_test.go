@@ -17,7 +17,7 @@ import (
 )
 
 // encodeMessage returns a message as it is sent over the socket.
-func encodeMessage(f *testing.F, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
+func encodeMessage(f testing.TB, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
 	f.Helper()
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender: dbus.MakeVariant(":1.7"), dbus.FieldPath: dbus.MakeVariant(login1Path), dbus.FieldInterface: dbus.MakeVariant(login1Manager),

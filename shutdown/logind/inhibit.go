@@ -39,9 +39,9 @@ func (l *lock) Close() error { return l.close() }
 // locks takes the inhibitors of a session and watches whether logind goes on listing them.
 type locks struct {
 	conn    *conn
-	owner   string // the unique bus name of logind
 	options Options
 	store   *fdStore // nil stores nothing
+	missing func(loss)
 	logger  klog.Logger
 
 	mu       sync.Mutex // guards verified; never held during a call over the bus
@@ -50,7 +50,7 @@ type locks struct {
 
 // inhibit takes an inhibitor, or adopts the stored one.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
-	file, err := l.request(ctx)
+	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error
 	if errors.As(err, &refused) && refused.Name == login1+".OperationInProgress" {
 		if stored := l.store.adopt(); stored != nil {
@@ -68,18 +68,6 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 		}
 	}
 	return granted, nil
-}
-
-// request calls logind's Inhibit. It returns with the reply, or when ctx or the session ends.
-func (l *locks) request(ctx context.Context) (*os.File, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.conn.Context(), func() { cancel(dbus.ErrClosed) })()
-	if !l.conn.Connected() {
-		return nil, dbus.ErrClosed
-	}
-	return callForDescriptor(ctx, l.options.Address, l.owner, "Inhibit",
-		"shutdown", l.options.Who, l.options.Why, delayMode)
 }
 
 // hold makes a lock of the descriptor that logind has granted. It puts a copy into the FD

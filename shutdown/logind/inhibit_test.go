@@ -16,7 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 func TestInhibit(t *testing.T) {
@@ -69,8 +69,8 @@ func TestInhibitRefusedThenGranted(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Refuse(
-		bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
-		bustest.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
+		logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
+		logindtest.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
 	)
 	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.LimitsExceeded"} {
 		lock, err := session.Inhibit(t.Context())
@@ -130,7 +130,7 @@ func TestReplyAfterClose(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
 	require.NoError(t, session.Close())
 	require.ErrorIs(t, <-asked, dbus.ErrClosed)
 	goOn()
@@ -150,7 +150,7 @@ func TestInhibitEndsWithTheBus(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Asked() == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
 	h.bus.Stop()
 	require.Error(t, <-asked)
 	awaitEnd(t, session)

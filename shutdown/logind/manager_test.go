@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // TestRealManager drains pods through a manager when a real logind powers off.
 func TestRealManager(t *testing.T) {
-	if !bustest.InNamespace(t) {
+	if !logindtest.InNamespace(t) {
 		return
 	}
-	for name, test := range map[string]func(*testing.T, *bustest.Host){
+	for name, test := range map[string]func(*testing.T, *logindtest.Host){
 		"drained":                  testManagerDrained,
 		"cancelled":                testManagerCancelled,
 		"delay expired":            testManagerDelayExpired,
@@ -30,7 +30,7 @@ func TestRealManager(t *testing.T) {
 		"restarted while draining": testManagerRestartedWhileDraining,
 		"restarted without locks":  testManagerRestartedWithoutLocks,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
+		t.Run(name, func(t *testing.T) { test(t, logindtest.StartHost(t)) })
 	}
 }
 
@@ -47,13 +47,18 @@ func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 
 func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
+	return runManagerIn(t.Context(), t, source, options)
+}
+
+func runManagerIn(ctx context.Context, t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+	t.Helper()
 	options.Source = source
 	options.Pods = shutdown.PodsFunc(func() []*v1.Pod {
 		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
 	})
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	t.Cleanup(func() {
@@ -69,14 +74,14 @@ func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options
 }
 
 // awaitHeld waits until the manager holds the only lock of the host.
-func awaitHeld(t *testing.T, host *bustest.Host, manager *shutdown.Manager) {
+func awaitHeld(t *testing.T, host *logindtest.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
 	}, soon, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
-func testManagerDrained(t *testing.T, host *bustest.Host) {
+func testManagerDrained(t *testing.T, host *logindtest.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 60}, {Priority: 1000, ShutdownGracePeriodSeconds: 30},
@@ -102,10 +107,10 @@ func testManagerDrained(t *testing.T, host *bustest.Host) {
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
-func testManagerCancelled(t *testing.T, host *bustest.Host) {
+func testManagerCancelled(t *testing.T, host *logindtest.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
-	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
 	awaitPowerOff(t, host) // and refused
 	awaitHeld(t, host, manager)
@@ -116,7 +121,7 @@ func testManagerCancelled(t *testing.T, host *bustest.Host) {
 	require.Error(t, manager.ShutdownStatus())
 }
 
-func testManagerDelayExpired(t *testing.T, host *bustest.Host) {
+func testManagerDelayExpired(t *testing.T, host *logindtest.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, Deaf: true}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
@@ -132,7 +137,7 @@ func testManagerDelayExpired(t *testing.T, host *bustest.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
 }
 
-func testManagerRestartedWhileIdle(t *testing.T, host *bustest.Host) {
+func testManagerRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
@@ -144,7 +149,7 @@ func testManagerRestartedWhileIdle(t *testing.T, host *bustest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testManagerRestartedWhileDraining(t *testing.T, host *bustest.Host) {
+func testManagerRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	awaitHeld(t, host, manager)
@@ -159,7 +164,7 @@ func testManagerRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testManagerRestartedWithoutLocks(t *testing.T, host *bustest.Host) {
+func testManagerRestartedWithoutLocks(t *testing.T, host *logindtest.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
@@ -187,7 +192,7 @@ func TestManagerIsDelayedAgain(t *testing.T) {
 
 func TestManagerIsRefusedThenGranted(t *testing.T) {
 	h := newHost(t)
-	h.login1.Refuse(bustest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
+	h.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.ErrorContains(t, manager.Inhibitor().Err, "Permission denied")
 	awaitOnlyLock(t, h, manager)

@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // TestRealLogind runs against systemd's own logind. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
-	if !bustest.InNamespace(t) {
+	if !logindtest.InNamespace(t) {
 		return
 	}
-	for name, test := range map[string]func(*testing.T, *bustest.Host){
+	for name, test := range map[string]func(*testing.T, *logindtest.Host){
 		"available":                testRealAvailable,
 		"lock is listed":           testRealLockIsListed,
 		"limit raised":             testRealLimitRaised,
@@ -44,7 +44,7 @@ func TestRealLogind(t *testing.T) {
 		"agent killed":             testRealAgentKilled,
 		"agent killed, lock kept":  testRealAgentKilledLockKept,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, bustest.StartHost(t)) })
+		t.Run(name, func(t *testing.T) { test(t, logindtest.StartHost(t)) })
 	}
 }
 
@@ -74,7 +74,7 @@ func takeLock(t *testing.T, session shutdown.Session) io.Closer {
 }
 
 // awaitPowerOff waits until logind has asked systemd to power off.
-func awaitPowerOff(t *testing.T, host *bustest.Host) {
+func awaitPowerOff(t *testing.T, host *logindtest.Host) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -85,7 +85,7 @@ func awaitPowerOff(t *testing.T, host *bustest.Host) {
 }
 
 // requireNoPowerOff checks that logind does not ask systemd to power off for a while.
-func requireNoPowerOff(t *testing.T, host *bustest.Host, while time.Duration) {
+func requireNoPowerOff(t *testing.T, host *logindtest.Host, while time.Duration) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -94,7 +94,7 @@ func requireNoPowerOff(t *testing.T, host *bustest.Host, while time.Duration) {
 	}
 }
 
-func testRealAvailable(t *testing.T, host *bustest.Host) {
+func testRealAvailable(t *testing.T, host *logindtest.Host) {
 	source := realSource(t)
 	require.NoError(t, source.Available(t.Context()))
 	host.Kill()
@@ -103,16 +103,16 @@ func testRealAvailable(t *testing.T, host *bustest.Host) {
 	require.Error(t, source.Available(t.Context()), "no bus")
 }
 
-func testRealLockIsListed(t *testing.T, host *bustest.Host) {
+func testRealLockIsListed(t *testing.T, host *logindtest.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
-	require.Equal(t, []bustest.Inhibitor{{
+	require.Equal(t, []logindtest.Inhibitor{{
 		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
 	require.NoError(t, lock.Close())
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
 }
 
-func testRealLimitRaised(t *testing.T, _ *bustest.Host) {
+func testRealLimitRaised(t *testing.T, _ *logindtest.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func testRealLimitRaised(t *testing.T, _ *bustest.Host) {
 	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "it is not needed any more")
 }
 
-func testRealLimitCapped(t *testing.T, host *bustest.Host) {
+func testRealLimitCapped(t *testing.T, host *logindtest.Host) {
 	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
 	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
@@ -136,7 +136,7 @@ func testRealLimitCapped(t *testing.T, host *bustest.Host) {
 	require.Equal(t, winner, capped.Winner)
 }
 
-func testRealLimitExtremes(t *testing.T, host *bustest.Host) {
+func testRealLimitExtremes(t *testing.T, host *logindtest.Host) {
 	session := connect(t, realSource(t))
 	const file = "/etc/systemd/logind.conf.d/50.conf"
 	host.Configure(file, "[Login]\nInhibitDelayMaxSec=0\n", 0)
@@ -151,7 +151,7 @@ func testRealLimitExtremes(t *testing.T, host *bustest.Host) {
 }
 
 // An agent that needs a shorter delay does not lower the limit of another agent.
-func testRealLimitOfTwoAgents(t *testing.T, host *bustest.Host) {
+func testRealLimitOfTwoAgents(t *testing.T, host *logindtest.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *bustest.Host) {
 	require.Equal(t, 7*time.Second, granted)
 }
 
-func testRealReadOnlyEtc(t *testing.T, _ *bustest.Host) {
+func testRealReadOnlyEtc(t *testing.T, _ *logindtest.Host) {
 	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	granted, err := connect(t, realSource(t)).RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func testRealReadOnlyEtc(t *testing.T, _ *bustest.Host) {
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
-func testRealDelayedUntilReleased(t *testing.T, host *bustest.Host) {
+func testRealDelayedUntilReleased(t *testing.T, host *logindtest.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
 	host.PowerOff()
@@ -202,7 +202,7 @@ func testRealDelayedUntilReleased(t *testing.T, host *bustest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testRealDelayExpired(t *testing.T, host *bustest.Host) {
+func testRealDelayExpired(t *testing.T, host *logindtest.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/1s.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	session := connect(t, realSource(t))
 	takeLock(t, session)
@@ -215,10 +215,10 @@ func testRealDelayExpired(t *testing.T, host *bustest.Host) {
 	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
 }
 
-func testRealCancelled(t *testing.T, host *bustest.Host) {
+func testRealCancelled(t *testing.T, host *logindtest.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
-	host.Systemd1.BreakStart(&bustest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
 	require.False(t, nextEvent(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())
@@ -242,7 +242,7 @@ func testRealCancelled(t *testing.T, host *bustest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testRealStartedInAShutdown(t *testing.T, host *bustest.Host) {
+func testRealStartedInAShutdown(t *testing.T, host *logindtest.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
 	host.PowerOff()
 	late := connect(t, realSource(t))
@@ -255,7 +255,7 @@ func testRealStartedInAShutdown(t *testing.T, host *bustest.Host) {
 	require.True(t, nextEvent(t, late).Cancelled, "this host goes on after all")
 }
 
-func testRealRestartedWhileIdle(t *testing.T, host *bustest.Host) {
+func testRealRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
 	source := realSource(t)
 	session := connect(t, source)
 	takeLock(t, session)
@@ -270,7 +270,7 @@ func testRealRestartedWhileIdle(t *testing.T, host *bustest.Host) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-func testRealRestartedWhileDraining(t *testing.T, host *bustest.Host) {
+func testRealRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
 	source := realSource(t)
 	session := connect(t, source)
 	lock := takeLock(t, session)
@@ -287,16 +287,16 @@ func testRealRestartedWhileDraining(t *testing.T, host *bustest.Host) {
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 }
 
-func testRealAgentKilled(t *testing.T, host *bustest.Host) {
-	a := startAgent(t, bustest.StartFDStore(t, 0), nil)
+func testRealAgentKilled(t *testing.T, host *logindtest.Host) {
+	a := startAgent(t, logindtest.StartFDStore(t, 0), nil)
 	host.PowerOff()
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	a.kill()
 	awaitPowerOff(t, host) // at once: a dead agent holds nothing
 }
 
-func testRealAgentKilledLockKept(t *testing.T, host *bustest.Host) {
-	store := bustest.StartFDStore(t, 4)
+func testRealAgentKilledLockKept(t *testing.T, host *logindtest.Host) {
+	store := logindtest.StartFDStore(t, 4)
 	first := startAgent(t, store, nil)
 	requireStored(t, store, "inhibitor")
 	host.PowerOff()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -131,7 +131,7 @@ func TestNewOwnerEndsTheSession(t *testing.T) {
 	awaitEnd(t, session)
 	requireHeld(t, lock)
 
-	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	h.connect(t)
 }
 
@@ -144,7 +144,7 @@ func TestManagerOverALostBus(t *testing.T) {
 	h.bus.Stop()
 	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
 	h.bus.Start()
-	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	awaitOnlyLock(t, h, manager)
 	awaitReleased(t, first)
 }
@@ -155,7 +155,7 @@ func TestManagerWithoutABusAtFirst(t *testing.T) {
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.False(t, manager.Inhibitor().Held)
 	h.bus.Start()
-	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	awaitOnlyLock(t, h, manager)
 }
 
@@ -171,7 +171,7 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 
 	h.bus.Stop()
 	h.bus.Start()
-	h.login1 = bustest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	h.login1.SetLimit(30 * time.Second)
 	h.login1.SetPreparing(true) // the bus was restarted, logind was not: it knows
 	awaitReleased(t, lock)

@@ -25,28 +25,15 @@ type session struct {
 
 var _ source.Session = (*session)(nil)
 
-// newSession subscribes to owner changes before it reads the owner, so that no change is
-// missed. It subscribes to logind's signals when it knows the owner, so that signals of
-// other senders are dropped.
+// newSession subscribes to logind's signals and starts the session's goroutine.
 func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
-	if err := c.subscribe(ctx, ownerChanges()); err != nil {
-		return nil, err
-	}
-	// A call to the well-known name makes the bus start a logind that is not running yet.
-	if _, err := c.limit(ctx); err != nil {
-		return nil, err
-	}
-	owner, err := c.owner(ctx)
-	if err != nil {
-		return nil, err
-	}
-	signals.setOwner(owner)
-	if err := c.subscribe(ctx, fromLogin1(prepareForShutdown), fromLogin1(prepareForShutdownWithMetadata)); err != nil {
-		return nil, err
-	}
 	logger := klog.FromContext(ctx)
-	held := &locks{conn: c, owner: owner, options: s.options, store: s.store, logger: logger}
-	told := &announcements{conn: c, locks: held, owner: owner, signals: signals, events: make(chan source.Event), logger: logger}
+	missing := func(l loss) { s.losses.tell(logger, l) }
+	if err := signals.subscribe(ctx, c, missing); err != nil {
+		return nil, err
+	}
+	held := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
+	told := &announcements{conn: c, locks: held, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
 	told.loop.Go(func() { told.watch(s.options.PollInterval, s.options.VerifyInterval) })
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
@@ -58,7 +45,8 @@ func (s *session) Events() <-chan source.Event { return s.announcements.events }
 
 // Pending returns the shutdown that is under way according to logind's PreparingForShutdown, or
 // nil. Events does not deliver such a shutdown again, but it does deliver its cancellation. There
-// is no deadline: logind does not say when it has armed its timer.
+// is no deadline: logind does not say when it has armed its timer. For a logind without the property
+// the error wraps [errors.ErrUnsupported].
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return s.announcements.pending(ctx)
 }

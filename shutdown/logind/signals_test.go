@@ -9,8 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const (
@@ -67,7 +67,7 @@ func TestDeadline(t *testing.T) {
 		limit time.Duration
 		known bool
 	}{
-		"infinite":   {bustest.Infinite, false},
+		"infinite":   {logindtest.Infinite, false},
 		"zero":       {0, true},
 		"some":       {time.Hour, true},
 		"sub-second": {1500 * time.Microsecond, true},
@@ -116,10 +116,10 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	var names []string
 	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
 	for _, name := range names {
-		bustest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
-		bustest.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
+		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
 			map[string]dbus.Variant{"type": dbus.MakeVariant("halt")})
-		bustest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
+		logindtest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 	}
 	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err) // all are delivered
 

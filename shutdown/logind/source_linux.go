@@ -18,6 +18,7 @@ type Source struct {
 	options Options
 	files   *delayFiles
 	store   *fdStore // nil: NOTIFY_SOCKET is not set, or Options.NoFDStore
+	losses  losses
 }
 
 var (
@@ -54,7 +55,7 @@ func New(options Options) (*Source, error) {
 func (s *Source) Available(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()
-	c, err := dial(ctx, s.options.Address, nil)
+	c, err := dial(ctx, s.options.Address, newSignalQueue())
 	if err != nil {
 		return fmt.Errorf("logind is not to be reached: %w", err)
 	}

@@ -3,12 +3,15 @@
 package logind
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -56,40 +59,93 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// transport is a connection that accepts no descriptors and drops messages that are too
-// large. godbus negotiates descriptors only on its own unix transport, so the bus
-// delivers none here. Descriptors in a forged signal would otherwise stay open forever.
+// transport is a connection that drops messages that are too large, and every descriptor that no
+// call waits for. It talks to the bus as the kubelet's connection does, because a small broker may
+// know that conversation alone.
 type transport struct {
-	*net.UnixConn
-
-	in            *bufio.Reader
-	authenticated bool         // BEGIN was sent: messages follow
-	message       bytes.Reader // the unread part of the current message
+	in          descriptorReader
+	descriptors descriptors
+	begun       bool         // BEGIN was sent: messages follow
+	agreed      bool         // the bus has agreed to pass descriptors
+	unanswered  bool         // the bus has not said yet whether it passes descriptors
+	message     bytes.Reader // the unread part of the current message
 }
 
 func newTransport(socket *net.UnixConn) *transport {
-	return &transport{UnixConn: socket, in: bufio.NewReader(socket)}
+	return &transport{in: descriptorReader{UnixConn: socket}}
 }
 
-// Write watches for the BEGIN that ends the authentication. godbus sends it before it
-// reads the first message.
+// Close closes the socket.
+func (t *transport) Close() error { return t.in.Close() }
+
+// Write watches for the BEGIN that ends the authentication, and negotiates descriptors before it.
+// godbus sends BEGIN before it reads the first message. It negotiates descriptors itself only on
+// connections of its own making, which keep open what anybody sends to them.
 func (t *transport) Write(p []byte) (int, error) {
-	if !t.authenticated && string(p) == "BEGIN\r\n" {
-		t.authenticated = true
+	if !t.begun && string(p) == "BEGIN\r\n" {
+		t.begun = true
+		if err := t.negotiate(); err != nil {
+			return 0, err
+		}
 	}
-	return t.UnixConn.Write(p)
+	return t.in.Write(p)
+}
+
+// negotiate asks the bus to pass descriptors. A bus that refuses, or does not answer in time, may
+// pass them all the same.
+func (t *transport) negotiate() error {
+	if _, err := t.in.Write([]byte("NEGOTIATE_UNIX_FD\r\n")); err != nil {
+		return err
+	}
+	if err := t.in.SetReadDeadline(time.Now().Add(callTimeout)); err != nil {
+		return err
+	}
+	answer, err := readLine(t.in.UnixConn)
+	if t.unanswered = errors.Is(err, os.ErrDeadlineExceeded) && answer == ""; err != nil && !t.unanswered {
+		return err
+	}
+	t.agreed = strings.HasPrefix(answer, "AGREE_UNIX_FD")
+	return t.in.SetReadDeadline(time.Time{})
+}
+
+// readLine reads a line of the authentication and nothing behind it.
+func readLine(from io.Reader) (line string, err error) {
+	for one := make([]byte, 1); err == nil && one[0] != '\n'; {
+		if _, err = io.ReadFull(from, one); err == nil {
+			line += string(one)
+		}
+	}
+	return line, err
 }
 
 func (t *transport) Read(p []byte) (int, error) {
-	if !t.authenticated {
+	if !t.begun {
 		return t.in.Read(p)
 	}
 	for t.message.Len() == 0 {
-		message, err := readMessage(t.in)
+		message, err := t.next()
+		t.descriptors.sort(message, t.in.taken())
 		if err != nil {
 			return 0, err
 		}
 		t.message.Reset(message)
 	}
 	return t.message.Read(p)
+}
+
+// next reads the next message. A late answer about descriptors comes before the first one.
+func (t *transport) next() ([]byte, error) {
+	if !t.unanswered {
+		return readMessage(&t.in)
+	}
+	t.unanswered = false
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(&t.in, first); err != nil {
+		return nil, err
+	}
+	if first[0] == 'A' || first[0] == 'E' { // AGREE_UNIX_FD or ERROR; a message begins with l or B
+		_, err := readLine(&t.in)
+		return nil, err
+	}
+	return readMessage(io.MultiReader(bytes.NewReader(first), &t.in))
 }

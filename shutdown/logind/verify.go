@@ -55,6 +55,10 @@ func (l *locks) verify() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
+	if isUnknown(err) {
+		l.missing(lossList)
+		return func() {}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || count <= l.verified {

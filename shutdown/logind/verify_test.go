@@ -36,6 +36,6 @@ func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 // requireSessionStays waits until the session has read the list several more times.
 func requireSessionStays(t *testing.T, h *host) {
 	t.Helper()
-	before := h.login1.Listed()
-	require.Eventually(t, func() bool { return h.login1.Listed() >= before+2 }, soon, time.Millisecond)
+	before := h.login1.Calls("ListInhibitors")
+	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, soon, time.Millisecond)
 }

@@ -8,20 +8,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // login1 is a scripted logind on a bus of its own.
 type login1 struct {
-	*bustest.Login1
+	*logindtest.Login1
 	address string // of the bus
 }
 
 // startLogin1 starts a logind that delays a shutdown for a minute.
 func startLogin1(t *testing.T) login1 {
 	t.Helper()
-	bus := bustest.StartBus(t, "")
-	l := login1{bustest.StartLogin1(t, bus.Address), bus.Address}
+	bus := logindtest.StartBus(t, "")
+	l := login1{logindtest.StartLogin1(t, bus.Address), bus.Address}
 	l.SetLimit(time.Minute)
 	return l
 }

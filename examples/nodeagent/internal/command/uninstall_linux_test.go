@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/bustest"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // runUninstall runs nodeagent uninstall with the bus of an address, and returns its output.
@@ -37,7 +37,7 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	host := startLogin1(t)
 	hungUp := make(chan struct{}, 1)
-	bustest.StartSystemd1(t, host.address, func() { hungUp <- struct{}{} })
+	logindtest.StartSystemd1(t, host.address, func() { hungUp <- struct{}{} })
 	root, file := writeDropIn(t, dropInText)
 	output, err := runUninstall(t, host.address, "--host-root="+root)
 	require.NoError(t, err, output)

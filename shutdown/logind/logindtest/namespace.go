@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"flag"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/need"
 )
@@ -24,7 +22,7 @@ const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 // returns true in that process, which then does the work of the test, and false in the
 // original process when the other one has ended.
 //
-//	if !bustest.InNamespace(t) {
+//	if !logindtest.InNamespace(t) {
 //		return
 //	}
 func InNamespace(t *testing.T) bool {
@@ -38,7 +36,7 @@ func InNamespace(t *testing.T) bool {
 	need.Program(t, logindProgram, "systemd")
 	unshare := need.Program(t, "unshare", "util-linux")
 	self, err := os.Executable()
-	require.NoError(t, err)
+	must(t, err)
 	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
 	again.Env = append(os.Environ(), insideVariable+"=1")
@@ -50,7 +48,7 @@ func InNamespace(t *testing.T) bool {
 	if err != nil || testing.Verbose() {
 		t.Logf("in its namespaces:\n%s", out)
 	}
-	require.NoError(t, err)
+	must(t, err)
 	return false
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"io/fs"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,6 +26,8 @@ const (
 // Host is a real systemd-logind on a bus of its own, with empty /run and /etc/systemd. It
 // needs the namespaces of [InNamespace].
 type Host struct {
+	// Bus is the bus of the host. Systemd1 is the fake systemd on it, which a restart of the bus
+	// replaces.
 	Bus      *Bus
 	Systemd1 *Systemd1
 
@@ -40,15 +41,17 @@ type Host struct {
 // StartHost starts the bus, the fake systemd and logind. They end with the test.
 func StartHost(t *testing.T) *Host {
 	t.Helper()
-	require.NotEmpty(t, os.Getenv(insideVariable), "the host is only for a process in namespaces of its own")
+	if os.Getenv(insideVariable) == "" {
+		t.Fatal("the host is only for a process in namespaces of its own")
+	}
 	for _, dir := range []string{"/run", "/etc/systemd"} {
-		require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"))
-		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"))
+		t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	}
 	for _, dir := range []string{"inhibit", "seats", "sessions", "users", "shutdown"} {
-		require.NoError(t, os.MkdirAll(filepath.Join("/run/systemd", dir), 0o755))
+		must(t, os.MkdirAll(filepath.Join("/run/systemd", dir), 0o755))
 	}
-	require.NoError(t, os.MkdirAll(filepath.Dir(socket), 0o755))
+	must(t, os.MkdirAll(filepath.Dir(socket), 0o755))
 	h := &Host{t: t, Bus: StartBus(t, socket)}
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.Bus.Address)
 	h.Systemd1 = StartSystemd1(t, h.Bus.Address, h.HangUp)
@@ -75,8 +78,8 @@ func (h *Host) Pause() (goOn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	logind := h.logind.Process
-	require.NoError(h.t, logind.Signal(syscall.SIGSTOP))
-	return func() { require.NoError(h.t, logind.Signal(syscall.SIGCONT)) }
+	must(h.t, logind.Signal(syscall.SIGSTOP))
+	return func() { must(h.t, logind.Signal(syscall.SIGCONT)) }
 }
 
 // Start starts logind and returns when it answers.
@@ -84,13 +87,13 @@ func (h *Host) Start() {
 	h.t.Helper()
 	logind := exec.Command(logindProgram)
 	logind.Stderr = testWriter{h.t}
-	require.NoError(h.t, logind.Start())
+	must(h.t, logind.Start())
 	h.mu.Lock()
 	h.logind = logind
 	h.mu.Unlock()
-	require.Eventually(h.t, func() bool {
+	await(h.t, func() bool {
 		return h.conn.Object(login1, login1Path).CallWithContext(h.t.Context(), "org.freedesktop.DBus.Peer.Ping", 0).Err == nil
-	}, startup, 5*time.Millisecond)
+	})
 }
 
 // Kill kills logind and returns when it has exited. Its inhibitors stay on disk for the
@@ -124,22 +127,22 @@ func (h *Host) Call(method string, args ...any) *dbus.Call {
 // PowerOff asks logind to power off.
 func (h *Host) PowerOff() {
 	h.t.Helper()
-	require.NoError(h.t, h.Call("PowerOff", false).Err)
+	must(h.t, h.Call("PowerOff", false).Err)
 }
 
 // Configure writes a file below /etc/systemd or /run, sends SIGHUP, and returns when
 // logind has the limit that is wanted.
 func (h *Host) Configure(path, content string, want time.Duration) {
 	h.t.Helper()
-	require.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(h.t, os.WriteFile(path, []byte(content), fs.FileMode(0o644)))
+	must(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(h.t, os.WriteFile(path, []byte(content), fs.FileMode(0o644)))
 	h.HangUp()
-	require.Eventually(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) }, startup, 5*time.Millisecond)
+	await(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) })
 }
 
 func (h *Host) limit() uint64 {
 	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
-	require.NoError(h.t, err)
+	must(h.t, err)
 	limit, _ := value.Value().(uint64)
 	return limit
 }
@@ -148,8 +151,18 @@ func (h *Host) limit() uint64 {
 func (h *Host) Inhibitors() []Inhibitor {
 	h.t.Helper()
 	var list []Inhibitor
-	require.NoError(h.t, h.Call("ListInhibitors").Store(&list))
+	must(h.t, h.Call("ListInhibitors").Store(&list))
 	return list
+}
+
+// await waits until f is true, startup at most.
+func await(t testing.TB, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(startup); !f(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("systemd-logind is not as it should be in time")
+		}
+	}
 }
 
 // testWriter writes the standard error of logind into the log of the test.

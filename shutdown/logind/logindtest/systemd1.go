@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"sync"
@@ -17,8 +17,7 @@ const (
 	job             = systemd1Path + "/job/1"
 )
 
-// Systemd1 is a fake systemd of the host. Its unit of logind has no reload by default, as
-// on Debian 12.
+// Systemd1 is a fake systemd of the host.
 type Systemd1 struct {
 	// Started receives the unit of each call of StartUnit.
 	Started chan string
@@ -27,27 +26,34 @@ type Systemd1 struct {
 
 	mu           sync.Mutex
 	hangUp       func()   // called for a SIGHUP; nil: KillUnit fails
-	result       string   // the result of reload jobs; "": the unit has no reload
 	startRefusal *Refusal // the error of StartUnit; nil: it succeeds
 	killed       []string // the targets of KillUnit
 }
 
-// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends.
-// hangUp is called for a SIGHUP to logind and for a reload of its unit; if it is nil,
-// both fail.
+// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends. hangUp is called
+// for a SIGHUP to logind; if it is nil, KillUnit fails. A [Broker] has one.
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
-	s := &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
-	s.object = serve(t, address, systemd1, s.answer)
+	s, err := newSystemd1(address, hangUp)
+	must(t, err)
+	t.Cleanup(s.object.close)
 	return s
 }
 
-// ReloadResult gives logind's unit a reload whose jobs end with the given result. "done"
-// reloads logind.
-func (s *Systemd1) ReloadResult(result string) {
+func newSystemd1(address string, hangUp func()) (s *Systemd1, err error) {
+	s = &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
+	s.object, err = newObject(address, systemd1, s.answer)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OnHangUp sets what a SIGHUP to logind does. nil makes KillUnit fail.
+func (s *Systemd1) OnHangUp(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.result = result
+	s.hangUp = hangUp
 }
 
 // BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it
@@ -73,8 +79,6 @@ func (s *Systemd1) answer(o *object, call *dbus.Message) {
 		o.reply(call)
 	case "StartUnit":
 		s.startUnit(o, call)
-	case "ReloadUnit":
-		s.reloadUnit(o, call)
 	case "KillUnit":
 		s.killUnit(o, call)
 	default:
@@ -97,25 +101,8 @@ func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 
 // EndJob ends the job of a StartUnit. On a host that really goes down nobody sees that.
 // For logind the shutdown is then over, and it sends the signal.
-func (s *Systemd1) EndJob(unit string) { s.jobRemoved(unit, "done") }
-
-func (s *Systemd1) jobRemoved(unit, result string) {
-	_ = s.object.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, result) // fails only on a closed connection
-}
-
-func (s *Systemd1) reloadUnit(o *object, call *dbus.Message) {
-	s.mu.Lock()
-	result, hangUp := s.result, s.hangUp
-	s.mu.Unlock()
-	if result == "" {
-		o.refuse(call, systemd1+".JobTypeNotApplicable", "Job type reload is not applicable for unit systemd-logind.service.")
-		return
-	}
-	if result == "done" {
-		hangUp()
-	}
-	o.reply(call, job)
-	s.jobRemoved("systemd-logind.service", result)
+func (s *Systemd1) EndJob(unit string) {
+	_ = s.object.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, "done") // fails only on a closed connection
 }
 
 func (s *Systemd1) killUnit(o *object, call *dbus.Message) {

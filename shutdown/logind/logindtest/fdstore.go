@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"errors"
@@ -13,10 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // FDStore is the FD store that systemd keeps for one unit. It never polls the
@@ -40,11 +37,11 @@ type FDStore struct {
 func StartFDStore(t testing.TB, most int) *FDStore {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
-	require.NoError(t, err)
+	must(t, err)
 	s.read.Go(s.loop)
 	t.Cleanup(s.close)
 	return s
@@ -72,12 +69,8 @@ func (s *FDStore) loop() {
 // received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
 	var files []*os.File
-	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
-	for _, message := range messages {
-		descriptors, _ := syscall.ParseUnixRights(&message)
-		for _, descriptor := range descriptors {
-			files = append(files, os.NewFile(uintptr(descriptor), "stored"))
-		}
+	for _, descriptor := range descriptorsOf(rights) {
+		files = append(files, os.NewFile(uintptr(descriptor), "stored"))
 	}
 	return files
 }

@@ -1,14 +1,14 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"sync"
-	"testing"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/stretchr/testify/require"
 )
 
 // object answers method calls with messages that it makes itself: the dispatch of godbus
@@ -20,20 +20,20 @@ type object struct {
 	calls  chan *dbus.Message
 }
 
-// serve returns an object that owns a bus name until it is closed or the test ends.
-func serve(t testing.TB, address, name string, answer func(o *object, call *dbus.Message)) *object {
-	t.Helper()
+// newObject returns an object that owns a bus name until it is closed.
+func newObject(address, name string, answer func(o *object, call *dbus.Message)) (*object, error) {
 	c, err := dbus.Connect(address)
-	require.NoError(t, err)
-	reply, err := c.RequestName(name, dbus.NameFlagDoNotQueue)
-	require.NoError(t, err)
-	require.Equal(t, dbus.RequestNameReplyPrimaryOwner, reply)
+	if err != nil {
+		return nil, err
+	}
+	if reply, err := c.RequestName(name, dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
+		return nil, errors.Join(fmt.Errorf("own %s: reply %d", name, reply), err, c.Close())
+	}
 	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)}
 	o.answer = func(call *dbus.Message) { answer(o, call) }
 	c.Eavesdrop(o.calls)
 	o.wg.Go(o.loop)
-	t.Cleanup(o.close)
-	return o
+	return o, nil
 }
 
 func (o *object) loop() {
@@ -70,15 +70,26 @@ func (o *object) refuse(call *dbus.Message, name, text string) {
 }
 
 func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderField]dbus.Variant, body []any) {
+	message := answerTo(call, kind, "", body)
+	maps.Copy(message.Headers, more)
+	o.conn.Send(message, nil)
+}
+
+// answerTo returns the answer to a call. The bus adds the sender if that is "".
+func answerTo(call *dbus.Message, kind dbus.Type, sender string, body []any) *dbus.Message {
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
-		dbus.FieldDestination: call.Headers[dbus.FieldSender],
 		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),
 	}}
-	maps.Copy(message.Headers, more)
+	if to, known := call.Headers[dbus.FieldSender]; known {
+		message.Headers[dbus.FieldDestination] = to
+	}
+	if sender != "" {
+		message.Headers[dbus.FieldSender] = dbus.MakeVariant(sender)
+	}
 	if len(body) > 0 {
 		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
 	}
-	o.conn.Send(message, nil)
+	return message
 }
 
 // member returns the name of the called method.

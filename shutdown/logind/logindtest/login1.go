@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"io"
@@ -32,16 +32,17 @@ type Login1 struct {
 	gates     []chan struct{} // one for each of the next calls of Inhibit that must wait
 	locks     []*Lock
 	hidden    bool // ListInhibitors returns no entries
-	asked     int  // calls of Inhibit
-	listed    int  // calls of ListInhibitors
+	calls     map[string]int
 	behind    map[string]func()
 }
 
-// Refusal is an error reply.
+// Refusal is an error reply: the D-Bus name of the error, such as org.freedesktop.DBus.Error.AccessDenied,
+// and its text.
 type Refusal struct{ Name, Text string }
 
 // Lock is an inhibitor that Login1 has granted.
 type Lock struct {
+	// What, Who, Why and Mode are the arguments of Inhibit.
 	What, Who, Why, Mode string
 
 	// Released is closed when the last copy of the lock has been closed.
@@ -50,17 +51,30 @@ type Lock struct {
 
 // Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
 type Inhibitor struct {
+	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
 
-// StartLogin1 starts a Login1 that owns logind's bus name until the test ends.
+// StartLogin1 starts a Login1 that owns logind's bus name until the test ends. A [Broker] has one.
 func StartLogin1(t testing.TB, address string) *Login1 {
 	t.Helper()
-	l := &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}}
-	t.Cleanup(l.closeReaders) // runs after the connection is closed, which may release locks
-	l.object = serve(t, address, login1, l.answer)
+	l, err := newLogin1(address)
+	must(t, err)
+	t.Cleanup(func() {
+		l.Close()
+		l.closeReaders() // the connection may have released locks
+	})
 	return l
+}
+
+func newLogin1(address string) (l *Login1, err error) {
+	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}, calls: map[string]int{}}
+	l.object, err = newObject(address, login1, l.answer)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // closeReaders ends the goroutines of the locks that were never released.
@@ -80,6 +94,9 @@ func (l *Login1) Close() { l.object.close() }
 func (l *Login1) Owner() string { return l.object.conn.Names()[0] }
 
 func (l *Login1) answer(o *object, call *dbus.Message) {
+	l.mu.Lock()
+	l.calls[member(call)]++
+	l.mu.Unlock()
 	switch member(call) {
 	case "Get":
 		l.get(o, call)
@@ -145,7 +162,6 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked++
 	if len(l.gates) > 0 {
 		gate, l.gates = l.gates[0], l.gates[1:]
 	}
@@ -165,7 +181,6 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
-	l.listed++
 	hidden := l.hidden
 	l.mu.Unlock()
 	if hidden {
@@ -250,18 +265,11 @@ func (l *Login1) Hide() {
 	l.hidden = true
 }
 
-// Asked returns how often Inhibit was called.
-func (l *Login1) Asked() int {
+// Calls returns how often a method, such as Inhibit, was called.
+func (l *Login1) Calls(method string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asked
-}
-
-// Listed returns how often ListInhibitors was called.
-func (l *Login1) Listed() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.listed
+	return l.calls[method]
 }
 
 // Locks returns all locks that were granted, including the released ones.

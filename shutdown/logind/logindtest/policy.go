@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"io"
@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/kubegrace/kubegrace/internal/need"
@@ -40,14 +39,14 @@ func StartSystemBus(t testing.TB) *Bus {
 	t.Helper()
 	need.Root(t)
 	content, err := os.ReadFile(systemConfig)
-	require.NoError(t, err)
+	must(t, err)
 	ours := "<listen>ADDRESS</listen>" +
 		"<includedir>" + filepath.Join(filepath.Dir(systemConfig), "system.d") + "</includedir>" +
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +
 		"</busconfig>"
 	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
 	b := startBus(t, "", config)
-	require.NoError(t, os.Chmod(filepath.Dir(b.socket), 0o711))
+	must(t, os.Chmod(filepath.Dir(b.socket), 0o711))
 	return b
 }
 
@@ -94,7 +93,7 @@ func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 		}
 		failed <- err
 	}()
-	require.NoError(b.t, <-failed)
+	must(b.t, <-failed)
 	b.t.Cleanup(func() { _ = bus.Close() }) // it may be closed already, or the daemon stopped
 	return bus
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package bustest
+package logindtest
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/need"
 )
@@ -37,6 +36,7 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 
 // Bus is a dbus-daemon for one test.
 type Bus struct {
+	// Address is the D-Bus address of the bus.
 	Address string
 
 	t      testing.TB
@@ -56,8 +56,8 @@ func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
 	if socket == "" { // the path of t.TempDir may be too long for a socket
 		dir, err := os.MkdirTemp("", "bus")
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		must(t, err)
+		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 		socket = filepath.Join(dir, "socket")
 	}
 	b := &Bus{t: t, socket: socket, Address: "unix:path=" + socket, config: config}
@@ -66,19 +66,27 @@ func startBus(t testing.TB, socket, config string) *Bus {
 	return b
 }
 
+// must fails the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Start starts the daemon again after [Bus.Stop].
 func (b *Bus) Start() {
 	b.t.Helper()
 	program := need.Program(b.t, "dbus-daemon", "dbus-daemon")
 	file := filepath.Join(b.t.TempDir(), "bus.conf")
-	require.NoError(b.t, os.WriteFile(file, []byte(strings.Replace(b.config, "ADDRESS", b.Address, 1)), 0o600))
+	must(b.t, os.WriteFile(file, []byte(strings.Replace(b.config, "ADDRESS", b.Address, 1)), 0o600))
 	b.daemon = exec.Command(program, "--config-file="+file, "--nofork", "--nopidfile", "--print-address")
 	out, err := b.daemon.StdoutPipe()
-	require.NoError(b.t, err)
+	must(b.t, err)
 	b.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signals from the terminal
-	require.NoError(b.t, b.daemon.Start())
+	must(b.t, b.daemon.Start())
 	_, err = bufio.NewReader(out).ReadString('\n') // the daemon prints its address when it listens
-	require.NoError(b.t, err)
+	must(b.t, err)
 }
 
 // Stop kills the daemon, which closes every connection to it.
@@ -95,14 +103,14 @@ func (b *Bus) Stop() {
 // Pause stops the daemon with SIGSTOP, so that it answers nothing until [Bus.Stop].
 func (b *Bus) Pause() {
 	b.t.Helper()
-	require.NoError(b.t, b.daemon.Process.Signal(syscall.SIGSTOP))
+	must(b.t, b.daemon.Process.Signal(syscall.SIGSTOP))
 }
 
 // Connect returns a connection that is closed when the test ends.
 func (b *Bus) Connect() *dbus.Conn {
 	b.t.Helper()
 	c, err := dbus.Connect(b.Address)
-	require.NoError(b.t, err)
+	must(b.t, err)
 	b.t.Cleanup(func() { _ = c.Close() }) // it may be closed already, or the daemon stopped
 	return c
 }

@@ -1,0 +1,41 @@
+//go:build linux
+
+package logind
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A socket that asks for a slow close, because its peer reads nothing, does not keep the session from
+// listening when somebody has sent it and closed his own copy.
+func TestLingeringSocketIsClosedAtOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	dialled, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	peer, err := listener.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, peer.Close()) })
+	socket := dialled.(*net.TCPConn)
+	require.NoError(t, socket.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err = socket.Write(make([]byte, 64<<20)) // more than the buffers take
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, socket.SetLinger(5))
+	file, err := socket.File()
+	require.NoError(t, err)
+	sent, err := unix.Dup(int(file.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.NoError(t, socket.Close())
+
+	before := time.Now()
+	new(descriptors).sort(nil, []int{sent})
+	require.Less(t, time.Since(before), 2*time.Second)
+}

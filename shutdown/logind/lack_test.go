@@ -1,0 +1,111 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// told collects what the log says is missing, line by line.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (*told) Init(klog.RuntimeInfo)            {}
+func (*told) Enabled(int) bool                 { return true }
+func (*told) Error(error, string, ...any)      {}
+func (l *told) WithValues(...any) klog.LogSink { return l }
+func (l *told) WithName(string) klog.LogSink   { return l }
+func (l *told) Info(_ int, _ string, pairs ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(pairs, any("missing")); i >= 0 {
+		what, _, _ := strings.Cut(pairs[i+1].(string), ":")
+		l.lines = append(l.lines, what)
+	}
+}
+
+func (l *told) missing() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+// A host whose bus or logind lacks something is held and drained as any other, its limit is raised,
+// and one line of the log says what is missing.
+func TestHostThatLacks(t *testing.T) {
+	lines := map[logindtest.Lack][]string{ // three cost nothing
+		logindtest.LackOtherHandshakes: nil,
+		logindtest.LackConnections:     nil,
+		logindtest.LackInterface:       nil,
+		logindtest.LackAgreement:       {"NEGOTIATE_UNIX_FD"},
+		logindtest.LackAnswer:          {"NEGOTIATE_UNIX_FD"},
+		logindtest.LackOwner:           {"GetNameOwner"},
+		logindtest.LackOwnerChanges:    {"NameOwnerChanged"},
+		logindtest.LackMatches:         {"matches by sender"},
+		logindtest.LackSenders:         {"senders of signals"},
+		logindtest.LackProcessIDs:      {"ListInhibitors"},
+		logindtest.LackMetadata:        {"PrepareForShutdownWithMetadata"},
+		logindtest.LackPreparing:       {"PreparingForShutdown"},
+		logindtest.LackList:            {"ListInhibitors"},
+	}
+	require.Len(t, lines, len(logindtest.Lacks()))
+	type test struct {
+		lacks   []logindtest.Lack
+		missing []string
+	}
+	talos := []logindtest.Lack{
+		logindtest.LackOtherHandshakes, logindtest.LackConnections, logindtest.LackOwner, logindtest.LackOwnerChanges,
+		logindtest.LackSenders, logindtest.LackInterface, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
+	}
+	tests := map[string]test{
+		"nothing": {},
+		"all":     {lacks: logindtest.Lacks()},
+		"Talos":   {lacks: talos},
+	}
+	for name, test := range tests {
+		for _, lack := range test.lacks {
+			test.missing = append(test.missing, lines[lack]...)
+		}
+		slices.Sort(test.missing)
+		test.missing = slices.Compact(test.missing)
+		tests[name] = test
+	}
+	for _, lack := range logindtest.Lacks() {
+		tests[string(lack)] = test{lacks: []logindtest.Lack{lack}, missing: lines[lack]}
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			broker := logindtest.StartBroker(t, test.lacks...)
+			broker.Login1.SetKind("reboot")
+			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
+			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), PollInterval: 10 * time.Millisecond, NoFDStore: true})
+			require.NoError(t, err)
+			require.NoError(t, source.Available(t.Context()))
+			log, killer := new(told), new(shutdowntest.Killer)
+			manager := runManagerIn(klog.NewContext(t.Context(), klog.New(log)), t, source, shutdown.Options{Config: buckets, Killer: killer})
+
+			require.Eventually(t, func() bool { return manager.Inhibitor().Held && manager.Inhibitor().Err == nil }, soon, time.Millisecond)
+			require.Equal(t, time.Minute, manager.Inhibitor().Granted)
+			held := broker.Login1.Held()
+			require.Len(t, held, 1)
+			broker.Login1.Prepare(true)
+			awaitReleased(t, held[0])
+			require.Len(t, killer.Kills(), 2)
+			require.ElementsMatch(t, test.missing, log.missing())
+		})
+	}
+}

@@ -1,0 +1,213 @@
+//go:build linux
+
+package logindtest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	driver     = "org.freedesktop.DBus"
+	driverPath = dbus.ObjectPath("/org/freedesktop/DBus")
+)
+
+// Broker is a small D-Bus broker with a scripted logind and a scripted systemd on it. It needs no
+// dbus-daemon and no rights. Unlike a daemon it has no policy: everybody may own every name.
+type Broker struct {
+	// Address is the D-Bus address of the bus, for logind.Options.Address.
+	Address string
+	// Login1 is the logind of the bus, and Systemd1 the systemd that can reload it.
+	Login1   *Login1
+	Systemd1 *Systemd1
+
+	folder    string
+	services  string // the address for logind and systemd, for which nothing is lacking
+	lacks     map[Lack]bool
+	listeners []net.Listener
+	running   sync.WaitGroup
+
+	mu     sync.Mutex       // guards the fields below; never held while anything is sent
+	names  map[string]*peer // by unique and well-known name
+	peers  map[*peer]bool
+	number int // of the last unique name
+	closed bool
+}
+
+// StartBroker is [NewBroker] for a test: the broker is closed when the test ends, and what fails, fails
+// the test.
+func StartBroker(t testing.TB, lacks ...Lack) *Broker {
+	t.Helper()
+	b, err := NewBroker(lacks...)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// NewBroker starts a broker in a new temporary directory, without the given things. Its logind has a
+// limit of 5 s, and its systemd fails to reload it until [Systemd1.OnHangUp] is called. The caller
+// closes it.
+func NewBroker(lacks ...Lack) (*Broker, error) {
+	b := &Broker{lacks: map[Lack]bool{}, names: map[string]*peer{}, peers: map[*peer]bool{}}
+	for _, lack := range lacks {
+		b.lacks[lack] = true
+	}
+	if err := b.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("logindtest: %w", err), b.Close())
+	}
+	return b, nil
+}
+
+func (b *Broker) start() (err error) {
+	if b.folder, err = os.MkdirTemp("", "broker"); err != nil { // the path of t.TempDir may be too long for a socket
+		return err
+	}
+	if b.services, err = b.listen("services"); err != nil {
+		return err
+	}
+	if b.Login1, err = newLogin1(b.services); err != nil {
+		return err
+	}
+	if b.Systemd1, err = newSystemd1(b.services, nil); err != nil {
+		return err
+	}
+	b.Address, err = b.listen("clients")
+	return err
+}
+
+// listen accepts connections at a socket of the given name and returns its address.
+func (b *Broker) listen(name string) (string, error) {
+	path := filepath.Join(b.folder, name)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return "", err
+	}
+	b.listeners = append(b.listeners, listener)
+	b.running.Go(func() {
+		for {
+			socket, err := listener.AcceptUnix()
+			if err != nil {
+				return // the listener is closed
+			}
+			p := &peer{socket: socket}
+			if name == "clients" {
+				p.lacks = b.lacks
+			}
+			if p.lacks[LackConnections] {
+				b.serve(p)
+			} else {
+				b.running.Go(func() { b.serve(p) })
+			}
+		}
+	})
+	return "unix:path=" + path, nil
+}
+
+// Close ends all connections and waits for the goroutines of the broker. Locks stay with their
+// holders.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	var errs []error
+	for _, listener := range b.listeners {
+		errs = append(errs, listener.Close())
+	}
+	for _, p := range b.all() {
+		_ = p.socket.Close() // the peer may have gone
+	}
+	if b.Systemd1 != nil {
+		b.Systemd1.object.close()
+	}
+	if b.Login1 != nil {
+		b.Login1.Close()
+		b.Login1.closeReaders()
+	}
+	b.running.Wait()
+	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
+}
+
+// serve serves one connection until it ends.
+func (b *Broker) serve(p *peer) {
+	defer func() { _ = p.socket.Close() }() // it may be closed already
+	if !b.admit(p) {
+		return
+	}
+	defer b.forget(p)
+	if p.authenticate() != nil {
+		return
+	}
+	for {
+		message, err := p.receive()
+		if err != nil {
+			return
+		}
+		b.route(p, message)
+		message.closeDescriptors()
+	}
+}
+
+func (b *Broker) admit(p *peer) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.peers[p] = true
+	return !b.closed
+}
+
+// forget gives up the names of a connection that has ended.
+func (b *Broker) forget(p *peer) {
+	b.mu.Lock()
+	delete(b.peers, p)
+	var lost []string
+	for name, owner := range b.names {
+		if owner == p {
+			lost = append(lost, name)
+			delete(b.names, name)
+		}
+	}
+	b.mu.Unlock()
+	for _, name := range lost {
+		b.ownerChanged(name, p.name, "")
+	}
+}
+
+// own gives a name to a connection. The name "" stands for a new unique one.
+func (b *Broker) own(p *peer, name string) string {
+	b.mu.Lock()
+	if name == "" {
+		b.number++
+		name = fmt.Sprintf(":1.%d", b.number)
+		p.name = name
+	}
+	b.names[name] = p
+	b.mu.Unlock()
+	b.ownerChanged(name, "", p.name)
+	return name
+}
+
+// owner returns the connection that owns a name, or nil.
+func (b *Broker) owner(name string) *peer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.names[name]
+}
+
+// all returns all connections.
+func (b *Broker) all() []*peer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.peers))
+}

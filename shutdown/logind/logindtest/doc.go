@@ -1,0 +1,30 @@
+// Package logindtest gives a test a scripted logind on a D-Bus of its own:
+//
+//	broker := logindtest.StartBroker(t)
+//	source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir()})
+//	require.NoError(t, err)
+//	// run the agent with source, then
+//	broker.Login1.Prepare(true)
+//	// and see that it drains, and that broker.Login1.Held() comes to be empty
+//
+// A [Broker] is a small bus, in the process of the test. It can leave out what hosts with a small bus
+// do not have: see [Lack]. A [Bus] is a dbus-daemon, to which [StartLogin1] and [StartSystemd1] add the
+// same scripts; its tests forge signals and lose the bus. A [Host] is a real systemd-logind, in the
+// namespaces of [InNamespace]. A [FDStore] is systemd's, for the unit of the agent.
+//
+// # Concurrency properties
+//
+// All methods may be called concurrently. Every process and every goroutine ends with its test, or
+// with the Broker's Close.
+//
+// # Failure modes
+//
+// An error of the fixture fails the test. A test that needs dbus-daemon, systemd-logind or root is
+// skipped where these are missing, and under go test -short. Locks that were granted stay held until
+// their holders close them, whatever becomes of the bus.
+//
+// # Testing
+//
+// The scripted logind implements the protocol itself, so that it can also answer late, refuse, or
+// send bodies that logind would never send. How logind really behaves is tested with [Host].
+package logindtest

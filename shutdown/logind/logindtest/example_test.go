@@ -1,0 +1,88 @@
+//go:build linux
+
+package logindtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+// A host that announces a shutdown waits until its inhibitor is closed. The same works where logind
+// cannot list inhibitors. In a test, [logindtest.StartBroker] spares the errors.
+func ExampleNewBroker() {
+	run := func(ctx context.Context, lacks ...logindtest.Lack) (err error) {
+		broker, err := logindtest.NewBroker(lacks...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, broker.Close()) }()
+		broker.Login1.SetLimit(30 * time.Second)
+		source, err := logind.New(logind.Options{Address: broker.Address, Who: "agent"})
+		if err != nil {
+			return err
+		}
+		session, err := source.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, session.Close()) }()
+		lock, err := session.Inhibit(ctx)
+		if err != nil {
+			return err
+		}
+		broker.Login1.Prepare(true)
+		event := <-session.Events()
+		held := broker.Login1.Held()
+		fmt.Printf("within %.0f s, held by %s\n", time.Until(event.Deadline).Seconds(), held[0].Who)
+		err = lock.Close()
+		<-held[0].Released
+		return err
+	}
+	fmt.Println(run(context.Background()))
+	fmt.Println(run(context.Background(), logindtest.LackList))
+	// Output:
+	// within 30 s, held by agent
+	// <nil>
+	// within 30 s, held by agent
+	// <nil>
+}
+
+// An agent that needs more time writes a drop-in and has logind reloaded. The scripted logind reads no
+// files: the test says what the reload does.
+func ExampleSystemd1_OnHangUp() {
+	run := func(ctx context.Context) (err error) {
+		broker, err := logindtest.NewBroker()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, broker.Close()) }()
+		broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
+		root, err := os.MkdirTemp("", "host")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
+		source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: root})
+		if err != nil {
+			return err
+		}
+		session, err := source.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, session.Close()) }()
+		granted, err := session.RequestDelay(ctx, 45*time.Second)
+		fmt.Println(granted)
+		return err
+	}
+	fmt.Println(run(context.Background()))
+	// Output:
+	// 1m0s
+	// <nil>
+}

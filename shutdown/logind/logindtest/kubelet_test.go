@@ -1,0 +1,143 @@
+//go:build linux
+
+package logindtest_test
+
+import (
+	"bufio"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+const (
+	login1        = "org.freedesktop.login1"
+	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
+	login1Manager = login1 + ".Manager"
+)
+
+// The kubelet's own calls (pkg/kubelet/nodeshutdown/systemd) hold a lock and hear of a shutdown
+// whatever the broker lacks, but for the two that concern its descriptors.
+func TestKubeletsCalls(t *testing.T) {
+	all := slices.DeleteFunc(logindtest.Lacks(), func(l logindtest.Lack) bool {
+		return l == logindtest.LackAgreement || l == logindtest.LackAnswer
+	})
+	tests := map[string][]logindtest.Lack{"nothing": nil, "all": all}
+	for _, lack := range all {
+		tests[string(lack)] = []logindtest.Lack{lack}
+	}
+	for name, lacks := range tests {
+		t.Run(name, func(t *testing.T) {
+			broker := logindtest.StartBroker(t, lacks...)
+			hungUp := make(chan struct{}, 1)
+			broker.Systemd1.OnHangUp(func() { hungUp <- struct{}{} })
+			bus, err := dbus.Connect(broker.Address)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, bus.Close()) })
+			logind := bus.Object(login1, login1Path)
+
+			limit, err := logind.GetProperty(login1Manager + ".InhibitDelayMaxUSec")
+			require.NoError(t, err)
+			require.Equal(t, uint64(5_000_000), limit.Value())
+			systemd := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+			require.NoError(t, systemd.CallWithContext(t.Context(), "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1)).Err)
+			<-hungUp
+
+			var lock dbus.UnixFD
+			require.NoError(t, logind.CallWithContext(t.Context(), login1Manager+".Inhibit", 0, "shutdown", "kubelet", "why", "delay").Store(&lock))
+			require.Equal(t, "kubelet", broker.Login1.Held()[0].Who)
+			require.NoError(t, bus.AddMatchSignalContext(t.Context(), dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(login1Path)))
+			signals := make(chan *dbus.Signal, 1)
+			bus.Signal(signals)
+			broker.Login1.Prepare(true)
+			require.Equal(t, []any{true}, (<-signals).Body)
+			require.NoError(t, unix.Close(int(lock)))
+			<-broker.Login1.Locks()[0].Released
+		})
+	}
+}
+
+// Each thing that a broker can lack is really missing.
+func TestLacks(t *testing.T) {
+	property := func(name string) func(*testing.T, *dbus.Conn) error {
+		return func(_ *testing.T, bus *dbus.Conn) error {
+			_, err := bus.Object(login1, login1Path).GetProperty(login1Manager + "." + name)
+			return err
+		}
+	}
+	method := func(name, path, method string, args ...any) func(*testing.T, *dbus.Conn) error {
+		return func(t *testing.T, bus *dbus.Conn) error {
+			return bus.Object(name, dbus.ObjectPath(path)).CallWithContext(t.Context(), method, 0, args...).Err
+		}
+	}
+	driver := func(member string, args ...any) func(*testing.T, *dbus.Conn) error {
+		return method("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus."+member, args...)
+	}
+	for lack, try := range map[logindtest.Lack]func(*testing.T, *dbus.Conn) error{
+		logindtest.LackAgreement: func(_ *testing.T, bus *dbus.Conn) error {
+			if !bus.SupportsUnixFDs() {
+				return dbus.ErrMsgUnknownMethod
+			}
+			return nil
+		},
+		logindtest.LackOwner:        driver("GetNameOwner", login1),
+		logindtest.LackOwnerChanges: driver("AddMatch", "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged'"),
+		logindtest.LackMatches:      driver("AddMatch", "type='signal',sender='"+login1+"'"),
+		logindtest.LackProcessIDs:   driver("GetConnectionUnixProcessID", login1),
+		logindtest.LackMetadata:     driver("AddMatch", "type='signal',member='PrepareForShutdownWithMetadata'"),
+		logindtest.LackPreparing:    property("PreparingForShutdown"),
+		logindtest.LackList:         method(login1, string(login1Path), login1Manager+".ListInhibitors"),
+	} {
+		t.Run(string(lack), func(t *testing.T) {
+			for _, lacks := range [][]logindtest.Lack{nil, {lack}} {
+				bus, err := dbus.Connect(logindtest.StartBroker(t, lacks...).Address)
+				require.NoError(t, err)
+				err = try(t, bus)
+				require.NoError(t, bus.Close())
+				require.Equal(t, len(lacks) > 0, err != nil, "%v", err)
+			}
+		})
+	}
+}
+
+// What concerns the beginning of a connection is really missing too.
+func TestLacksAtTheBeginning(t *testing.T) {
+	for lack, handshake := range map[logindtest.Lack]string{
+		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
+		logindtest.LackAnswer:          "\x00AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\n",
+		logindtest.LackConnections:     "\x00AUTH\r\n",
+	} {
+		t.Run(string(lack), func(t *testing.T) {
+			for _, lacks := range [][]logindtest.Lack{nil, {lack}} {
+				broker := logindtest.StartBroker(t, lacks...)
+				path := strings.TrimPrefix(broker.Address, "unix:path=")
+				first, err := net.Dial("unix", path)
+				require.NoError(t, err)
+				second := first
+				if lack == logindtest.LackConnections {
+					second, err = net.Dial("unix", path)
+					require.NoError(t, err)
+				}
+				_, err = second.Write([]byte(handshake))
+				require.NoError(t, err)
+				answers, got := bufio.NewReader(second), 0
+				require.NoError(t, second.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+				for err == nil && got < strings.Count(handshake, "\n") {
+					if _, err = answers.ReadString('\n'); err == nil {
+						got++
+					}
+				}
+				require.Equal(t, len(lacks) > 0, err != nil, "%d answers", got)
+				require.NoError(t, second.Close())
+				_ = first.Close() // it may be the second
+			}
+		})
+	}
+}

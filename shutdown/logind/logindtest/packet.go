@@ -1,0 +1,64 @@
+//go:build linux
+
+package logindtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"syscall"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// packet is a message on its way through a [Broker], with its descriptors.
+type packet struct {
+	*dbus.Message
+
+	order       binary.ByteOrder
+	body        []byte // as it was received: godbus does not encode every body that it decodes; nil: that of Message
+	descriptors []int
+}
+
+// encode returns the message as it is sent, without what its header lacks.
+func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
+	message := *p.Message
+	if p.body != nil {
+		message.Body = nil
+	}
+	message.Headers = maps.Clone(message.Headers) // others are sent the same message
+	if lacks[LackSenders] {
+		delete(message.Headers, dbus.FieldSender)
+	}
+	if lacks[LackInterface] && message.Headers[dbus.FieldInterface].Value() == login1Manager {
+		message.Headers[dbus.FieldInterface] = dbus.MakeVariant(login1)
+	}
+	var encoded bytes.Buffer
+	if err := message.EncodeTo(&encoded, p.order); err != nil {
+		return nil, err
+	}
+	if message.Serial() == 0 { // made by the broker; godbus sets it only on its own connections
+		p.order.PutUint32(encoded.Bytes()[8:], 1)
+	}
+	if p.body != nil {
+		p.order.PutUint32(encoded.Bytes()[4:], uint32(len(p.body)))
+	}
+	return append(encoded.Bytes(), p.body...), nil
+}
+
+func (p *packet) closeDescriptors() {
+	for _, descriptor := range p.descriptors {
+		_ = syscall.Close(descriptor) // nothing was written to it
+	}
+}
+
+// descriptorsOf returns the descriptors of a control message.
+func descriptorsOf(rights []byte) []int {
+	var descriptors []int
+	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
+	for _, message := range messages {
+		more, _ := syscall.ParseUnixRights(&message)
+		descriptors = append(descriptors, more...)
+	}
+	return descriptors
+}

@@ -1,0 +1,194 @@
+//go:build linux
+
+package logindtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// peer is one connection to a [Broker].
+type peer struct {
+	socket *net.UnixConn
+	client bool // neither logind nor systemd
+	lacks  map[Lack]bool
+	name   string // the unique name; "": no Hello yet
+
+	mu    sync.Mutex // guards rules
+	rules []map[string]string
+}
+
+// authenticate speaks the bus's part of the handshake.
+func (p *peer) authenticate() error {
+	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // godbus names its user at once or not at all
+	for step := 0; ; step++ {
+		line, err := p.readLine()
+		if err != nil {
+			return err
+		}
+		if p.lacks[LackOtherHandshakes] && line != kubelets[step] && !(step == 1 && strings.HasPrefix(line, kubelets[step])) {
+			return fmt.Errorf("%q instead of %q", line, kubelets[step])
+		}
+		answer := "ERROR"
+		switch line = strings.TrimPrefix(line, "\x00"); {
+		case line == "AUTH":
+			answer = "REJECTED EXTERNAL"
+		case strings.HasPrefix(line, "AUTH EXTERNAL"):
+			answer = "OK 0123456789abcdef0123456789abcdef"
+		case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
+			continue
+		case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
+			answer = "AGREE_UNIX_FD"
+		case line == "BEGIN":
+			return nil
+		}
+		if _, err := p.socket.Write([]byte(answer + "\r\n")); err != nil {
+			return err
+		}
+	}
+}
+
+// readLine reads a line of the handshake and nothing behind it.
+func (p *peer) readLine() (string, error) {
+	var line []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(line, []byte("\r\n")); line = append(line, one...) {
+		if _, err := io.ReadFull(p.socket, one); err != nil {
+			return "", err
+		}
+	}
+	return string(bytes.TrimSuffix(line, []byte("\r\n"))), nil
+}
+
+// receive reads one message.
+func (p *peer) receive() (*packet, error) {
+	received := &packet{order: binary.LittleEndian}
+	read := func(size uint32) ([]byte, error) {
+		part, rights := make([]byte, size), make([]byte, 2048)
+		for rest := part; len(rest) > 0; {
+			n, oob, _, _, err := p.socket.ReadMsgUnix(rest, rights)
+			if err != nil {
+				return nil, err
+			}
+			received.descriptors = append(received.descriptors, descriptorsOf(rights[:oob])...)
+			rest = rest[n:]
+		}
+		return part, nil
+	}
+	header, err := read(16)
+	var fields []byte
+	if err == nil {
+		if header[0] == 'B' {
+			received.order = binary.BigEndian
+		}
+		fields, err = read((received.order.Uint32(header[12:]) + 7) / 8 * 8)
+	}
+	if err == nil {
+		received.body, err = read(received.order.Uint32(header[4:]))
+	}
+	if err == nil {
+		received.Message, err = dbus.DecodeMessage(bytes.NewReader(slices.Concat(header, fields, received.body)))
+	}
+	if err != nil {
+		received.closeDescriptors()
+		return nil, err
+	}
+	return received, nil
+}
+
+// send sends a message. That the connection has ended is seen by whoever reads from it.
+func (p *peer) send(sent *packet) {
+	var rights []byte
+	if len(sent.descriptors) > 0 {
+		rights = syscall.UnixRights(sent.descriptors...)
+	}
+	encoded, err := sent.encode(p.lacks)
+	if err == nil {
+		_, _, err = p.socket.WriteMsgUnix(encoded, rights, nil)
+	}
+	if err != nil {
+		_ = p.socket.Close() // it may be closed already
+	}
+}
+
+// reply answers a call with values.
+func (p *peer) reply(call *dbus.Message, values ...any) {
+	p.send(&packet{Message: answerTo(call, dbus.TypeMethodReply, driver, values), order: binary.LittleEndian})
+}
+
+// refuse answers a call with one of D-Bus's own errors.
+func (p *peer) refuse(call *dbus.Message, name string) {
+	message := answerTo(call, dbus.TypeError, driver, []any{member(call) + ": " + name})
+	message.Headers[dbus.FieldErrorName] = dbus.MakeVariant(driver + ".Error." + name)
+	p.send(&packet{Message: message, order: binary.LittleEndian})
+}
+
+// want adds a match.
+func (p *peer) want(rule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, parseRule(rule))
+}
+
+// wants reports whether a match of the connection fits a signal. owner finds the owner of a name.
+func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
+	p.mu.Lock()
+	rules := p.rules
+	p.mu.Unlock()
+	has := map[string]string{"type": "signal", "member": member(signal)}
+	has["interface"], _ = signal.Headers[dbus.FieldInterface].Value().(string)
+	has["sender"], _ = signal.Headers[dbus.FieldSender].Value().(string)
+	if path, ok := signal.Headers[dbus.FieldPath].Value().(dbus.ObjectPath); ok {
+		has["path"] = string(path)
+	}
+	if len(signal.Body) > 0 {
+		has["arg0"], _ = signal.Body[0].(string)
+	}
+	for _, rule := range rules {
+		fits := true
+		for key, value := range rule {
+			if key == "sender" && owner(value) != nil {
+				value = owner(value).name
+			}
+			fits = fits && has[key] == value
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksMethod reports whether a call to logind is for something that is lacking.
+func (p *peer) lacksMethod(call *dbus.Message) bool {
+	method := member(call)
+	if method == "Get" && len(call.Body) == 2 {
+		method, _ = call.Body[1].(string)
+	}
+	return p.lacks[Lack(method)]
+}
+
+// lacksMatch reports whether a match is one that is refused.
+func (p *peer) lacksMatch(rule string) bool {
+	keys := parseRule(rule)
+	_, sender := keys["sender"]
+	return p.lacks[LackMatches] && (sender || strings.Contains(rule, "arg0=")) || p.lacks[Lack(keys["member"])]
+}
+
+// parseRule returns the keys of a match and their values.
+func parseRule(rule string) map[string]string {
+	keys := map[string]string{}
+	for pair := range strings.SplitSeq(rule, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		keys[key] = strings.Trim(value, "'")
+	}
+	return keys
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package logindtest
+
+import (
+	"encoding/binary"
+	"os"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// route delivers a message to whom it is for.
+func (b *Broker) route(from *peer, message *packet) {
+	message.Headers[dbus.FieldSender] = dbus.MakeVariant(from.name)
+	name, _ := message.Headers[dbus.FieldDestination].Value().(string)
+	to := b.owner(name)
+	switch {
+	case name == driver:
+		b.answer(from, message.Message)
+	case name == "" && message.Type == dbus.TypeSignal:
+		b.broadcast(message)
+	case from.lacksMethod(message.Message):
+		from.refuse(message.Message, "UnknownMethod")
+	case to != nil:
+		to.send(message)
+	case message.Type == dbus.TypeMethodCall:
+		from.refuse(message.Message, "ServiceUnknown")
+	}
+}
+
+// broadcast delivers a signal to everybody who has asked for it.
+func (b *Broker) broadcast(signal *packet) {
+	if b.lacks[Lack(member(signal.Message))] {
+		return
+	}
+	for _, p := range b.all() {
+		if p.wants(signal.Message, b.owner) {
+			p.send(signal)
+		}
+	}
+}
+
+// ownerChanged tells that a name has another owner.
+func (b *Broker) ownerChanged(name, before, after string) {
+	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, before, after}, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldSender:    dbus.MakeVariant(driver),
+		dbus.FieldPath:      dbus.MakeVariant(driverPath),
+		dbus.FieldInterface: dbus.MakeVariant(driver),
+		dbus.FieldMember:    dbus.MakeVariant(string(LackOwnerChanges)),
+		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(name, before, after)),
+	}}})
+}
+
+// answer answers a call to the bus itself.
+func (b *Broker) answer(from *peer, call *dbus.Message) {
+	method := member(call)
+	argument := ""
+	if len(call.Body) > 0 {
+		argument, _ = call.Body[0].(string)
+	}
+	switch {
+	case from.lacks[Lack(method)]:
+		from.refuse(call, "UnknownMethod")
+	case method == "Hello":
+		from.reply(call, b.own(from, ""))
+	case method == "RequestName":
+		b.own(from, argument)
+		from.reply(call, uint32(dbus.RequestNameReplyPrimaryOwner))
+	case method == "AddMatch" && from.lacksMatch(argument):
+		from.refuse(call, "MatchRuleInvalid")
+	case method == "AddMatch":
+		from.want(argument)
+		from.reply(call)
+	case method == "GetConnectionUnixProcessID":
+		from.reply(call, uint32(os.Getpid()))
+	case method == string(LackOwner):
+		if owner := b.owner(argument); owner != nil {
+			from.reply(call, owner.name)
+		} else {
+			from.refuse(call, "NameHasNoOwner")
+		}
+	default:
+		from.refuse(call, "UnknownMethod")
+	}
+}

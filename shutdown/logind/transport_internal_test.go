@@ -1,0 +1,62 @@
+//go:build linux
+
+package logind
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// The answer of a bus about descriptors that comes after BEGIN is no message.
+func TestLateAnswerAboutDescriptors(t *testing.T) {
+	message := encodeMessage(t, dbus.TypeSignal, binary.LittleEndian, true)
+	for _, answer := range []string{"AGREE_UNIX_FD\r\n", "ERROR cannot\r\n", ""} {
+		t.Run(answer, func(t *testing.T) {
+			listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, listener.Close()) }()
+			socket, err := net.Dial("unix", listener.Addr().String())
+			require.NoError(t, err)
+			bus, err := listener.Accept()
+			require.NoError(t, err)
+			_, err = bus.Write(append([]byte(answer), append(message, message...)...))
+			require.NoError(t, err)
+			require.NoError(t, bus.Close())
+
+			connection := newTransport(socket.(*net.UnixConn))
+			connection.begun, connection.unanswered = true, true
+			read, err := io.ReadAll(connection)
+			require.ErrorIs(t, err, io.EOF)
+			require.Equal(t, append(message, message...), read)
+			require.NoError(t, connection.Close())
+		})
+	}
+}
+
+// Only the answer that something is not there means that it is missing for good.
+func TestUnknown(t *testing.T) {
+	for name, unknown := range map[string]bool{
+		"org.freedesktop.DBus.Error.UnknownMethod":               true,
+		"org.freedesktop.DBus.Error.UnknownProperty":             true,
+		"org.freedesktop.DBus.Error.InvalidArgs":                 true,
+		"org.freedesktop.DBus.Error.MatchRuleInvalid":            true,
+		"org.freedesktop.DBus.Properties.Error.PropertyNotFound": true,
+		"org.freedesktop.DBus.Error.NameHasNoOwner":              false,
+		"org.freedesktop.DBus.Error.ServiceUnknown":              false,
+		"org.freedesktop.DBus.Error.NoReply":                     false,
+		"org.freedesktop.DBus.Error.Spawn.ServiceNotFound":       false,
+		"org.freedesktop.DBus.Error.LimitsExceeded":              false,
+	} {
+		require.Equal(t, unknown, isUnknown(fmt.Errorf("read: %w", dbus.Error{Name: name})), name)
+	}
+	require.False(t, isUnknown(nil))
+	require.False(t, isUnknown(errors.New("UnknownMethod")))
+}
