@@ -36,9 +36,15 @@ type ec2 struct {
 	renewAt time.Time
 }
 
-// read is the read of an item. A token that the service does not know is replaced once: the instance
-// may have been hibernated, or the service restarted.
-func (e *ec2) read(ctx context.Context, _ bool) (notice, error) {
+// read is the read of an item. A token that the service does not know is replaced at once: the
+// instance may have been hibernated, or the service restarted. After any other failure the next read
+// begins with another token, because this one may be the reason.
+func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
+	defer func() {
+		if err != nil {
+			e.renewAt = time.Time{}
+		}
+	}()
 	if !time.Now().Before(e.renewAt) {
 		if err := e.renew(ctx); err != nil {
 			return notice{}, err
@@ -67,9 +73,8 @@ func (e *ec2) ask(ctx context.Context) (answer, error) {
 	return e.service.ask(ctx, request{path: "/latest/meta-data/spot/instance-action", header: map[string]string{tokenHeader: e.token}})
 }
 
-// renew begins a session. If it fails, the next read tries again.
+// renew begins a session.
 func (e *ec2) renew(ctx context.Context) error {
-	e.renewAt = time.Time{}
 	asked := time.Now()
 	a, err := e.service.ask(ctx, request{
 		method: http.MethodPut, path: "/latest/api/token",
