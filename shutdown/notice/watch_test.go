@@ -21,31 +21,38 @@ import (
 
 // cloud is a provider with a service that announces something, or takes it back.
 type cloud struct {
-	provider notice.Provider
-	service  http.Handler
-	announce func(on bool)
-	items    int // how many questions are asked
+	provider   notice.Provider
+	service    http.Handler
+	announceAt func(when time.Time)
+	withdraw   func()
+	items      int // how many questions are asked
 }
 
 func clouds() map[string]func() cloud {
 	return map[string]func() cloud{
 		"EC2": func() cloud {
 			service := &ec2{}
-			return cloud{notice.EC2(), service, func(on bool) {
-				service.interrupt(map[bool]string{true: "stop"}[on], at(5*time.Minute))
-			}, 1}
+			return cloud{
+				notice.EC2(), service,
+				func(when time.Time) { service.interrupt("stop", when) },
+				func() { service.interrupt("", time.Time{}) }, 1,
+			}
 		},
 		"GCE": func() cloud {
 			service := newGCE()
-			return cloud{notice.GCE(), service, func(on bool) {
-				service.set("maintenance-event", map[bool]string{true: "TERMINATE_ON_HOST_MAINTENANCE", false: "NONE"}[on])
-			}, 2}
+			return cloud{
+				notice.GCE(), service,
+				func(time.Time) { service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE") },
+				func() { service.set("maintenance-event", "NONE") }, 2,
+			}
 		},
 		"Azure": func() cloud {
 			service := &azure{}
-			return cloud{notice.Azure(), service, func(on bool) {
-				service.set(map[bool][]azureEvent{true: {event("A", "Reboot", at(5*time.Minute))}}[on]...)
-			}, 1}
+			return cloud{
+				notice.Azure(), service,
+				func(when time.Time) { service.set(event("A", "Reboot", when)) },
+				func() { service.set() }, 1,
+			}
 		},
 	}
 }
@@ -115,15 +122,15 @@ func raw(text string) http.HandlerFunc {
 }
 
 // Whatever the service answers, what was announced stands, OnError is told once, and a service that
-// is back is heard within the time of one attempt. Nothing is connected to but the service.
+// is back is heard within the time of one attempt. Nothing else is connected to, be it a redirect's
+// or a proxy.
 func TestFaults(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://10.0.0.2:3128")
-	for provider, make := range clouds() {
+	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
 			t.Run(provider+"/"+name, func(t *testing.T) {
-				c := make()
+				c := newCloud()
 				inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
-					c.announce(true)
+					c.announceAt(at(5 * time.Minute))
 					w.watch()
 					require.Len(t, w.announced(), 1)
 					w.fail(fault)
@@ -131,7 +138,7 @@ func TestFaults(t *testing.T) {
 					require.Empty(t, w.announced())
 					require.Len(t, w.failed(), c.items, "told once for each question")
 					w.fail(nil)
-					c.announce(false)
+					c.withdraw()
 					advance(2*time.Minute + 20*time.Second)
 					withdrawn := w.announced()
 					require.Len(t, withdrawn, 1)
@@ -142,6 +149,28 @@ func TestFaults(t *testing.T) {
 					require.Len(t, w.failed(), c.items, "another outage")
 					require.Error(t, w.end(), "what fails at the end")
 				})
+			})
+		}
+	}
+}
+
+// The deadline is right by the clock of this machine, if that of the service is another.
+func TestDeadlineByTheServicesClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		for _, name := range []string{"EC2", "Azure"} {
+			c := clouds()[name]()
+			dated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
+				c.service.ServeHTTP(w, r)
+			})
+			inBubble(t, c.provider, dated, func(t *testing.T, w *world) {
+				c.announceAt(at(5*time.Minute - ahead))
+				w.watch()
+				events := w.announced()
+				require.Len(t, events, 1)
+				require.WithinDuration(t, at(5*time.Minute), events[0].Deadline, time.Second)
+				advance(time.Minute)
+				require.Empty(t, w.announced(), "once")
 			})
 		}
 	}
@@ -188,11 +217,11 @@ func TestAnnounceFails(t *testing.T) {
 
 // The end of the context takes nothing back, and ends a request that hangs.
 func TestEnd(t *testing.T) {
-	for name, make := range clouds() {
+	for name, newCloud := range clouds() {
 		t.Run(name, func(t *testing.T) {
-			c := make()
+			c := newCloud()
 			inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
-				c.announce(true)
+				c.announceAt(at(5 * time.Minute))
 				w.watch()
 				w.announced()
 				w.fail(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
+
+// TestMain has every request of a client that uses a proxy go to one that is not there.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("HTTP_PROXY", "http://10.0.0.2:3128"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // pipes is a listener in a bubble, whose connections are pipes.
 type pipes struct {
@@ -83,13 +93,24 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 			defer w.mu.Unlock()
 			w.failures = append(w.failures, err.Error())
 		}
-		server := &http.Server{Handler: w, ErrorLog: nil, ReadHeaderTimeout: time.Minute}
+		var open atomic.Int32
+		server := &http.Server{Handler: w, ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			default:
+			}
+		}}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(w.listener) }()
 		defer func() {
 			if w.stop != nil {
 				_ = w.end() // the test does not ask
 			}
+			synctest.Wait()
+			require.Zero(t, open.Load(), "connections that are left")
 			require.NoError(t, server.Close())
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
 			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "nothing else is connected to")
