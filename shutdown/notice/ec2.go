@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func (e *ec2) renew(ctx context.Context) error {
 	asked := time.Now()
 	a, err := e.service.ask(ctx, request{
 		method: http.MethodPut, path: "/latest/api/token",
-		header: map[string]string{lifetimeHeader: fmt.Sprint(int(tokenLifetime.Seconds()))},
+		header: map[string]string{lifetimeHeader: strconv.Itoa(int(tokenLifetime.Seconds()))},
 	})
 	switch {
 	case err != nil:

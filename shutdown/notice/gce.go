@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ type gce struct {
 func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
 	if !fresh && g.etag != "" {
-		query := url.Values{"wait_for_change": {"true"}, "timeout_sec": {fmt.Sprint(int(changeTimeout.Seconds()))}, "last_etag": {g.etag}}
+		query := url.Values{"wait_for_change": {"true"}, "timeout_sec": {strconv.Itoa(int(changeTimeout.Seconds()))}, "last_etag": {g.etag}}
 		r.path += "?" + query.Encode()
 		r.within = changeTimeout + answerTimeout
 	}

@@ -109,12 +109,13 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 		case <-ctx.Done():
 			return
 		}
-		wait, done := i.interval, false
+		var done bool
 		select {
 		case done = <-settled:
 		case <-ctx.Done(): // announce may have panicked
 			return
 		}
+		wait := i.interval
 		if done {
 			failures = 0
 		} else {

@@ -181,9 +181,9 @@ func TestBackOff(t *testing.T) {
 	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
 		w.fail(http.NotFound)
 		w.watch()
-		for _, wait := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
+		for _, wait := range []int{1, 2, 4, 8, 10, 10, 10} {
 			require.Equal(t, 1, w.asked())
-			advance(wait*time.Second - time.Millisecond)
+			advance(time.Duration(wait)*time.Second - time.Millisecond)
 			require.Zero(t, w.asked())
 			advance(time.Millisecond)
 		}
