@@ -95,7 +95,7 @@ func watchSpot(t *testing.T, n *node, provider notice.Provider) (stop func()) {
 	synctest.Wait()
 	return func() {
 		cancel()
-		<-watched // it has an error where Trigger had one
+		_ = <-watched // it has an error where Trigger had one
 	}
 }
 
