@@ -95,7 +95,7 @@ func watchSpot(t *testing.T, n *node, provider notice.Provider) (stop func()) {
 	synctest.Wait()
 	return func() {
 		cancel()
-		_ = <-watched // it has an error where Trigger had one
+		require.NoError(t, <-watched)
 	}
 }
 
