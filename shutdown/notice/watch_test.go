@@ -145,7 +145,7 @@ func TestFaults(t *testing.T) {
 					require.True(t, withdrawn[0].Cancelled)
 					require.Empty(t, w.failed())
 					w.fail(fault)
-					advance(90 * time.Second)
+					advance(140 * time.Second)
 					require.Len(t, w.failed(), c.items, "another outage")
 					require.Error(t, w.end(), "what fails at the end")
 				})
