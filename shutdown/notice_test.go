@@ -99,8 +99,8 @@ func watchSpot(t *testing.T, n *node, provider notice.Provider) (stop func()) {
 	}
 }
 
-// onSpot runs a test in a bubble, on a spot instance whose agent hears its notices. Its pods use all of
-// their grace.
+// onSpot runs a test in a bubble, on a spot instance whose agent hears its notices. Its pods use
+// all of their grace.
 func onSpot(t *testing.T, prepare func(n *node), test func(t *testing.T, n *node, s *spot, told *tally)) {
 	t.Helper()
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -226,8 +226,8 @@ func TestNoticeTakenBack(t *testing.T) {
 	}
 }
 
-// The host takes its shutdown back, and the notice stands: the drain goes on. Then the notice is taken
-// back too, and the shutdown is cancelled.
+// The host takes its shutdown back, and the notice stands: the drain goes on. Then the notice is
+// taken back too, and the shutdown is cancelled.
 func TestTheHostTakesItsShutdownBackAndTheNoticeStands(t *testing.T) {
 	onSpot(t, func(*node) {}, func(t *testing.T, n *node, s *spot, told *tally) {
 		s.interrupt(n, time.Now().Add(2*time.Minute))
@@ -246,8 +246,8 @@ func TestTheHostTakesItsShutdownBackAndTheNoticeStands(t *testing.T) {
 	})
 }
 
-// An agent that is restarted reads the notice again. The shutdown that its predecessor has begun goes on,
-// with the deadlines that it had.
+// An agent that is restarted reads the notice again. The shutdown that its predecessor has begun
+// goes on, with the deadlines that it had.
 func TestNoticeAndARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		told := countReports(t, n)

@@ -19,18 +19,18 @@ const (
 	// firstTimeout bounds the first request for the events, which switches the service on. Azure
 	// says that this takes up to two minutes.
 	firstTimeout = 2*time.Minute + 10*time.Second
-	// announceAhead is how long before its time an event is announced at the earliest. That is what Azure
-	// gives at least for a reboot. Of hardware that is going to fail it speaks days before.
+	// announceAhead is how long before its time an event is announced at the earliest. That is what
+	// Azure gives at least for a reboot. Of hardware that is going to fail it speaks days before.
 	announceAhead = 15 * time.Minute
 )
 
 // Azure is Azure's Scheduled Events, which are asked for every second. Preempt (30 s ahead) and
-// Terminate (5 to 15 minutes) are a power off to the node, Reboot (15 minutes) and Redeploy (10 minutes) a
-// reboot. Freeze is no shutdown: the machine goes on where it was. Of several events the first counts. One that
-// is days away is announced 15 minutes ahead. An event counts if it names this machine. One that has started
-// before it was read announces nothing: the machine may just come back from it. The first request of a
-// machine switches the service on, which takes up to two minutes. Azure takes an acknowledgement
-// ([Acknowledge]).
+// Terminate (5 to 15 minutes) are a power off to the node, Reboot (15 minutes) and Redeploy (10
+// minutes) a reboot. Freeze is no shutdown: the machine goes on where it was. Of several events the
+// first counts. One that is days away is announced 15 minutes ahead. An event counts if it names
+// this machine. One that has started before it was read announces nothing: the machine may just
+// come back from it. The first request of a machine switches the service on, which takes up to two
+// minutes. Azure takes an acknowledgement ([Acknowledge]).
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {
@@ -177,7 +177,8 @@ func (e scheduledEvent) kind() source.Kind {
 	}
 }
 
-// notice returns what is announced of a scheduled event. A NotBefore that cannot be read is no deadline.
+// notice returns what is announced of a scheduled event. A NotBefore that cannot be read is no
+// deadline.
 func (e scheduledEvent) notice(ahead time.Duration) notice {
 	event := source.Event{Kind: e.kind()}
 	if notBefore, err := http.ParseTime(e.NotBefore); err == nil {

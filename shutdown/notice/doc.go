@@ -59,10 +59,10 @@
 //		}
 //	}
 //
-// The manager drains at once. With its Options.LateStart it uses the notice's time for the pods' work
-// and drains as late as it may. A notice and the shutdown of the host that follows it are one
-// shutdown with one report. A notice that is taken back is a cancellation of its own Origin:
-// what the host has announced stays.
+// The manager drains at once. With its Options.LateStart it uses the notice's time for the pods'
+// work and drains as late as it may. A notice and the shutdown of the host that follows it are one
+// shutdown with one report. A notice that is taken back is a cancellation of its own Origin: what
+// the host has announced stays.
 //
 // What the providers say, and what becomes of it:
 //
@@ -72,32 +72,37 @@
 //	Azure  Preempt, Terminate; Reboot, Redeploy  power off; reboot at NotBefore; gone: taken back
 //
 // No shutdown are EC2's rebalance recommendation, a live migration of Compute Engine's and Azure's
-// Freeze. What an Auto Scaling group does to its instances is not heard: its hook waits for a call of
-// the AWS API, and without one the host itself shuts down.
+// Freeze. What an Auto Scaling group does to its instances is not heard: its hook waits for a call
+// of the AWS API, and without one the host itself shuts down.
 //
-// A machine that asks Compute Engine for a longer notice (preemptionNoticeDuration) has 30 s all the same.
+// A machine that asks Compute Engine for a longer notice (preemptionNoticeDuration) has 30 s all
+// the same.
 //
 // # Concurrency properties
 //
-// A [Provider] may be used by several calls at once. [Watch] has one goroutine for each question (two for
-// Compute Engine, else one) and ends with them. announce and OnError are called in the goroutine of its
-// caller, one at a time; what they panic with is the caller's. No mutex is held anywhere.
+// A [Provider] may be used by several calls at once. [Watch] has one goroutine for each question
+// (two for Compute Engine, else one) and ends with them. announce and OnError are called in the
+// goroutine of its caller, one at a time; what they panic with is the caller's. No mutex is held
+// anywhere.
 //
 // # Failure modes
 //
-//   - The service does not answer, hangs, or answers with an error page, a redirect, a body of more than 1 MiB or
-//     another form: OnError is told once, what was announced stands, and the question is asked again after
-//     1, 2, 4, 8 and then every 10 s. A request is bounded by 5 s; by 65 s where Compute Engine
-//     holds its answer back; by 130 s for the first of Azure's events.
+//   - The service does not answer, hangs, or answers with an error page, a redirect, a body of
+//     more than 1 MiB or another form: OnError is told once, what was announced stands, and the
+//     question is asked again after 1, 2, 4, 8 and then every 10 s. A request is bounded by 5 s;
+//     by 65 s where Compute Engine holds its answer back; by 130 s for the first of Azure's
+//     events.
 //   - There is no such service here: the same, for ever. Which cloud a machine is in is for the
 //     embedder to know.
-//   - A service beside it answers: EC2 must give a session token, Compute Engine its Metadata-Flavor, Azure a
-//     DocumentIncarnation.
-//   - announce fails, as Trigger does before Run: OnError is told, and the notice is announced again.
-//   - The agent is restarted: the notice is announced again, with the same deadline but for Compute Engine's
-//     preemption, whose 30 s count from when it is first read. The manager knows the earlier one from its record.
-//   - The clock of this machine is wrong: deadlines are corrected by the Date of the service's answers.
-//   - The network is gone: a node that has shut its network down hears nothing any more.
+//   - A service beside it answers: EC2 must give a session token, Compute Engine its
+//     Metadata-Flavor, Azure a DocumentIncarnation.
+//   - announce fails, as Trigger does before Run: OnError is told, and the notice is announced
+//     again.
+//   - The agent is restarted: the notice is announced again, with the same deadline but for
+//     Compute Engine's preemption, whose 30 s count from when it is first read. The manager
+//     knows the earlier one from its record.
+//   - The clock of this machine is wrong: deadlines are corrected by the Date of the service's
+//     answers.
 //
 // # Testing
 //

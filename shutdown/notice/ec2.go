@@ -21,9 +21,9 @@ const (
 	lifetimeHeader = "X-aws-ec2-metadata-token-ttl-seconds"
 )
 
-// EC2 is the instance metadata service of Amazon EC2, version 2. It is asked every 5 s whether this spot
-// instance is interrupted, which it says two minutes ahead; hibernation begins at once. Each is a
-// power off to the node. A rebalance recommendation is none and is not asked for.
+// EC2 is the instance metadata service of Amazon EC2, version 2. It is asked every 5 s whether this
+// spot instance is interrupted, which it says two minutes ahead; hibernation begins at once. Each
+// is a power off to the node. A rebalance recommendation is none and is not asked for.
 func EC2() Provider {
 	return Provider{items: func(s *service) []*item {
 		return []*item{{origin: OriginEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}

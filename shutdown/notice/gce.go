@@ -24,8 +24,8 @@ const (
 
 // GCE is the metadata server of Google Compute Engine. It holds its answers back until they change.
 // A machine that is preempted has 30 s from its notice on. One that cannot migrate and stops for
-// maintenance is told some time before, but not how long, so that event has no deadline. A live migration is no
-// shutdown. Each is a power off to the node.
+// maintenance is told some time before, but not how long, so that event has no deadline. A live
+// migration is no shutdown. Each is a power off to the node.
 func GCE() Provider {
 	return Provider{items: func(s *service) []*item {
 		preempted := &gce{service: s, name: "preempted", parse: parsePreempted}

@@ -63,7 +63,8 @@ type answer struct {
 	header  http.Header
 	body    []byte
 	// clockAhead is how much this machine's clock is ahead of the service's, as far as that is
-	// sure: beyond the time that the request took. A time that the service names is that much later here.
+	// sure: beyond the time that the request took. A time that the service names is that much later
+	// here.
 	clockAhead time.Duration
 }
 

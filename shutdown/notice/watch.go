@@ -42,11 +42,11 @@ type reading struct {
 	settled chan<- bool // is told whether it is done with
 }
 
-// Watch asks the provider until ctx ends, and calls announce with each notice that the machine goes,
-// and with a cancellation of the same Origin when the notice is taken back. An announcement that
-// fails is tried again, as long as the notice stands. A notice whose time has passed when it is
-// first read is not announced: the machine has been through it, or its host itself is shutting down. The end of
-// ctx takes nothing back.
+// Watch asks the provider until ctx ends, and calls announce with each notice that the machine
+// goes, and with a cancellation of the same Origin when the notice is taken back. An announcement
+// that fails is tried again, as long as the notice stands. A notice whose time has passed when it
+// is first read is not announced: the machine has been through it, or its host itself is shutting
+// down. The end of ctx takes nothing back.
 //
 // Watch goes on whatever the service does, and says what fails to [Provider.OnError]. At the end of
 // ctx its error is what fails at that moment, or nil. Another error comes at once: a nil announce, a
