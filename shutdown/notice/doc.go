@@ -94,7 +94,7 @@
 //     events.
 //   - There is no such service here: the same, for ever. Which cloud a machine is in is for the
 //     embedder to know.
-//   - A service beside it answers: EC2 must give a session token, Compute Engine its
+//   - Another service answers there: EC2 must give a session token, Compute Engine its
 //     Metadata-Flavor, Azure a DocumentIncarnation.
 //   - announce fails, as Trigger does before Run: OnError is told, and the notice is announced
 //     again.
