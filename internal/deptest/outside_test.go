@@ -28,6 +28,7 @@ func mostPackages() map[string]int {
 		"shutdown/source":     0,
 		"shutdown/logind":     11, // klog alone: 8
 		"shutdown/unixsocket": 8,
+		"shutdown/notice":     0,
 		agent:                 130, // the kubelet's own: 1,312
 	}
 }

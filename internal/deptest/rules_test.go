@@ -50,6 +50,7 @@ func allowedImports() map[string][]string {
 		"shutdown/source":            {},
 		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
 		"shutdown/logind/logindtest": {"golang.org/x/sys/unix", dbus, module + "/internal/need"},
+		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
 		"shutdown/apistatus":         {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
 
@@ -127,7 +128,7 @@ func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
 		require.Empty(t, graph.Denied(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
 	}
 	// A program that wants the inhibitor alone gets no manager.
-	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket"} {
+	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
 		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile"}, graph.Denied(module+"/"+source, module), source)
 	}
 	for path := range graph {

@@ -11,7 +11,7 @@ import (
 // Every package that an agent's own code imports begins with a whole program.
 func TestDocProgramsCompile(t *testing.T) {
 	require.Equal(t, []string{
-		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind",
+		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind", "shutdown/notice",
 		"shutdown/plan", "shutdown/podkiller", "shutdown/source", "shutdown/unixsocket", "validation", "validation/featuregates",
 	}, docprogram.Compile(t, "../.."))
 }

@@ -51,6 +51,8 @@
 //
 //	echo "poweroff 90" | timeout 90 socat -t 90 - UNIX-CONNECT:/run/agent/shutdown.sock
 //
+// The README beside this file has the scripts of OpenRC, runit and s6, and of a UPS (NUT, apcupsd).
+//
 // KIND is poweroff, reboot, halt, kexec, soft-reboot or, if the kind is not known,
 // shutdown. SECONDS is how long the host waits, from 0 to a year; without it the host
 // waits as long as [Options.Delay] says. When the pods have been drained, the agent

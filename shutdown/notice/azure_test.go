@@ -1,0 +1,262 @@
+package notice_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// azureEvent is an event in the document of Azure's Scheduled Events.
+type azureEvent struct {
+	EventID           string `json:"EventId"`
+	EventType         string
+	ResourceType      string
+	Resources         []string
+	EventStatus       string
+	NotBefore         string
+	Description       string
+	EventSource       string
+	DurationInSeconds int
+}
+
+// event returns a scheduled event of the machine "node-1".
+func event(id, kind string, notBefore time.Time) azureEvent {
+	return azureEvent{
+		EventID: id, EventType: kind, ResourceType: "VirtualMachine", Resources: []string{"node-1"}, EventStatus: "Scheduled",
+		NotBefore: notBefore.UTC().Format(http.TimeFormat), EventSource: "Platform", DurationInSeconds: -1,
+	}
+}
+
+// azure answers as Azure's metadata service does on the machine "node-1".
+type azure struct {
+	mu          sync.Mutex
+	incarnation int
+	events      []azureEvent
+	started     []string      // the events that were acknowledged
+	first       time.Duration // how long the first request for the events takes
+}
+
+func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Metadata") != "true" || r.URL.Query().Get("api-version") == "" {
+		http.Error(w, `{"error": "Bad request. Required metadata header not specified"}`, http.StatusBadRequest)
+		return
+	}
+	z.mu.Lock()
+	takes := z.first
+	z.mu.Unlock()
+	switch r.Method + " " + r.URL.Path {
+	case "GET /metadata/instance/compute/name":
+		fmt.Fprint(w, "Node-1")
+	case "GET /metadata/scheduledevents":
+		select {
+		case <-time.After(takes):
+		case <-r.Context().Done():
+			return
+		}
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		z.first = 0
+		if err := json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": z.incarnation, "Events": z.events}); err != nil {
+			panic(err)
+		}
+	case "POST /metadata/scheduledevents":
+		z.start(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// start starts the events that are acknowledged.
+func (z *azure) start(w http.ResponseWriter, r *http.Request) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	var body struct{ StartRequests []map[string]string }
+	data, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(data, &body)
+	}
+	if err != nil || len(body.StartRequests) == 0 {
+		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	for _, request := range body.StartRequests {
+		z.started = append(z.started, request["EventId"])
+		for i := range z.events {
+			if z.events[i].EventID == request["EventId"] {
+				z.events[i].EventStatus, z.events[i].NotBefore = "Started", ""
+			}
+		}
+	}
+	z.incarnation++
+}
+
+func (z *azure) set(events ...azureEvent) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.events = events
+	z.incarnation++
+}
+
+func (z *azure) acknowledged() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.started
+}
+
+// Each type of event is announced as what it does to the node, starts, and is gone.
+func TestAzureEvents(t *testing.T) {
+	for name, kind := range map[string]source.Kind{
+		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
+	} {
+		service := &azure{}
+		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+			w.watch()
+			advance(time.Minute)
+			require.LessOrEqual(t, w.asked(), 62, "the name, and the events every second")
+			when := at(30 * time.Second)
+			scheduled := event("A", name, when)
+			service.set(scheduled)
+			advance(time.Second)
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
+			service.set(scheduled)
+			advance(time.Minute)
+			require.Empty(t, w.announced(), "it stands, and has no other time")
+			service.set()
+			advance(time.Second)
+			require.Equal(t, cancelled(notice.OriginAzure), w.announced())
+			require.Empty(t, w.failed())
+			require.NoError(t, w.end())
+		})
+	}
+}
+
+// What does not shut this machine down is not announced.
+func TestAzureEventsThatAreNone(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		other, started, nameless, without := event("A", "Reboot", at(time.Minute)), event("B", "Reboot", at(time.Minute)), event("", "Reboot", at(time.Minute)), event("C", "Preempt", at(time.Minute))
+		other.Resources = []string{"node-2", "node-11"}
+		started.EventStatus, started.NotBefore = "Started", ""
+		without.Resources = nil
+		service.set(other, started, nameless, without, event("D", "Freeze", at(time.Minute)), event("E", "New", at(time.Minute)))
+		w.watch()
+		advance(2 * time.Minute)
+		service.set()
+		advance(time.Minute)
+		require.Empty(t, w.announced())
+		require.Empty(t, w.failed())
+	})
+}
+
+// Of several events the first counts. All must be gone before the notice is taken back.
+func TestAzureSeveralEvents(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		later, sooner := at(10*time.Minute), at(5*time.Minute)
+		service.set(event("A", "Reboot", later))
+		w.watch()
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.announced())
+		service.set(event("A", "Reboot", later), event("B", "Terminate", sooner))
+		advance(time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.announced())
+		service.set(event("A", "Reboot", later))
+		advance(time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.announced())
+		service.set()
+		advance(time.Second)
+		require.Equal(t, cancelled(notice.OriginAzure), w.announced())
+	})
+}
+
+// An event that is an hour away is announced fifteen minutes before its time, and one whose time
+// cannot be read at once.
+func TestAzureTimes(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		when := at(time.Hour)
+		service.set(event("A", "Redeploy", when))
+		w.watch()
+		advance(45*time.Minute - 2*time.Second)
+		require.Empty(t, w.announced())
+		advance(3 * time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+		odd := event("B", "Preempt", when)
+		odd.NotBefore = "soon"
+		service.set(event("A", "Redeploy", when), odd)
+		advance(time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.announced())
+	})
+}
+
+// The first request switches the service on. That takes its time, and later ones do not.
+func TestAzureFirstRequest(t *testing.T) {
+	service := &azure{first: 2 * time.Minute}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		service.set(event("A", "Terminate", at(10*time.Minute)))
+		w.watch()
+		advance(119 * time.Second)
+		require.Empty(t, w.announced())
+		advance(2 * time.Second)
+		require.Len(t, w.announced(), 1)
+		require.Empty(t, w.failed())
+		service.mu.Lock()
+		service.first = 2 * time.Minute
+		service.mu.Unlock()
+		advance(7 * time.Second)
+		require.Len(t, w.failed(), 1)
+	})
+}
+
+// Acknowledge starts the events that are announced and of this machine alone.
+func TestAcknowledge(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "nothing is announced")
+		require.Empty(t, service.acknowledged())
+		far, shared := event("B", "Redeploy", at(24*time.Hour)), event("C", "Reboot", at(time.Minute))
+		shared.Resources = []string{"node-1", "node-2"}
+		service.set(event("A", "Terminate", at(5*time.Minute)), far, event("D", "Freeze", at(time.Minute)))
+		w.watch()
+		require.Len(t, w.announced(), 1)
+		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
+		require.Equal(t, []string{"A"}, service.acknowledged())
+		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "it has started")
+		require.Equal(t, []string{"A"}, service.acknowledged())
+		advance(time.Second)
+		require.Empty(t, w.announced())
+
+		service.set(event("E", "Preempt", at(time.Minute)), shared)
+		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event C is of 2 machines")
+		require.Equal(t, []string{"A", "E"}, service.acknowledged())
+		w.fail(func(rw http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				http.Error(rw, "", http.StatusServiceUnavailable)
+				return
+			}
+			service.ServeHTTP(rw, r)
+		})
+		service.set(event("F", "Preempt", at(time.Minute)))
+		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "503")
+	})
+}
+
+// The other providers take no acknowledgement.
+func TestAcknowledgeIsUnsupported(t *testing.T) {
+	for _, p := range []notice.Provider{notice.EC2(), notice.GCE(), {}} {
+		require.ErrorIs(t, notice.Acknowledge(t.Context(), p), errors.ErrUnsupported)
+	}
+	bad := notice.Azure()
+	bad.Endpoint = "169.254.169.254"
+	require.ErrorContains(t, notice.Acknowledge(t.Context(), bad), "Endpoint")
+}

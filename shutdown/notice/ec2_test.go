@@ -1,0 +1,213 @@
+package notice_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// ec2 answers as EC2's metadata service, version 2, does.
+type ec2 struct {
+	mu      sync.Mutex
+	tokens  map[string]time.Time // when each expires
+	issued  int
+	refused int    // requests without a valid token
+	action  string // the item spot/instance-action; "": there is none
+}
+
+func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch r.Method + " " + r.URL.Path {
+	case "PUT /latest/api/token":
+		seconds, err := strconv.Atoi(r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds"))
+		if err != nil || seconds < 1 || seconds > 21600 || r.Header.Get("X-Forwarded-For") != "" {
+			http.Error(w, "<html>400 - Bad Request</html>", http.StatusBadRequest)
+			return
+		}
+		if e.tokens == nil {
+			e.tokens = map[string]time.Time{}
+		}
+		e.issued++
+		token := fmt.Sprintf("AQAEAL-token-%d==", e.issued)
+		e.tokens[token] = time.Now().Add(time.Duration(seconds) * time.Second)
+		fmt.Fprint(w, token)
+	case "GET /latest/meta-data/spot/instance-action":
+		expires, known := e.tokens[r.Header.Get("X-aws-ec2-metadata-token")]
+		switch {
+		case !known || !time.Now().Before(expires):
+			e.refused++
+			http.Error(w, "<html>401 - Unauthorized</html>", http.StatusUnauthorized)
+		case e.action == "":
+			http.Error(w, "<html>404 - Not Found</html>", http.StatusNotFound)
+		default:
+			fmt.Fprint(w, e.action)
+		}
+	default:
+		http.Error(w, "<html>405</html>", http.StatusMethodNotAllowed)
+	}
+}
+
+// interrupt has the instance be interrupted at a time; "" takes it back.
+func (e *ec2) interrupt(action string, when time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.action = ""
+	if action != "" {
+		e.action = fmt.Sprintf(`{"action": %q, "time": %q}`, action, when.Format(time.RFC3339))
+	}
+}
+
+// forget has the service forget its tokens.
+func (e *ec2) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tokens = nil
+}
+
+func (e *ec2) counts() (issued, refused int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.issued, e.refused
+}
+
+// A spot instance is interrupted, with each action, and the interruption is taken back.
+func TestEC2Interruption(t *testing.T) {
+	for action, kind := range map[string]source.Kind{
+		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
+	} {
+		service := &ec2{}
+		inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+			w.watch()
+			advance(time.Hour)
+			require.Empty(t, w.announced())
+			when := at(2 * time.Minute)
+			service.interrupt(action, when)
+			advance(5 * time.Second)
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.announced())
+			advance(time.Minute)
+			require.Empty(t, w.announced(), "once")
+			service.interrupt("", when)
+			advance(5 * time.Second)
+			require.Equal(t, cancelled(notice.OriginEC2), w.announced())
+			service.interrupt(action, at(2*time.Minute))
+			advance(5 * time.Second)
+			require.Len(t, w.announced(), 1, "another one")
+			require.Empty(t, w.failed())
+			require.NoError(t, w.end())
+		})
+	}
+}
+
+// Another time of the same interruption is announced: the manager takes the earlier one.
+func TestEC2AnotherTime(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		service.interrupt("stop", at(2*time.Minute))
+		w.watch()
+		require.Len(t, w.announced(), 1)
+		sooner := at(time.Minute)
+		service.interrupt("stop", sooner)
+		advance(5 * time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.announced())
+	})
+}
+
+// The service is asked every five seconds, with one token for almost six hours, and never with one
+// that has expired.
+func TestEC2RenewsItsToken(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		w.watch()
+		require.Equal(t, 2, w.asked(), "a token, and the item")
+		advance(time.Minute)
+		require.Equal(t, 12, w.asked())
+		advance(7 * time.Hour)
+		issued, refused := service.counts()
+		require.Equal(t, 2, issued)
+		require.Zero(t, refused)
+		require.Empty(t, w.failed())
+	})
+}
+
+// A token that the service has forgotten is replaced at once. Nobody is told.
+func TestEC2ForgetsItsTokens(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		w.watch()
+		service.forget()
+		service.interrupt("terminate", at(2*time.Minute))
+		advance(5 * time.Second)
+		require.Len(t, w.announced(), 1)
+		issued, refused := service.counts()
+		require.Equal(t, []int{2, 1}, []int{issued, refused})
+		require.Empty(t, w.failed())
+	})
+}
+
+// A service that has no version 2, or gives useless tokens, is told to OnError and asked again.
+func TestEC2WithoutTokens(t *testing.T) {
+	for name, token := range map[string]http.HandlerFunc{
+		"none":     http.NotFound,
+		"disabled": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusForbidden) },
+		"empty":    func(http.ResponseWriter, *http.Request) {},
+		"lines":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\r\nHost: b") },
+		"useless":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "another service's") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &ec2{}
+			inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+				service.interrupt("stop", at(2*time.Minute))
+				w.fail(func(rw http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPut {
+						token(rw, r)
+						return
+					}
+					service.ServeHTTP(rw, r)
+				})
+				w.watch()
+				advance(30 * time.Second)
+				require.Len(t, w.failed(), 1)
+				require.Empty(t, w.announced())
+				w.fail(nil)
+				advance(10 * time.Second)
+				require.Len(t, w.announced(), 1)
+			})
+		})
+	}
+}
+
+// A notice whose time has passed when it is first read is not announced, and not taken back.
+func TestNoticeThatHasPassed(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		service.interrupt("hibernate", at(-time.Minute))
+		w.watch()
+		advance(time.Minute)
+		service.interrupt("", time.Now())
+		advance(time.Minute)
+		require.Empty(t, w.announced())
+		require.Empty(t, w.failed())
+	})
+}
+
+// An answer that is longer than any that is expected does not count, whatever it begins with.
+func TestTooLong(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		service.interrupt("stop", at(time.Minute))
+		service.action += strings.Repeat(" ", 1<<20)
+		w.watch()
+		require.Len(t, w.failed(), 1)
+		require.Empty(t, w.announced())
+	})
+}

@@ -1,0 +1,183 @@
+package notice_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// gce answers as Compute Engine's metadata server does.
+type gce struct {
+	mu      sync.Mutex
+	values  map[string]string
+	changed chan struct{} // closed at the next change; made in the bubble, when it is first waited for
+	noETag  bool
+}
+
+func newGCE() *gce {
+	return &gce{values: map[string]string{"preempted": "FALSE", "maintenance-event": "NONE"}}
+}
+
+func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Metadata-Flavor") != "Google" {
+		http.Error(w, "<html>Missing Metadata-Flavor:Google header.</html>", http.StatusForbidden)
+		return
+	}
+	w.Header().Set("Metadata-Flavor", "Google")
+	name, found := strings.CutPrefix(r.URL.Path, "/computeMetadata/v1/instance/")
+	value, changed := g.value(name)
+	if !found || value == "" {
+		http.Error(w, "<html>Not Found</html>", http.StatusNotFound)
+		return
+	}
+	query := r.URL.Query()
+	if query.Get("wait_for_change") == "true" {
+		seconds, err := time.ParseDuration(query.Get("timeout_sec") + "s")
+		if err != nil {
+			http.Error(w, "<html>Bad Request</html>", http.StatusBadRequest)
+			return
+		}
+		over := time.After(seconds)
+		for waits := true; waits && query.Get("last_etag") == etag(value); value, changed = g.value(name) {
+			select {
+			case <-changed:
+			case <-over:
+				waits = false
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	if !g.noETag {
+		w.Header().Set("ETag", etag(value))
+	}
+	fmt.Fprint(w, value)
+}
+
+func etag(value string) string { return fmt.Sprintf("%x", value) }
+
+func (g *gce) value(name string) (string, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.changed == nil {
+		g.changed = make(chan struct{})
+	}
+	return g.values[name], g.changed
+}
+
+func (g *gce) set(name, value string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.values[name] = value
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+}
+
+// A preemption is announced at the moment at which the service says it, and leaves 30 s. It is taken
+// back when the machine was only suspended.
+func TestGCEPreemption(t *testing.T) {
+	service := newGCE()
+	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+		w.watch()
+		w.asked()
+		advance(10 * time.Minute)
+		require.LessOrEqual(t, w.asked(), 22, "the server holds its answers back, two at once")
+		require.Empty(t, w.announced())
+		advance(17 * time.Second)
+		service.set("preempted", "TRUE")
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.announced())
+		advance(time.Minute)
+		require.Empty(t, w.announced())
+		service.set("preempted", "FALSE")
+		require.Equal(t, cancelled(notice.OriginGCEPreempted), w.announced())
+		require.Empty(t, w.failed())
+		require.NoError(t, w.end())
+	})
+}
+
+// Maintenance that stops the machine is an announcement of its own, without a deadline. A live
+// migration is none.
+func TestGCEMaintenance(t *testing.T) {
+	service := newGCE()
+	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+		w.watch()
+		service.set("maintenance-event", "MIGRATE_ON_HOST_MAINTENANCE")
+		advance(2 * time.Second)
+		require.Empty(t, w.announced())
+		service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.announced())
+		advance(time.Second)
+		service.set("preempted", "TRUE")
+		require.Len(t, w.announced(), 1)
+		advance(2 * time.Second)
+		service.set("maintenance-event", "NONE")
+		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.announced(), "the preemption stands")
+		require.Empty(t, w.failed())
+	})
+}
+
+// A server that gives no ETag is asked every second.
+func TestGCEWithoutETag(t *testing.T) {
+	service := newGCE()
+	service.noETag = true
+	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+		w.watch()
+		w.asked()
+		advance(10 * time.Second)
+		require.Equal(t, 20, w.asked())
+		service.set("preempted", "TRUE")
+		advance(time.Second)
+		require.Len(t, w.announced(), 1)
+	})
+}
+
+// A preemption that could not be announced is asked for anew, without waiting for a change, and
+// its 30 s count from when it was first read.
+func TestGCEAnnounceFails(t *testing.T) {
+	service := newGCE()
+	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+		w.refuse(errNotRunning)
+		w.watch()
+		advance(2 * time.Second)
+		service.set("preempted", "TRUE")
+		deadline := time.Now().Add(30 * time.Second)
+		advance(10 * time.Second)
+		require.Len(t, w.failed(), 1)
+		w.refuse(nil)
+		advance(5 * time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.announced())
+	})
+}
+
+// Another service at that address says nothing about this machine, whatever its values are.
+func TestGCEOfAnotherService(t *testing.T) {
+	for name, fault := range map[string]http.HandlerFunc{
+		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },
+		"unknown": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Metadata-Flavor", "Google")
+			fmt.Fprint(w, "PERHAPS")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newGCE()
+			inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+				w.fail(fault)
+				w.watch()
+				advance(time.Minute)
+				require.Empty(t, w.announced())
+				require.Len(t, w.failed(), 2, "one for each question")
+				require.Error(t, w.end())
+			})
+		})
+	}
+}

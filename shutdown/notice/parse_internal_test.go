@@ -1,0 +1,76 @@
+package notice
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// Whatever EC2 answers is a notice with a time, or an error.
+func FuzzParseInstanceAction(f *testing.F) {
+	for _, body := range []string{
+		`{"action": "terminate", "time": "2026-11-18T08:22:00Z"}`, `{"action":"stop"}`, `{"time":"2026-11-18T08:22:00Z"}`,
+		`{"action":"stop","time":"0001-01-01T00:00:00Z"}`, `{"action":"x","time":"9999-12-31T23:59:59.999999999-23:59"}`, `null`, `[]`, `<html>`, "",
+	} {
+		f.Add([]byte(body), int64(0))
+	}
+	f.Fuzz(func(t *testing.T, body []byte, ahead int64) {
+		n, err := parseInstanceAction(body, time.Duration(ahead))
+		if err != nil {
+			require.Zero(t, n)
+			return
+		}
+		require.NotEmpty(t, n.key)
+		require.False(t, n.event.Cancelled)
+		again, err := parseInstanceAction(body, 0)
+		require.NoError(t, err)
+		require.Equal(t, n.key, again.key, "the clock does not change what is announced")
+	})
+}
+
+// Whatever Compute Engine answers is nothing, a power off, or an error.
+func FuzzParseGCE(f *testing.F) {
+	for _, value := range []string{"TRUE", "FALSE", "NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE", "true", "", "<html>"} {
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, parse := range []func(string, time.Time) (notice, error){parsePreempted, parseMaintenance} {
+			n, err := parse(value, time.Now())
+			require.Equal(t, n.key != "", n.event.Kind == source.KindPoweroff)
+			if err != nil {
+				require.Zero(t, n)
+				require.Less(t, len(err.Error()), 400, "a page is not quoted")
+			}
+		}
+	})
+}
+
+// Whatever document Azure answers, each event that counts has an ID and a kind and names this
+// machine, and its notice does not change with the clock.
+func FuzzParseScheduledEvents(f *testing.F) {
+	for _, body := range []string{
+		`{"DocumentIncarnation":1,"Events":[]}`, `{"DocumentIncarnation":0}`, `{"Events":[]}`, `null`, `{}`, `<html>`, "",
+		`{"DocumentIncarnation":2,"Events":[{"EventId":"A","EventType":"Reboot","Resources":["node"],"EventStatus":"Scheduled","NotBefore":"Mon, 19 Oct 2026 18:29:47 GMT"}]}`,
+		`{"DocumentIncarnation":2,"Events":[{"EventId":"A","EventType":"Preempt","Resources":["NODE","b"],"EventStatus":"Started","NotBefore":""}, {}]}`,
+		`{"DocumentIncarnation":2,"Events":[{"EventId":"A","EventType":"Freeze","Resources":[null]}, null]}`,
+	} {
+		f.Add([]byte(body), "node")
+	}
+	f.Fuzz(func(t *testing.T, body []byte, name string) {
+		events, err := parseScheduledEvents(body, name)
+		if err != nil {
+			require.Empty(t, events)
+		}
+		for _, e := range events {
+			n := e.notice(time.Hour)
+			require.NotEqual(t, source.KindUnknown, n.event.Kind)
+			require.NotEmpty(t, e.EventID)
+			require.Equal(t, e.notice(0).key, n.key)
+			require.True(t, strings.HasPrefix(n.key, e.EventID))
+		}
+	})
+}

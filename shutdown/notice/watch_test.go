@@ -1,0 +1,293 @@
+package notice_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// cloud is a provider with a service that announces something, or takes it back.
+type cloud struct {
+	provider   notice.Provider
+	service    http.Handler
+	announceAt func(when time.Time)
+	withdraw   func()
+	items      int // how many questions are asked
+}
+
+func clouds() map[string]func() cloud {
+	return map[string]func() cloud{
+		"EC2": func() cloud {
+			service := &ec2{}
+			return cloud{
+				notice.EC2(), service,
+				func(when time.Time) { service.interrupt("stop", when) },
+				func() { service.interrupt("", time.Time{}) }, 1,
+			}
+		},
+		"GCE": func() cloud {
+			service := newGCE()
+			return cloud{
+				notice.GCE(), service,
+				func(time.Time) { service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE") },
+				func() { service.set("maintenance-event", "NONE") }, 2,
+			}
+		},
+		"Azure": func() cloud {
+			service := &azure{}
+			return cloud{
+				notice.Azure(), service,
+				func(when time.Time) { service.set(event("A", "Reboot", when)) },
+				func() { service.set() }, 1,
+			}
+		},
+	}
+}
+
+// faults are what a service may answer in place of what was asked for.
+func faults() map[string]http.HandlerFunc {
+	write := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	return map[string]http.HandlerFunc{
+		"error page": write(http.StatusInternalServerError, "<html>Internal Server Error</html>"),
+		"too many":   write(http.StatusTooManyRequests, ""),
+		"page":       write(http.StatusOK, "<html><body>Welcome to nginx!</body></html>"),
+		"empty":      write(http.StatusOK, ""),
+		"null":       write(http.StatusOK, "null"),
+		"other JSON": write(http.StatusOK, `{"action": {}, "Events": "none"}`),
+		"deep JSON":  write(http.StatusOK, strings.Repeat("[", 1<<19)),
+		"no content": write(http.StatusNoContent, ""),
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://10.0.0.1/", http.StatusFound)
+		},
+		"to itself": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		},
+		"never":           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"endless":         endless(0),
+		"endless, slowly": endless(time.Second),
+		"closed":          raw(""),
+		"no HTTP":         raw("SSH-2.0-OpenSSH_9.2p1\r\n"),
+		"huge header":     raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17) + "\r\n\r\n"),
+		"cut":             raw("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 9\r\n\r\nTRUE"),
+		"bad chunks":      raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nTRUE"),
+	}
+}
+
+// endless answers with a body without an end.
+func endless(pause time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for line := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
+			if pause > 0 {
+				select {
+				case <-time.After(pause):
+				case <-r.Context().Done():
+				}
+			}
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush() // the client has gone
+		}
+	}
+}
+
+// raw answers with these bytes and closes the connection.
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = conn.Write([]byte(text)) // the client may have gone
+		_ = conn.Close()
+	}
+}
+
+// Whatever the service answers, what was announced stands, OnError is told once, and a service that
+// is back is heard within the time of one attempt. Nothing else is connected to, be it a redirect's
+// or a proxy.
+func TestFaults(t *testing.T) {
+	for provider, newCloud := range clouds() {
+		for name, fault := range faults() {
+			t.Run(provider+"/"+name, func(t *testing.T) {
+				c := newCloud()
+				inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
+					c.announceAt(at(5 * time.Minute))
+					w.watch()
+					require.Len(t, w.announced(), 1)
+					w.fail(fault)
+					advance(90 * time.Second)
+					require.Empty(t, w.announced())
+					require.Len(t, w.failed(), c.items, "told once for each question")
+					w.fail(nil)
+					c.withdraw()
+					advance(90 * time.Second)
+					withdrawn := w.announced()
+					require.Len(t, withdrawn, 1)
+					require.True(t, withdrawn[0].Cancelled)
+					require.Empty(t, w.failed())
+					w.fail(fault)
+					advance(140 * time.Second)
+					require.Len(t, w.failed(), c.items, "another outage")
+					require.Error(t, w.end(), "what fails at the end")
+				})
+			})
+		}
+	}
+}
+
+// The deadline is right by the clock of this machine, if that of the service is another.
+func TestDeadlineByTheServicesClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		for _, name := range []string{"EC2", "Azure"} {
+			c := clouds()[name]()
+			dated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
+				c.service.ServeHTTP(w, r)
+			})
+			inBubble(t, c.provider, dated, func(t *testing.T, w *world) {
+				c.announceAt(at(5*time.Minute - ahead))
+				w.watch()
+				events := w.announced()
+				require.Len(t, events, 1)
+				require.WithinDuration(t, at(5*time.Minute), events[0].Deadline, time.Second)
+				advance(time.Minute)
+				require.Empty(t, w.announced(), "once")
+			})
+		}
+	}
+}
+
+// A service that fails is asked again after 1, 2, 4, 8 and then every 10 s.
+func TestBackOff(t *testing.T) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
+		w.fail(http.NotFound)
+		w.watch()
+		for _, wait := range []int{1, 2, 4, 8, 10, 10, 10} {
+			require.Equal(t, 1, w.asked())
+			advance(time.Duration(wait)*time.Second - time.Millisecond)
+			require.Zero(t, w.asked())
+			advance(time.Millisecond)
+		}
+		advance(time.Hour)
+		require.InDelta(t, 361, w.asked(), 1)
+	})
+}
+
+// An announcement that fails is made again, and so is a cancellation.
+func TestAnnounceFails(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		service.interrupt("stop", at(10*time.Minute))
+		w.refuse(errNotRunning)
+		w.watch()
+		advance(20 * time.Second)
+		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.failed())
+		w.refuse(nil)
+		advance(10 * time.Second)
+		require.Len(t, w.announced(), 1)
+		w.refuse(errNotRunning)
+		service.interrupt("", time.Now())
+		advance(20 * time.Second)
+		require.Len(t, w.failed(), 1)
+		w.refuse(nil)
+		advance(10 * time.Second)
+		require.Equal(t, cancelled(notice.OriginEC2), w.announced())
+		require.NoError(t, w.end())
+	})
+}
+
+// The end of the context takes nothing back, and ends a request that hangs.
+func TestEnd(t *testing.T) {
+	for name, newCloud := range clouds() {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud()
+			inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
+				c.announceAt(at(5 * time.Minute))
+				w.watch()
+				w.announced()
+				w.fail(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+				advance(5 * time.Second) // a request is under way
+				began := time.Now()
+				require.NoError(t, w.end())
+				require.Equal(t, began, time.Now())
+				require.Empty(t, w.announced())
+				require.Empty(t, w.failed())
+			})
+		})
+	}
+}
+
+// Nothing listens at the address. OnError learns it, and Watch goes on.
+func TestNobodyListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	for _, p := range []notice.Provider{notice.EC2(), notice.GCE(), notice.Azure()} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var told atomic.Int32
+		p.Endpoint = "http://" + listener.Addr().String()
+		p.OnError = func(error) {
+			told.Add(1)
+			cancel()
+		}
+		require.Error(t, notice.Watch(ctx, p, func(source.Event) error { return nil }))
+		require.Equal(t, int32(1), told.Load())
+	}
+}
+
+// Without OnError a failure is a warning of the default logger.
+func TestDefaultOnError(t *testing.T) {
+	var text strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(before)
+	inBubble(t, notice.EC2(), http.NotFoundHandler(), func(t *testing.T, w *world) {
+		w.provider.OnError = nil
+		w.watch()
+		require.Error(t, w.end())
+	})
+	require.Equal(t, 1, strings.Count(text.String(), "level=WARN"))
+}
+
+// A panic of announce is the caller's, and leaves no goroutine.
+func TestAnnouncePanics(t *testing.T) {
+	service := &ec2{}
+	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		service.interrupt("stop", at(time.Minute))
+		require.PanicsWithValue(t, "announce", func() {
+			_ = notice.Watch(t.Context(), w.provider, func(source.Event) error { panic("announce") })
+		})
+		synctest.Wait()
+	})
+}
+
+// What cannot be watched is an error at once.
+func TestWatchRefuses(t *testing.T) {
+	announce := func(source.Event) error { return nil }
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "needs a Provider")
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "a function that announces")
+	for _, endpoint := range []string{"169.254.169.254", "ftp://a", "http://", "http://a?b", "http://[", "file:///a"} {
+		p := notice.GCE()
+		p.Endpoint = endpoint
+		require.ErrorContains(t, notice.Watch(t.Context(), p, announce), "Provider.Endpoint", endpoint)
+	}
+}

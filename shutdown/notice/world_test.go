@@ -1,0 +1,216 @@
+package notice_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// TestMain has every request of a client that uses a proxy go to one that is not there.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("HTTP_PROXY", "http://10.0.0.2:3128"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
+
+// pipes is a listener in a bubble, whose connections are pipes.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	mu     sync.Mutex
+	dialed map[string]bool
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	p.mu.Lock()
+	p.dialed[address] = true
+	p.mu.Unlock()
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// world is a metadata service and whom Watch tells of it.
+type world struct {
+	t        *testing.T
+	service  http.Handler
+	listener *pipes
+	provider notice.Provider
+	stop     context.CancelFunc
+	ended    chan error
+
+	mu       sync.Mutex
+	fault    http.HandlerFunc // answers in place of the service; nil: the service does
+	requests int
+	events   []source.Event
+	refusal  error // what announce returns
+	failures []string
+}
+
+// inBubble runs a test in a bubble, with a service that nobody watches yet.
+func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, service: service, provider: provider, listener: &pipes{conns: make(chan net.Conn), closed: make(chan struct{}), dialed: map[string]bool{}}}
+		w.provider.Dial = w.listener.dial
+		w.provider.OnError = func(err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.failures = append(w.failures, err.Error())
+		}
+		var open atomic.Int32
+		server := &http.Server{Handler: w, ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			default:
+			}
+		}}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(w.listener) }()
+		defer func() {
+			if w.stop != nil {
+				_ = w.end() // the test does not ask
+			}
+			synctest.Wait()
+			require.Zero(t, open.Load(), "connections that are left")
+			require.NoError(t, server.Close())
+			require.ErrorIs(t, <-served, http.ErrServerClosed)
+			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "nothing else is connected to")
+		}()
+		test(t, w)
+	})
+}
+
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	w.requests++
+	fault := w.fault
+	w.mu.Unlock()
+	if fault != nil {
+		fault(rw, r)
+		return
+	}
+	w.service.ServeHTTP(rw, r)
+}
+
+// watch starts Watch.
+func (w *world) watch() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	w.stop, w.ended = stop, make(chan error, 1)
+	go func() { w.ended <- notice.Watch(ctx, w.provider, w.announce) }()
+	synctest.Wait()
+}
+
+// end ends Watch and returns its error.
+func (w *world) end() error {
+	w.stop()
+	w.stop = nil
+	return <-w.ended
+}
+
+func (w *world) announce(event source.Event) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refusal != nil {
+		return w.refusal
+	}
+	w.events = append(w.events, event)
+	return nil
+}
+
+// fail has the service fail from now on; nil: no more.
+func (w *world) fail(fault http.HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = fault
+}
+
+// refuse has announce fail from now on; nil: no more.
+func (w *world) refuse(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusal = err
+}
+
+// announced returns what was announced since it was last called.
+func (w *world) announced() []source.Event {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// failed returns what OnError was told since it was last called.
+func (w *world) failed() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	failures := w.failures
+	w.failures = nil
+	return failures
+}
+
+// asked returns how many requests came since it was last called.
+func (w *world) asked() int {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.requests
+	w.requests = 0
+	return n
+}
+
+// advance advances the time of the bubble.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+var errNotRunning = errors.New("not running")
+
+// at is the time of a notice, in whole seconds as the providers write it.
+func at(in time.Duration) time.Time { return time.Now().Add(in).UTC().Truncate(time.Second) }
+
+func cancelled(origin string) []source.Event {
+	return []source.Event{{Cancelled: true, Origin: origin}}
+}

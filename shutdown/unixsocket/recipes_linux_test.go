@@ -1,0 +1,237 @@
+package unixsocket_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+)
+
+// TestMain lets the program of the tests be the socat that the scripts of the page call.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "socat" {
+		m.Run()
+		return
+	}
+	if err := socat(os.Args[1:]); err != nil {
+		panic(err)
+	}
+}
+
+// socat does what "socat -t SECONDS - UNIX-CONNECT:PATH" does: it ends SECONDS after its input,
+// or with the connection.
+func socat(args []string) error {
+	path, isPath := strings.CutPrefix(args[len(args)-1], "UNIX-CONNECT:")
+	if len(args) != 4 || args[0] != "-t" || args[2] != "-" || !isPath {
+		return fmt.Errorf("socat does not know %q", args)
+	}
+	wait, err := time.ParseDuration(args[1] + "s")
+	if err != nil {
+		return err
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(conn, os.Stdin); err != nil {
+		return err
+	}
+	err = errors.Join(conn.(*net.UnixConn).CloseWrite(), conn.SetReadDeadline(time.Now().Add(wait)))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(os.Stdout, conn)
+	return err
+}
+
+// recipes are the files of README.md in a folder, with the paths of that folder in them.
+type recipes struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+// writeRecipes writes the files. The programs that they call and that are not kubegrace's write
+// their names into the file "called".
+func writeRecipes(t *testing.T) *recipes {
+	t.Helper()
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "recipes") // a socket's path must be short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	moved := strings.NewReplacer("/run/agent/", dir+"/run/", "/run/runit/", dir+"/run/", "/usr/local/sbin/", dir+"/sbin/", "/sbin/poweroff", dir+"/sbin/poweroff")
+	blocks := regexp.MustCompile("(?m)^`(/.+)`\n\n```(?:sh|conf)\n((?s:.+?))```$").FindAllStringSubmatch(string(page), -1)
+	require.Len(t, blocks, 8, "the files of the page")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sbin"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
+	for _, block := range blocks {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "sbin", filepath.Base(block[1])), []byte(moved.Replace(block[2])), 0o700))
+	}
+	for _, name := range []string{"poweroff", "s6-rc"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "sbin", name), []byte("#!/bin/sh\necho "+name+" >> "+dir+"/called\n"), 0o700))
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(dir, "sbin", "socat")))
+	return &recipes{t: t, dir: dir, env: append(os.Environ(), "PATH="+dir+"/sbin:"+os.Getenv("PATH"))}
+}
+
+// run runs a command in which %s is the folder of the files, by a shell.
+func (r *recipes) run(shell, command string) (output string, err error) {
+	words := append(strings.Fields(shell), "-c", strings.ReplaceAll(command, "%s", r.dir+"/sbin"))
+	cmd := exec.CommandContext(r.t.Context(), words[0], words[1:]...)
+	cmd.Env, cmd.WaitDelay = r.env, 10*time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// start runs a command beside the test. The channel gets its error.
+func (r *recipes) start(shell, command string) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.run(shell, command)
+		ended <- err
+	}()
+	return ended
+}
+
+// called returns the other programs that were called since the last call of called.
+func (r *recipes) called() string {
+	text, err := os.ReadFile(r.dir + "/called")
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	require.NoError(r.t, err)
+	require.NoError(r.t, os.Remove(r.dir+"/called"))
+	return strings.TrimSpace(string(text))
+}
+
+// shells are the shells of this machine that a script for sh should run in.
+func shells(t *testing.T) (found []string) {
+	t.Helper()
+	for _, shell := range []string{"sh", "bash --posix", "busybox sh"} {
+		if _, err := exec.LookPath(strings.Fields(shell)[0]); err == nil {
+			found = append(found, shell)
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// commands are how the init systems and the daemons of a UPS run the files of the page.
+func commands(t *testing.T, r *recipes) map[string]struct{ command, called string } {
+	t.Helper()
+	conf, err := os.ReadFile(r.dir + "/sbin/upsmon.conf")
+	require.NoError(t, err)
+	nut := regexp.MustCompile(`SHUTDOWNCMD "(.+)"`).FindSubmatch(conf)
+	require.NotNil(t, nut)
+	openRC := `ebegin() { :; }; eend() { return "$1"; }; need() { :; }; . %s/kubegrace-hold; depend; start; `
+	return map[string]struct{ command, called string }{
+		"poweroff 90": {". %s/05-kubegrace.sh; echo on", ""},
+		"shutdown 90": {openRC + "RC_RUNLEVEL=shutdown; stop", ""},
+		"shutdown":    {"%s/rc.shutdown", "s6-rc"},
+		"poweroff":    {string(nut[1]), "poweroff"},
+		"poweroff 60": {"%s/doshutdown onbattery ups 1 1", ""},
+	}
+}
+
+// Each script announces the shutdown, waits until the agent has drained its pods, and lets the host
+// go on.
+func TestRecipesWaitForTheDrain(t *testing.T) {
+	for _, shell := range shells(t) {
+		r := writeRecipes(t)
+		for name, c := range commands(t, r) {
+			t.Run(shell+"/"+name, func(t *testing.T) {
+				session, lock := r.agent(t)
+				ended := r.start(shell, c.command)
+				event := <-session.Events()
+				kind, _, _ := strings.Cut(name, " ")
+				require.Equal(t, source.Kind(strings.TrimPrefix(kind, "shutdown")), event.Kind)
+				require.WithinRange(t, event.Deadline, time.Now().Add(50*time.Second), time.Now().Add(90*time.Second))
+				require.Empty(t, ended, "it waits")
+				require.Empty(t, r.called(), "and nothing goes on")
+				require.NoError(t, lock.Close())
+				require.NoError(t, <-ended)
+				require.Equal(t, c.called, r.called())
+			})
+		}
+	}
+}
+
+// agent returns the session of an agent that holds the host, as long as the test runs.
+func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
+	t.Helper()
+	s, err := unixsocket.New(unixsocket.Options{Path: r.dir + "/run/shutdown.sock"})
+	require.NoError(t, err)
+	session, err := s.Connect(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	lock, err := session.Inhibit(context.WithoutCancel(t.Context()))
+	require.NoError(t, err)
+	return session, lock
+}
+
+// Without an agent, with one that has left its socket behind, and when nothing shuts down, each
+// script returns at once and the host goes on.
+func TestRecipesWithoutAnAgent(t *testing.T) {
+	for _, shell := range shells(t) {
+		r := writeRecipes(t)
+		for _, left := range []bool{false, true} {
+			if left {
+				listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: r.dir + "/run/shutdown.sock", Net: "unix"})
+				require.NoError(t, err)
+				listener.SetUnlinkOnClose(false)
+				require.NoError(t, listener.Close())
+			}
+			for name, c := range commands(t, r) {
+				out, err := r.run(shell, c.command)
+				require.NoError(t, err, "%s %s: %s", shell, name, out)
+				require.Equal(t, c.called, r.called())
+			}
+		}
+	}
+}
+
+// What is not a shutdown announces none: OpenRC's service is stopped by hand.
+func TestRecipesOfNoShutdown(t *testing.T) {
+	r := writeRecipes(t)
+	session, lock := r.agent(t)
+	_, err := r.run("sh", `RC_RUNLEVEL=default; . %s/kubegrace-hold; stop`)
+	require.NoError(t, err)
+	require.Empty(t, session.Events())
+	require.NoError(t, lock.Close())
+}
+
+// runit reboots, if its file says so. upssched drains in the background, and takes it back.
+func TestRecipesThatHaveACondition(t *testing.T) {
+	r := writeRecipes(t)
+	session, lock := r.agent(t)
+	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")
+	require.NoError(t, err, "it does not wait")
+	event := <-session.Events()
+	require.Equal(t, source.KindPoweroff, event.Kind)
+	require.WithinRange(t, event.Deadline, time.Now().Add(9*time.Minute), time.Now().Add(10*time.Minute))
+	ended := r.start("sh", "%s/kubegrace-upssched back")
+	require.True(t, (<-session.Events()).Cancelled)
+	require.NoError(t, <-ended)
+
+	require.NoError(t, os.WriteFile(r.dir+"/run/reboot", nil, 0o700))
+	ended = r.start("sh", ". %s/05-kubegrace.sh")
+	require.Equal(t, source.KindReboot, (<-session.Events()).Kind)
+	require.NoError(t, lock.Close())
+	require.NoError(t, <-ended)
+}
