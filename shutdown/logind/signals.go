@@ -5,6 +5,7 @@ package logind
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -102,7 +103,7 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)
 	// those of other processes, if the bus can do that.
 	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
 		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
-		err := c.AddMatchSignalContext(ctx, append(kubelets, exact...)...)
+		err := c.AddMatchSignalContext(ctx, slices.Concat(kubelets, exact)...)
 		if !isUnknown(err) {
 			return err
 		}

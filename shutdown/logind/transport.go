@@ -110,12 +110,13 @@ func (t *transport) negotiate() error {
 
 // readLine reads a line of the authentication and nothing behind it.
 func readLine(from io.Reader) (line string, err error) {
+	var text []byte
 	for one := make([]byte, 1); err == nil && one[0] != '\n'; {
 		if _, err = io.ReadFull(from, one); err == nil {
-			line += string(one)
+			text = append(text, one...)
 		}
 	}
-	return line, err
+	return string(text), err
 }
 
 func (t *transport) Read(p []byte) (int, error) {

@@ -68,9 +68,10 @@ func (s *FDStore) loop() {
 
 // received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
-	var files []*os.File
-	for _, descriptor := range descriptorsOf(rights) {
-		files = append(files, os.NewFile(uintptr(descriptor), "stored"))
+	descriptors := descriptorsOf(rights)
+	files := make([]*os.File, len(descriptors))
+	for i, descriptor := range descriptors {
+		files[i] = os.NewFile(uintptr(descriptor), "stored")
 	}
 	return files
 }

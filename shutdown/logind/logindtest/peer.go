@@ -19,7 +19,6 @@ import (
 // peer is one connection to a [Broker].
 type peer struct {
 	socket *net.UnixConn
-	client bool // neither logind nor systemd
 	lacks  map[Lack]bool
 	name   string // the unique name; "": no Hello yet
 
@@ -35,7 +34,7 @@ func (p *peer) authenticate() error {
 		if err != nil {
 			return err
 		}
-		if p.lacks[LackOtherHandshakes] && line != kubelets[step] && !(step == 1 && strings.HasPrefix(line, kubelets[step])) {
+		if p.lacks[LackOtherHandshakes] && line != kubelets[step] && (step != 1 || !strings.HasPrefix(line, kubelets[step])) {
 			return fmt.Errorf("%q instead of %q", line, kubelets[step])
 		}
 		answer := "ERROR"
