@@ -31,7 +31,11 @@ func serve(t testing.TB, address, name string, answer func(o *object, call *dbus
 	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)}
 	o.answer = func(call *dbus.Message) { answer(o, call) }
 	c.Eavesdrop(o.calls)
-	o.wg.Go(o.loop)
+	o.wg.Add(1)
+	go func() {
+		defer o.wg.Done()
+		o.loop()
+	}()
 	t.Cleanup(o.close)
 	return o
 }
@@ -44,7 +48,11 @@ func (o *object) loop() {
 				return
 			}
 			if call.Type == dbus.TypeMethodCall {
-				o.wg.Go(func() { o.answer(call) })
+				o.wg.Add(1)
+				go func() {
+					defer o.wg.Done()
+					o.answer(call)
+				}()
 			}
 		case <-o.conn.Context().Done():
 			return

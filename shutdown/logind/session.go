@@ -47,7 +47,11 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	logger := klog.FromContext(ctx)
 	held := &locks{conn: c, owner: owner, options: s.options, store: s.store, logger: logger}
 	told := &announcements{conn: c, locks: held, owner: owner, signals: signals, events: make(chan source.Event), logger: logger}
-	told.loop.Go(func() { told.watch(s.options.PollInterval, s.options.VerifyInterval) })
+	told.loop.Add(1)
+	go func() {
+		defer told.loop.Done()
+		told.watch(s.options.PollInterval, s.options.VerifyInterval)
+	}()
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 
