@@ -279,5 +279,9 @@ func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *
 		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
 	}, p)
 	s.addDrain(p.drain)
-	e.drains.Go(p.run)
+	e.drains.Add(1)
+	go func() {
+		defer e.drains.Done()
+		p.run()
+	}()
 }

@@ -98,7 +98,11 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		})
 		m.host.Store(fx.host)
 		m.ledger.logRequest(ctx)
-		hostDone.Go(func() { hostErr = fx.host.Run(ctx) })
+		hostDone.Add(1)
+		go func() {
+			defer hostDone.Done()
+			hostErr = fx.host.Run(ctx)
+		}()
 	} else {
 		m.ready.hostTried()
 		logger := klog.FromContext(ctx)

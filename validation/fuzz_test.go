@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package validation_test
 
 import (
@@ -83,7 +85,7 @@ func (p randomSpecs) container() v1.Container {
 		StartupProbe:   p.probe(),
 	}
 	if p.chance() {
-		c.RestartPolicy = ptr.To([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever}[p.IntN(2)])
+		c.RestartPolicy = ptr.To([]v1.ContainerRestartPolicy{v1.ContainerRestartPolicyAlways, "Never"}[p.IntN(2)])
 	}
 	return c
 }

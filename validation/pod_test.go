@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package validation_test
 
 import (
@@ -32,7 +34,7 @@ func TestGraceIsRequired(t *testing.T) {
 }
 
 func TestLifecycleByKindOfContainer(t *testing.T) {
-	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyNever), Lifecycle: preStop(sleep(1))}
+	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicy("Never")), Lifecycle: preStop(sleep(1))}
 	requireErrors(t, validate(spec(
 		withInit(v1.Container{Lifecycle: &v1.Lifecycle{}}),
 		withInit(never),

@@ -137,13 +137,15 @@ func (p *Proxy) serve(listener net.Listener) {
 	l := &life{listener: listener, http: &http.Server{Handler: p.handler}, over: make(chan struct{})}
 	l.http.ConnState = func(conn net.Conn, state http.ConnState) { p.trackConn(l, conn, state) }
 	p.life = l
-	p.running.Go(func() {
+	p.running.Add(1)
+	go func() {
+		defer p.running.Done()
 		if err := l.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.errs = append(p.errs, fmt.Errorf("failed to serve: %w", err))
 		}
-	})
+	}()
 }
 
 // trackConn counts the connections, so that close can wait for them. It closes a

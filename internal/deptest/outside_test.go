@@ -85,7 +85,7 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	source.WriteString(")\n")
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"go.mod":   fmt.Sprintf("module example.com/agent\n\ngo 1.25.0\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", module, module, root),
+		"go.mod":   fmt.Sprintf("module example.com/agent\n\ngo 1.24.0\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", module, module, root),
 		"go.sum":   string(sums), // saves downloads
 		"agent.go": source.String(),
 	} {

@@ -26,14 +26,13 @@ func TestFigures(t *testing.T) {
 		file     string // of the code, below the repository
 		declared string // a regular expression with the same groups
 	}{
-		{`Go (1\.\d+)(?: or later|, and the Kubernetes libraries)`, "go.mod", `\ngo (1\.\d+)`},
-		{`v0\.\d+\.\d+ \| (go1\.25\.\d+) \|`, "Makefile", `OLDEST_GO := (go\S+)`},
+		{`Go (1\.\d+)(?: or later, and|, and the Kubernetes libraries)`, "go.mod", `\ngo (1\.\d+)`},
+		{`v0\.\d+\.\d+ \| (go1\.25\.\d+) \|`, "Makefile", `TEST_GO   := (go\S+)`},
+		{`built with (go1\.\d+\.\d+)`, "Makefile", `OLDEST_GO := (go\S+)`},
 		{`the Kubernetes libraries from v0\.(\d+) on`, compat, `\nfloor=(\d+)`},
 		{`packages, with Kubernetes (v0\.\d+) \|`, "go.mod", `k8s\.io/api (v0\.\d+)`},
-		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?: with|\.| and each)`, compat, `\noldest=(\d+)`},
-		{`virtual-kubelet (v1\.\d+)`, provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`},
-		{`virtual-kubelet v1\.\d+, which needs v0\.(\d+)`, compat, `\nvirtualkubelet=(\d+)`},
-		{`virtual-kubelet v1\.\d+, which needs (v0\.\d+)`, provider, `k8s\.io/api (v0\.\d+)`},
+		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?:,|\.| and each)`, compat, `\noldest=(\d+)`},
+		{`virtual-kubelet (v1\.\d+) or later`, provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`},
 		{`killed (\d+) s past its timeout`, "lifecycle/terminator_options.go", `DefaultStopSlack = (\d+) \* time\.Second`},
 		{`given up after (\d+) minutes`, "lifecycle/terminator_options.go", `DefaultGiveUp = (\d+) \* time\.Minute`},
 		{`sleep cut within (\d+) ms of its end`, "lifecycle/handler_runner.go", `sleepTolerance = (\d+) \* time\.Millisecond`},

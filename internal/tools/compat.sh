@@ -2,18 +2,20 @@
 # Tests kubegrace with minors of the Kubernetes libraries, each in a copy of the repository, and prints
 # a table of them.
 #
-#   OLDEST_GO=go1.25.14 internal/tools/compat.sh newest v0.35
+#   OLDEST_GO=go1.24.13 TEST_GO=go1.25.14 internal/tools/compat.sh newest v0.35
 #
-# The arguments are minors such as v0.35, floor, newest or oldest; without arguments all are tested. The
-# variable TESTFLAGS has more flags for go test. The copy consists of the files that git tracks or would add.
+# The arguments are minors such as v0.35, floor, newest, oldest, or alpha, which is the newest pre-release after
+# the newest minor; without arguments all are tested. OLDEST_GO is what the floor is built with, TEST_GO the
+# oldest that the tests need. TESTFLAGS has more flags for go test. The copy consists of the files that git
+# tracks or would add.
 set -euo pipefail
 
 oldest=32           # the first minor with which internal/fork builds and passes; KubeEdge uses it
-floor=34            # the minor that go.mod requires; from here on everything is tested
-virtualkubelet=35   # the minor that virtual-kubelet v1.12.0 requires
+floor=33            # the minor that go.mod requires; from here on everything is tested
 newest=37           # to be raised when Kubernetes has a new minor
-lastOfOldestGo=35   # the last minor that builds with the Go version of our go.mod
+lastOfTestGo=35     # the last minor that builds with TEST_GO
 
+ours=github.com/kubegrace/kubegrace
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
@@ -51,15 +53,20 @@ test_minor() {
 	(cd "$root" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' name; do
 		[[ -e $name ]] && printf '%s\0' "$name" || true
 	done | tar --create --null --files-from=-) | tar --extract --directory="$copy"
-	if ((minor < floor)); then # as a fork of the kubelet does it, which replaces these libraries by its own
+	cd "$copy"
+	if ((minor < floor)); then
+		modules=$(kubernetes_modules; cd internal/fork && kubernetes_modules)
+		link_fork "$minor" "$version" "$copy" "$modules"
 		cd "$copy/internal/fork"
-		modules=$(kubernetes_modules; cd "$copy" && kubernetes_modules)
 		for module in $modules; do go mod edit -replace="$module=$module@$version"; done
 		test_module "$version"
 		return
 	fi
+	if ((minor == floor)); then # as the oldest Go finds it, without the tests that need a newer one
+		say "$version: building with $OLDEST_GO ..."
+		for name in . internal/fork lifecycle/virtualkubelet; do (cd "$name" && GOTOOLCHAIN=$OLDEST_GO go build ./...); done
+	fi
 	for name in . internal/apiservertest internal/fork lifecycle/virtualkubelet; do
-		((minor >= virtualkubelet)) || [[ $name != lifecycle/virtualkubelet ]] || continue
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
 		for module in $(kubernetes_modules); do go mod edit -require="$module@$version"; done
@@ -67,19 +74,53 @@ test_minor() {
 	done
 }
 
+# Builds and runs testdata/fork in a module as a fork of the kubelet is: with the requirements of Kubernetes
+# itself, and replacements for its libraries. Those that neither the program nor kubegrace needs are left out.
+link_fork() {
+	local minor=$1 version=$2 copy=$3 modules=$4 module
+	say "$version: linking a fork ..."
+	cp -r "$root/internal/tools/testdata/fork" "$work/fork"
+	cd "$work/fork"
+	cp "$(cd "$copy" && go list -m -f '{{.GoMod}}' "k8s.io/kubernetes@v1.${version#v0.}")" go.mod
+	chmod u+w go.mod
+	for module in $(awk '$2 == "=>" && $3 ~ /staging/ { print $1 }' go.mod); do
+		if grep -qx "$module" <<< "$modules"; then
+			go mod edit -replace="$module=$module@$version"
+		else
+			go mod edit -droprequire="$module" -dropreplace="$module"
+		fi
+	done
+	go mod edit -module=example.com/fork -require="$ours@v0.1.0" -replace="$ours=$copy"
+	GOTOOLCHAIN=$OLDEST_GO go run -mod=mod .
+}
+
 minors=()
 for name in "${@:-all}"; do
 	case $name in
-	all) for ((minor = newest; minor >= oldest; minor--)); do minors+=("$minor"); done ;;
+	all) minors+=($((newest + 1))); for ((minor = newest; minor >= oldest; minor--)); do minors+=("$minor"); done ;;
+	alpha) minors+=($((newest + 1))) ;;
 	oldest | floor | newest) minors+=("${!name}") ;;
 	v0.*) minors+=("${name#v0.}") ;;
-	*) say "compat: $name is none of oldest, floor, newest and v0.$oldest to v0.$newest"; exit 2 ;;
+	*) say "compat: $name is none of oldest, floor, newest, alpha and v0.$oldest to v0.$newest"; exit 2 ;;
 	esac
 done
 cd "$root"
-if go list -m "k8s.io/api@v0.$((newest + 1))" > "$work/next" 2>&1 && ! grep -q - "$work/next"; then # not only an alpha
-	say "$(cat "$work/next") is out, and is not tested: see $0."
+# Prints the newest version of a minor; that of the minor after the newest one is a pre-release.
+version_of() {
+	if (($1 <= newest)); then go list -m -f '{{.Version}}' "k8s.io/api@v0.$1"; return; fi
+	go list -m -versions -f '{{range .Versions}}{{println .}}{{end}}' k8s.io/api | sed -n "/^v0\.$1\./p" | tail -n 1
+}
+next=$(version_of "$((newest + 1))")
+if [[ -n $next && $next != *-* ]]; then
+	say "$next is out, and is tested as a pre-release only: see $0."
 fi
+
+# Prints the Go version that a version of Kubernetes needs, or local if that is not newer than the local Go.
+newer_go() {
+	local needs
+	needs=$(sed -n 's/^go //p' "$(go list -m -f '{{.GoMod}}' "k8s.io/api@$1")")
+	if [[ $(printf '%s\n' "go$needs" "$(GOTOOLCHAIN=local go env GOVERSION)" | sort -V | tail -n 1) == "go$needs" ]]; then echo "go$needs"; else echo local; fi
+}
 
 table="| Kubernetes | Go | what | result | time |
 | --- | --- | --- | --- | --- |"
@@ -87,11 +128,13 @@ failed=0 tests="all tests"
 [[ ${TESTFLAGS:-} != *-short* ]] || tests="quick tests"
 for minor in "${minors[@]}"; do
 	what="vet, $tests" result=ok began=$SECONDS
-	((minor >= virtualkubelet)) || what="vet, $tests but virtualkubelet's"
-	((minor >= floor)) || what="tests of internal/fork"
+	((minor != floor)) || what="built with $OLDEST_GO; vet, $tests"
+	((minor >= floor)) || what="a fork linked with $OLDEST_GO; tests of internal/fork"
+	version=$(version_of "$minor")
+	[[ -n $version ]] || { say "v0.$minor has no pre-release: not tested"; continue; }
 	export GOTOOLCHAIN=local
-	((minor > lastOfOldestGo)) || export GOTOOLCHAIN=$OLDEST_GO
-	version=$(go list -m -f '{{.Version}}' "k8s.io/api@v0.$minor")
+	((minor > lastOfTestGo)) || export GOTOOLCHAIN=$TEST_GO
+	((minor <= newest)) || GOTOOLCHAIN=$(newer_go "$version")
 	# In a shell of its own, because "set -e" has no effect in a function whose result is asked for.
 	set +e
 	(set -e; test_minor "$minor" "$version")

@@ -46,12 +46,14 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 	var watcher sync.WaitGroup
 	defer watcher.Wait() // the deferred cancel below runs first, and ends the watcher
 	defer cancel(nil)
-	watcher.Go(func() {
+	watcher.Add(1)
+	go func() {
+		defer watcher.Done()
 		select {
 		case <-c.exited:
 			cancel(ErrContainerExited)
 		case <-ctx.Done():
 		}
-	})
+	}()
 	return c.script.Exec(ctx, cmd)
 }

@@ -27,7 +27,7 @@ func TestAnotherModuleImportsIt(t *testing.T) {
 	write(t, dir, "go.sum", sums)
 	write(t, dir, "go.mod", fmt.Appendf(nil, `module example.com/outside
 
-go 1.25.0
+go 1.24.0
 
 replace (
 	github.com/kubegrace/kubegrace => %s

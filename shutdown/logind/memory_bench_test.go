@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && go1.25
 
 package logind_test
 

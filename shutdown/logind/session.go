@@ -34,7 +34,11 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	}
 	held := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
 	told := &announcements{conn: c, locks: held, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
-	told.loop.Go(func() { told.watch(s.options.PollInterval, s.options.VerifyInterval) })
+	told.loop.Add(1)
+	go func() {
+		defer told.loop.Done()
+		told.watch(s.options.PollInterval, s.options.VerifyInterval)
+	}()
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 

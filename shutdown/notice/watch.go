@@ -75,7 +75,11 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	defer cancel()
 	items, readings := p.items(s), make(chan reading)
 	for _, i := range items {
-		polls.Go(func() { i.poll(ctx, readings) })
+		polls.Add(1)
+		go func() {
+			defer polls.Done()
+			i.poll(ctx, readings)
+		}()
 	}
 	for ctx.Err() == nil {
 		select {

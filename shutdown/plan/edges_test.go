@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package plan_test
 
 import (
@@ -35,7 +37,7 @@ func TestNewRollsOverOnce(t *testing.T) {
 func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}
-	other := v1.ContainerRestartPolicyNever
+	other := v1.ContainerRestartPolicy("Never") // a constant since v0.34
 	never := pod("never", withGrace(10))
 	never.Spec.InitContainers = []v1.Container{{RestartPolicy: &other}}
 	plain := pod("plain", withGrace(10))

@@ -59,7 +59,7 @@ func (s *session) startServing(host *net.UnixConn) {
 	if oldest := s.unannounced.add(host); oldest != nil {
 		_ = oldest.Close() // its serve ends with a read error
 	}
-	s.work.Go(func() { s.serve(host) })
+	s.start(func() { s.serve(host) })
 }
 
 // serve reads lines until the host sends no more or the session ends. The connection of a

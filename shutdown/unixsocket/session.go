@@ -40,14 +40,23 @@ type session struct {
 func newSession(ctx context.Context, from *Source, e *endpoint) *session {
 	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), turn: make(chan struct{}, 1), over: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.work.Go(func() { s.accept(e) })
-	s.work.Go(func() { s.failed = s.keepInPlace(e) })
+	s.start(func() { s.accept(e) })
+	s.start(func() { s.failed = s.keepInPlace(e) })
 	go func() {
 		defer close(s.over)
 		s.work.Wait()
 		close(s.events)
 	}()
 	return s
+}
+
+// start runs f in a goroutine for which Close waits.
+func (s *session) start(f func()) {
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		f()
+	}()
 }
 
 // Events returns the channel of shutdowns and cancellations. It is closed when the socket
@@ -119,7 +128,7 @@ func (s *session) keepInPlace(e *endpoint) error {
 				return e.Close()
 			}
 			s.logger.Info("Made the socket anew, somebody has removed it", "path", e.path)
-			s.work.Go(func() { s.accept(next) })
+			s.start(func() { s.accept(next) })
 			if err := e.Close(); err != nil {
 				s.logger.Error(err, "Failed to close the socket that was removed", "path", e.path)
 			}

@@ -113,7 +113,9 @@ func New(o Options) *Host {
 // it once.
 func (h *Host) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
-	watch.Go(func() {
+	watch.Add(1)
+	go func() {
+		defer watch.Done()
 		select {
 		case <-time.After(reachTimeout):
 			if !h.contact.reached.Load() {
@@ -121,7 +123,7 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		case <-ctx.Done():
 		}
-	})
+	}()
 	defer watch.Wait()
 	h.adopt(ctx)
 	var logged string // the failure that was logged last; "": none goes on

@@ -39,10 +39,12 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 		return s.conn.Events(), nil
 	})
 	if err == nil {
-		listening.Go(func() {
+		listening.Add(1)
+		go func() {
+			defer listening.Done()
 			s.listen(ctx, events, closed)
 			lose(errSessionLost)
-		})
+		}()
 		call.Guard(ctx, "an error of Options.Source", func() error { return s.hold(ctx) }, func(of error) { err = of })
 	}
 	lose(err)

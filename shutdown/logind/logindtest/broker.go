@@ -96,7 +96,7 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	b.running.Go(func() {
+	b.serveBeside(func() {
 		for {
 			socket, err := listener.AcceptUnix()
 			if err != nil {
@@ -109,11 +109,20 @@ func (b *Broker) listen(name string) (string, error) {
 			if p.lacks[LackConnections] {
 				b.serve(p)
 			} else {
-				b.running.Go(func() { b.serve(p) })
+				b.serveBeside(func() { b.serve(p) })
 			}
 		}
 	})
 	return "unix:path=" + path, nil
+}
+
+// serveBeside runs f in a goroutine that Close waits for.
+func (b *Broker) serveBeside(f func()) {
+	b.running.Add(1)
+	go func() {
+		defer b.running.Done()
+		f()
+	}()
 }
 
 // Close ends all connections and waits for the goroutines of the broker. Locks stay with their

@@ -42,7 +42,11 @@ func StartFDStore(t testing.TB, most int) *FDStore {
 	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
 	must(t, err)
-	s.read.Go(s.loop)
+	s.read.Add(1)
+	go func() {
+		defer s.read.Done()
+		s.loop()
+	}()
 	t.Cleanup(s.close)
 	return s
 }

@@ -144,11 +144,13 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 		return
 	}
 	released := make(chan struct{})
-	l.watching.Go(func() {
+	l.watching.Add(1)
+	go func() {
+		defer l.watching.Done()
 		_, _ = io.Copy(io.Discard, reader) // ends when the last writer has closed
 		_ = reader.Close()                 // nothing was written to it
 		close(released)
-	})
+	}()
 	text := func(i int) string { s, _ := call.Body[i].(string); return s }
 	l.mu.Lock()
 	l.readers = append(l.readers, reader)

@@ -32,7 +32,11 @@ func newObject(address, name string, answer func(o *object, call *dbus.Message))
 	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)}
 	o.answer = func(call *dbus.Message) { answer(o, call) }
 	c.Eavesdrop(o.calls)
-	o.wg.Go(o.loop)
+	o.wg.Add(1)
+	go func() {
+		defer o.wg.Done()
+		o.loop()
+	}()
 	return o, nil
 }
 
@@ -44,7 +48,11 @@ func (o *object) loop() {
 				return
 			}
 			if call.Type == dbus.TypeMethodCall {
-				o.wg.Go(func() { o.answer(call) })
+				o.wg.Add(1)
+				go func() {
+					defer o.wg.Done()
+					o.answer(call)
+				}()
 			}
 		case <-o.conn.Context().Done():
 			return
