@@ -30,6 +30,13 @@ type Request struct {
 	// [Terminator.Start] has started are stopped as well and need not be listed, so
 	// that an empty list that is not nil means that only those run.
 	Containers []Container
+	// Complete says that nothing of the pod runs but Containers and what [Pod.Start] has
+	// started. If it is false, an empty list means the containers of the status.
+	Complete bool
+	// OneAttempt ends the call with the error of the first StopContainer that fails.
+	OneAttempt bool
+	// Hooks runs the hooks of this termination; nil: that of the options.
+	Hooks HandlerRunner
 	// Message is the message of the Killing events; "": "Stopping container NAME". The
 	// ID of the container in it is replaced by the name, as in the kubelet.
 	Message string
@@ -44,6 +51,9 @@ type ContainerRequest struct {
 	// GracePeriodSeconds replaces that grace period, in seconds; nil: that of the
 	// reason. 0 or less leaves no time for the hook.
 	GracePeriodSeconds *int64
+	// OneAttempt and Hooks are as in [Request].
+	OneAttempt bool
+	Hooks      HandlerRunner
 	// Message is the message of the Killing event, as in [Request]; "": the kubelet's
 	// for the reason.
 	Message string

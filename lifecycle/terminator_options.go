@@ -18,6 +18,8 @@ const (
 	// DefaultGiveUp is the default of [TerminatorOptions.GiveUp]. The kubelet's CRI
 	// client waits as long after the timeout of its StopContainer call.
 	DefaultGiveUp = 2 * time.Minute
+	// DefaultExitSlack is the default of [TerminatorOptions.ExitSlack].
+	DefaultExitSlack = time.Second
 )
 
 // HookTiming says when preStop hooks run.
@@ -48,6 +50,13 @@ type TerminatorOptions struct {
 	// Exits tells when a container has exited, which ends its sleep hook; nil: the hook
 	// sleeps on, as in the kubelet (k/k#134338).
 	Exits ExitWatcher
+	// ExitSlack is how long Exits may be behind the runtime. 0: [DefaultExitSlack]; negative
+	// is an error.
+	ExitSlack time.Duration
+	// Pods stops the containers of a pod as a unit; nil: they are stopped one by one.
+	Pods PodStopper
+	// OnHook is told the result of each preStop hook that has run; nil: nobody is told.
+	OnHook func(pod *v1.Pod, c Container, r HookResult)
 	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
 	HookTiming HookTiming
 	// StopSlack is how long after its timeout a StopContainer call may take before a
