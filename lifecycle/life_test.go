@@ -66,6 +66,7 @@ func TestALifeTakesTheFirstUID(t *testing.T) {
 				require.Len(b, b.rt.Stops(), 1)
 				other := second.DeepCopy()
 				other.UID = "another"
+				second.UID = "uid"
 				require.False(b, b.Pod(second) == b.Pod(other))
 			})
 		})
