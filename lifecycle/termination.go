@@ -201,7 +201,7 @@ func (t *Termination) endIfDone() bool {
 		}
 		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
 		c.flags.counted = true
-		c.flags.obsolete = c.isOver()
+		c.flags.obsolete = c.isOver() && (t == t.state.current || t.state.live.inherited)
 	}
 	for c := range t.state.attempts() { // what had ended before is known by its ID
 		if t == t.state.current && c.isOver() && !c.flags.obsolete {
