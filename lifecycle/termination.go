@@ -78,6 +78,7 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 		return
 	}
 	a, before := t.active, old.deadline()
+	t.endedAt = old.endedAt // of what is carried
 	isNew := func(c *attempt) bool { return c.result.Outcome == "" && c.run == nil }
 	isAgain := func(c *attempt) bool { return c.hasEnded() && !c.isStuck() || c.flags.renew }
 	a.exceeded = slices.ContainsFunc(old.records, func(r record) bool { return r.is(GraceExceeded) })
