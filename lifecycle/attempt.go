@@ -67,9 +67,10 @@ func (a *attempt) isUnknown() bool { return a.start.err != nil && !a.isStarting(
 // hasEnded reports whether the attempt has ended, or was given up.
 func (a *attempt) hasEnded() bool { return a.run == nil && a.result.Outcome != "" }
 
-// isStuck reports whether the attempt is stuck: it was given up and may still run.
+// isStuck reports whether the attempt is stuck: it was given up, or left running, and may
+// still run.
 func (a *attempt) isStuck() bool {
-	return a.run == nil && a.result.Outcome == RuntimeStuck
+	return a.run == nil && (a.result.Outcome == RuntimeStuck || a.result.Outcome == LeftRunning)
 }
 
 // isOver reports whether the attempt has ended, and no termination waits for it.
