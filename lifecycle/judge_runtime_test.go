@@ -309,7 +309,7 @@ func (rt *judgedRuntime) stop(ctx context.Context, running []*realContainer, sec
 	}
 	switch f {
 	case failsLate:
-		return errors.Join(wait(ctx, 700*time.Millisecond), errFault)
+		return errors.Join(pause(ctx, 700*time.Millisecond), errFault)
 	case liesNil:
 		return nil
 	case liesNotThere:
@@ -383,9 +383,9 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 	case 1:
 		panic("boom")
 	case 2:
-		return errors.Join(wait(ctx, takes/4), errFault)
+		return errors.Join(pause(ctx, takes/4), errFault)
 	default:
-		return wait(ctx, takes)
+		return pause(ctx, takes)
 	}
 }
 
@@ -409,11 +409,11 @@ func (rt *judgedRuntime) start(ctx context.Context, s *startCall, inside func(co
 	if s.plan.deaf {
 		heeded = context.WithoutCancel(ctx)
 	}
-	if err := wait(heeded, s.plan.takes/2); err == nil && s.plan.comesUp {
+	if err := pause(heeded, s.plan.takes/2); err == nil && s.plan.comesUp {
 		s.container = rt.begin(s.pod, s.name, s.id, s)
 		inside(ctx)
 	}
-	cut := wait(heeded, s.plan.takes/2)
+	cut := pause(heeded, s.plan.takes/2)
 	switch {
 	case s.plan.ends == "panic":
 		panic("boom")
@@ -429,5 +429,15 @@ func (rt *judgedRuntime) start(ctx context.Context, s *startCall, inside func(co
 	default:
 		s.gave = s.id
 		return s.id, nil
+	}
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
