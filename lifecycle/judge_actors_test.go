@@ -33,6 +33,7 @@ type asked struct {
 	proven           map[string]time.Time // by name: a status says that nothing from before this time runs
 	complete         bool
 	kills            bool
+	limits           bool // its grace period was given, and is not that of the pod
 	seconds          int64
 	called, returned moment
 	result           lifecycle.Result
@@ -204,6 +205,7 @@ func (j *judgedRun) kill(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) {
 	}
 	a := &asked{kills: true, complete: req.Complete}
 	req.GracePeriodSeconds, a.seconds = overrideOf(r, pod)
+	a.limits = req.GracePeriodSeconds != nil
 	ctx := j.ctx
 	if r.IntN(6) == 0 {
 		var cancel context.CancelFunc
@@ -232,7 +234,7 @@ func (j *judgedRun) killContainer(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) 
 			if r.IntN(2) == 0 {
 				req.GracePeriodSeconds, a.seconds = overrideOf(r, p.spec)
 				if req.GracePeriodSeconds != nil {
-					a.seconds = *req.GracePeriodSeconds
+					a.seconds, a.limits = *req.GracePeriodSeconds, true
 				}
 			}
 			j.ask(a, p.spec, []lifecycle.Container{c})
@@ -378,7 +380,7 @@ func (j *judgedRun) play() {
 		for range max(r.IntN(6)-3, 0) {
 			j.podFaults[p.spec.Name] = append(j.podFaults[p.spec.Name], j.randomFault(r, false))
 		}
-		for i := range 2 + r.IntN(9) {
+		for i := range 3 + r.IntN(13) {
 			at, own := time.Duration(r.IntN(16)-2)*time.Second/2, j.random("actor", n, i)
 			actors.Go(func() {
 				<-time.After(at)
@@ -415,7 +417,7 @@ func (j *judgedRun) settle(r *rand.Rand, p *judgedPod) {
 			j.mu.Unlock()
 			req.Containers = list
 		}
-		a := j.ask(&asked{kills: true, complete: req.Complete, seconds: 3}, p.spec, req.Containers)
+		a := j.ask(&asked{kills: true, limits: true, complete: req.Complete, seconds: 3}, p.spec, req.Containers)
 		a.result, a.err = j.tr.KillPod(j.ctx, p.spec, req)
 		a.returned = j.now()
 		if req.Complete && j.closing.seq == 0 && !hasEnded(a.result.Outcome()) && !j.anyWrongly() {

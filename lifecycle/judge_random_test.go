@@ -25,7 +25,7 @@ const (
 // often at the same time, over a runtime with faults. What holds is judged from the runtime's
 // own log.
 func TestRandomLives(t *testing.T) {
-	seeds, times := uint64(300), 1
+	seeds, times := uint64(1000), 1
 	if text := os.Getenv(livesSeeds); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestRandomLives(t *testing.T) {
 		first, seeds, times = seed, 1, 100
 	}
 	failed := 0
-	for seed := first; seed < first+seeds && failed < 1000; seed++ {
+	for seed := first; seed < first+seeds && failed < 10; seed++ {
 		for range times {
 			if verdict := playSeed(t, seed, times > 1); verdict != "" {
 				t.Errorf("%s=%d go test -run '^TestRandomLives$' ./lifecycle\n%s", livesSeed, seed, verdict)

@@ -259,7 +259,7 @@ func (j *judgedRun) judgeTime(c *realContainer) {
 	for _, a := range j.calls {
 		end := a.called.at.Add(time.Duration(a.seconds+2) * time.Second)
 		past := c.ended.seq == 0 || c.ended.at.After(end)
-		if a.kills && past && c.runsAt(a.called) && slices.Contains(a.named, c.id) && a.err == nil && c.watch != watchedWrongly && (j.closing.seq == 0 || j.closing.at.After(end)) {
+		if a.limits && past && c.runsAt(a.called) && slices.Contains(a.named, c.id) && a.err == nil && c.watch != watchedWrongly && (j.closing.seq == 0 || j.closing.at.After(end)) {
 			j.wrong("%s ran on after %v, to which a kill of %v has limited it", c.id, end.Sub(j.began), j.since(a.called))
 		}
 	}
