@@ -85,6 +85,10 @@ func (j *judgedRun) newPod(r *rand.Rand, name string) *judgedPod {
 		if r.IntN(3) > 0 {
 			c.Lifecycle.PreStop = hook("preStop")
 		}
+		if r.IntN(4) == 0 {
+			c.Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(8))}}
+			j.sleepers[name+"/"+c.Name] = true
+		}
 		p.names = append(p.names, c.Name)
 		if r.IntN(3) == 0 {
 			c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)

@@ -118,6 +118,7 @@ type judgedRuntime struct {
 	hooks     []*hookCall
 	grants    []judgedGrant
 	graces    map[string]int64 // by pod
+	sleepers  map[string]bool  // by pod/name: those whose hook is a sleep
 	told      map[string]int   // calls of OnHook for hooks that ran, by container ID
 	runs      map[string]int   // runs begun by container ID
 }
@@ -351,6 +352,9 @@ func (rt *judgedRuntime) signal(c *realContainer, seconds int64) {
 
 // Run implements lifecycle.HandlerRunner.
 func (rt *judgedRuntime) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	if handler.Sleep != nil {
+		return "", rt.hook(ctx, id, pod.Name, c.Name, []string{"preStop"})
+	}
 	return "", rt.hook(ctx, id, pod.Name, c.Name, handler.Exec.Command)
 }
 

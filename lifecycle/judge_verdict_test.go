@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func (j *judgedRun) judge() []string {
 			j.judgeDuration(a)
 		}
 	}
+	j.judgeStarts()
 	j.judgeHooks()
 	j.judgeStops()
 	for _, c := range j.real {
@@ -83,6 +85,24 @@ func (j *judgedRun) forgotten(pod string, since moment, a *asked) bool {
 	return slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
 		return f.pod == pod && since.before(f.returned) && f.called.before(a.returned)
 	})
+}
+
+// judgeStarts judges that no start is called after the pod was terminated, until Forget; but
+// sidecars may be started again while it is being terminated.
+func (j *judgedRun) judgeStarts() {
+	for _, s := range j.starts {
+		if slices.ContainsFunc(j.calls, func(a *asked) bool {
+			return a.kills && a.container == nil && a.pod == s.pod && a.called.before(s.begun) && s.begun.before(a.returned)
+		}) {
+			continue
+		}
+		for _, a := range j.calls {
+			if a.kills && a.container == nil && a.pod == s.pod && a.returned.before(s.begun) && a.result.Outcome() != "" &&
+				!errors.Is(a.err, lifecycle.ErrForgotten) && !j.forgotten(s.pod, a.called, &asked{returned: s.begun}) {
+				j.wrong("%s is started at %v, after the termination of %v", s.id, j.since(s.begun), j.since(a.called))
+			}
+		}
+	}
 }
 
 // knows reports whether a kill of a pod has to know of a container that runs when it returns.
@@ -154,7 +174,7 @@ func (j *judgedRun) judgeHooks() {
 		}
 	}
 	for _, h := range j.hooks {
-		if j.told[h.id] != runs[h.id] {
+		if j.told[h.id] != runs[h.id] && !j.sleepers[h.pod+"/"+h.name] {
 			j.wrong("OnHook was told %d times of the %d runs of the hook of %s", j.told[h.id], runs[h.id], h.id)
 			j.told[h.id] = runs[h.id]
 		}
