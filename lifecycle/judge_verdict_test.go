@@ -158,7 +158,7 @@ func (j *judgedRun) judgeDuration(a *asked) {
 
 // judgeHooks judges that no hook runs twice for one start, and that each is told once.
 func (j *judgedRun) judgeHooks() {
-	runs := map[string]int{}
+	runs := map[string]int{} // "" is the ID of a container of a unit that has none
 	for i, h := range j.hooks {
 		runs[h.id]++
 		if j.closed.before(h.called) {
@@ -168,13 +168,13 @@ func (j *judgedRun) judgeHooks() {
 			j.wrong("the hook of %s at %v has the deadline %v, which nobody gave", h.id, j.since(h.called), h.deadline.Sub(j.began))
 		}
 		for _, former := range j.hooks[:i] {
-			if former.id == h.id && former.run == h.run && !j.mayRunAgain(former, h) {
+			if h.id != "" && former.id == h.id && former.run == h.run && !j.mayRunAgain(former, h) {
 				j.wrong("the hook of %s runs at %v and again at %v", h.id, j.since(former.called), j.since(h.called))
 			}
 		}
 	}
 	for _, h := range j.hooks {
-		if j.told[h.id] != runs[h.id] && !j.sleepers[h.pod+"/"+h.name] {
+		if h.id != "" && j.told[h.id] != runs[h.id] && !j.sleepers[h.pod+"/"+h.name] {
 			j.wrong("OnHook was told %d times of the %d runs of the hook of %s", j.told[h.id], runs[h.id], h.id)
 			j.told[h.id] = runs[h.id]
 		}
