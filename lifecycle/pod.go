@@ -1,179 +1,206 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"strings"
-	"time"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
-// role is the kind of a container in its pod's spec. It decides the order of the stops.
-type role int
+// ErrForgotten is the error of the methods of a [Pod] after [Pod.Forget].
+var ErrForgotten = errors.New("the pod was forgotten")
 
-const (
-	roleUnknown   role = -4 // not in the spec; stopped without regard to the order
-	roleEphemeral role = -3 // an ephemeral container; stopped without regard to the order
-	roleInit      role = -2 // an init container but no sidecar; stopped without regard to the order
-	roleMain      role = -1 // a regular container
-	// Roles from 0 are those of sidecars, which are init containers with restartPolicy
-	// Always (KEP-753): the index among the init containers.
-	roleFirstSidecar role = 0
-)
+var errNoPod = errors.New("the pod is nil")
 
-// list returns the path of the list in the spec that has the containers of a role.
-func (r role) list() string {
-	switch {
-	case r == roleEphemeral:
-		return "spec.ephemeralContainers"
-	case r == roleInit || r >= roleFirstSidecar:
-		return "spec.initContainers"
-	default:
-		return "spec.containers"
+// Pod is the life of one pod on this agent. It begins with the first [Pod.Start] or kill,
+// and ends with [Pod.Forget]. Get one from [Terminator.Pod]. All methods may be called
+// concurrently; after Forget they give [ErrForgotten].
+//
+// A life has a slot for each container name, and a slot has the attempts to run that
+// container, at most eight. All methods use the same attempts. Therefore a termination takes
+// over the kill of a single container, a second call joins the first, a deadline only moves
+// earlier, and no hook runs twice.
+type Pod struct {
+	terminator *Terminator
+	uid        types.UID // guarded by the state; "": none was given yet
+	namespace  string
+	name       string
+	state      atomic.Pointer[state] // nil: it was forgotten, or is that of a nil pod
+	own        state                 // which state points at first
+}
+
+// lock locks and returns the state. The error is [ErrForgotten], or that the pod is nil.
+func (p *Pod) lock() (*state, error) {
+	for {
+		s := p.state.Load()
+		if s == nil && p.terminator == nil {
+			return nil, errNoPod
+		}
+		if s == nil {
+			return nil, ErrForgotten
+		}
+		s.mu.Lock()
+		if p.state.Load() == s {
+			return s, nil
+		}
+		s.mu.Unlock()
 	}
 }
 
-// specsOf yields the containers of a pod's spec, not copied, with the role of each.
-func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
-	return func(yield func(*v1.Container, role) bool) {
-		for i := range pod.Spec.Containers {
-			if !yield(&pod.Spec.Containers[i], roleMain) {
-				return
-			}
-		}
-		for i := range pod.Spec.InitContainers {
-			c, r := &pod.Spec.InitContainers[i], roleInit
-			if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
-				r = roleFirstSidecar + role(i)
-			}
-			if !yield(c, r) {
-				return
-			}
-		}
-		for i := range pod.Spec.EphemeralContainers {
-			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral) {
-				return
-			}
-		}
-	}
-}
-
-// findContainer returns the container of that name in a pod's spec, nil and roleUnknown if
-// there is none.
-func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
-	for spec, role := range specsOf(pod) {
-		if spec.Name == name {
-			return spec, role
-		}
-	}
-	return nil, roleUnknown
-}
-
-// mustWaitFor reports whether a container is stopped after another one has ended: a sidecar
-// after all main containers and after every sidecar that is declared later. In the kubelet
-// a sidecar waits only for the next one, which is the same if all of them run.
-func (r role) mustWaitFor(other role) bool {
-	return r >= roleFirstSidecar && (other == roleMain || other > r)
-}
-
-// ErrUnknownContainers is wrapped by the error of a container that may run but cannot be
-// stopped: either its ID is not known, or the request has no list of containers,
-// [Terminator.Start] has started none, and the pod's status has no state for the container.
-// The outcome of the container is [RuntimeStuck]. A pod whose phase is Pending, Succeeded
-// or Failed has no unknown containers.
-var ErrUnknownContainers = errors.New("it is not known which containers run")
-
-// unknownContainer makes a container with the error ErrUnknownContainers. It is not added
-// to the table.
-func unknownContainer(p *podTable, name string) *container {
-	err := fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
-	return &container{table: p, result: ContainerResult{Name: name, Phase: PhaseEnded, Outcome: RuntimeStuck, Err: err}}
-}
-
-// isUnknown reports whether a container was made by unknownContainer.
-func (c *container) isUnknown() bool { return errors.Is(c.result.Err, ErrUnknownContainers) }
-
-// statusesOf yields the statuses of all containers of a pod. They are not copied, because
-// they are large.
-func statusesOf(pod *v1.Pod) iter.Seq[*v1.ContainerStatus] {
-	return func(yield func(*v1.ContainerStatus) bool) {
-		for _, list := range [...][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
-			for i := range list {
-				if !yield(&list[i]) {
-					return
-				}
-			}
+// begin makes the life one that is under way, if it is not yet.
+func (p *Pod) begin(s *state) {
+	if s.live == nil {
+		s.live = &live{settings: p.terminator.settings, owner: p}
+		if !s.live.settings.closed.Load() { // no life is kept after the end
+			p.terminator.enter(p)
 		}
 	}
 }
 
-// ContainersOf returns the containers that run by the status of a pod: regular containers,
-// then init containers, which include sidecars, then ephemeral containers. The ID is that
-// of the status without the prefix ("containerd://"), as in the container runtime
-// interface; it is "" if the status has none. The result is empty for a nil pod, and never
-// nil.
-func ContainersOf(pod *v1.Pod) []Container {
-	running := []Container{}
+// leave takes the life, of which nothing is known, out of the terminator.
+func (p *Pod) leave() { p.terminator.leave(p) }
+
+// Terminate starts the termination of the pod and returns at once. The pod must not be
+// changed until the termination has ended.
+//
+// The grace period is that of [graceperiod.ForPod], with the override of the request; it
+// is at least 1 s. The containers are those of the request, or those that run by the
+// pod's status, and always those that [Pod.Start] has started or is starting and that are
+// not known to have exited. The error of a container whose state nothing of this tells
+// wraps [ErrUnknownContainers]. A hook or stop that is under way for a container becomes
+// part of the termination and gets its deadline.
+//
+// A pod has one termination at a time. If one is under way, Terminate returns it, adds
+// containers that it did not have, and shortens its grace period if the pod or the request
+// now gives less. A termination that has ended is kept until [Pod.Forget], and is returned
+// again unless there is something to stop. Then another one replaces it. It has the old
+// deadline while that is ahead, and for containers that are stuck. Else it has the grace
+// period of the request. That is also so for a container that has ended and that the
+// request or the status names again: unless the [ExitWatcher] says that it has exited, within
+// 100 ms, the runtime is asked to stop it again, without a hook.
+//
+// ctx gives values such as the logger; its end and its deadline have no effect. After
+// [Terminator.Close] the result is a termination that has ended, with all containers
+// [LeftRunning]. For a nil pod, and after Forget, it is one that has ended with an error.
+func (p *Pod) Terminate(ctx context.Context, req Request) *Termination {
+	t, err := p.terminate(ctx, nil, &req)
+	if err != nil {
+		return failedTermination(err)
+	}
+	return t
+}
+
+// terminate is Terminate with the error. pod is nil for that of the handle.
+func (p *Pod) terminate(ctx context.Context, pod *v1.Pod, req *Request) (*Termination, error) {
+	s, err := p.lock()
+	if err != nil {
+		return nil, err
+	}
 	if pod == nil {
-		return running
+		pod = s.pod
 	}
-	for status := range statusesOf(pod) {
-		if status.State.Running != nil {
-			running = append(running, Container{Name: status.Name, ID: bareID(status.ContainerID)})
-		}
+	confirmed := p.confirm(ctx, s, pod, s.asked(pod, req))
+	if s != p.state.Load() {
+		s.mu.Unlock()
+		return nil, ErrForgotten
 	}
-	return running
+	p.begin(s)
+	t := s.terminate(ctx, pod, req, confirmed)
+	s.sweep()
+	s.mu.Unlock()
+	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
+	return t, nil
 }
 
-// hasState reports whether the status of a pod has a state for a container.
-func hasState(pod *v1.Pod, name string) bool {
-	for s := range statusesOf(pod) {
-		if s.Name == name && s.State != (v1.ContainerState{}) {
-			return true
-		}
-	}
-	return false
+// Kill calls [Pod.Terminate] and then [Termination.Wait].
+func (p *Pod) Kill(ctx context.Context, req Request) (Result, error) {
+	return p.Terminate(ctx, req).Wait(ctx)
 }
 
-// startOf returns when a running container was started by the status of its pod, zero if
-// the status does not say.
-func startOf(pod *v1.Pod, id string) time.Time {
-	for status := range statusesOf(pod) {
-		if running := status.State.Running; running != nil && bareID(status.ContainerID) == id {
-			return running.StartedAt.Time
-		}
+// Termination returns the termination of the pod that is under way or has ended; false if
+// there is none, and after Forget.
+func (p *Pod) Termination() (*Termination, bool) {
+	s, err := p.lock()
+	if err != nil {
+		return nil, false
 	}
-	return time.Time{}
+	defer s.mu.Unlock()
+	return s.current, s.current != nil
 }
 
-// hasExited reports whether a container that was started after some time has exited by the
-// status of its pod. An exit before that time is one of another container with the same ID:
-// runtimes of processes reuse their IDs. A container without an ID is found by its name.
-func hasExited(pod *v1.Pod, c *ContainerResult, startedAfter time.Time) bool {
-	isLater := func(t *v1.ContainerStateTerminated) bool {
-		return t != nil && (t.FinishedAt.IsZero() || t.FinishedAt.After(startedAfter))
+// Forget ends the life of the pod. Call it when the pod is gone: it frees the memory, and a
+// pod with the same UID, such as a static pod that returns, can be started and terminated
+// again, with a handle of its own.
+//
+// Forget stops nothing. A termination that is under way goes on, and containers that are
+// being started or stopped belong to the next life of the pod until they have ended. It also
+// removes the record that a preStop hook has run: if a container is stopped again in the next
+// life, its hook runs again.
+func (p *Pod) Forget() {
+	s, err := p.lock()
+	if err != nil {
+		return
 	}
-	for s := range statusesOf(pod) {
-		now, before := s.State.Terminated, s.LastTerminationState.Terminated
-		matches := func(id string) bool {
-			if c.ID == "" {
-				return s.Name == c.Name
-			}
-			return bareID(id) == c.ID
-		}
-		if isLater(now) && (matches(s.ContainerID) || matches(now.ContainerID)) || isLater(before) && matches(before.ContainerID) {
-			return true
-		}
+	defer s.mu.Unlock()
+	p.state.Store(nil)
+	s.current, s.pod = nil, nil
+	for a := range s.attempts() {
+		s.drop(a)
 	}
-	return false
+	if s.live == nil {
+		p.leave()
+		return
+	}
+	next := &Pod{terminator: p.terminator, uid: p.uid, namespace: p.namespace, name: p.name}
+	next.state.Store(s)
+	s.live.owner = next
+	p.terminator.enter(next)
+	s.removeIfEmpty()
 }
 
-// bareID returns a container ID without the prefix that names its runtime.
-func bareID(id string) string {
-	if _, bare, found := strings.Cut(id, "://"); found {
-		return bare
+// ref returns the name of the pod in errors.
+func (p *Pod) ref() string {
+	if p.terminator == nil {
+		return ""
 	}
-	return id
+	p.terminator.names.Lock()
+	defer p.terminator.names.Unlock()
+	return fmt.Sprintf("%s_%s(%s)", p.name, p.namespace, p.uid)
+}
+
+// failedTermination returns a termination that has ended with an error.
+func failedTermination(err error) *Termination {
+	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
+	return &Termination{state: &state{}, records: []record{recordOf(&result)}}
+}
+
+// cancel cancels what is under way for the pod, because the terminator is closed.
+func (p *Pod) cancel() {
+	if s, err := p.lock(); err == nil {
+		defer s.mu.Unlock()
+		for a := range s.attempts() {
+			a.cancelLocked()
+		}
+	}
+}
+
+// awaitIdle waits until all goroutines of the pod have ended, or ctx has. It returns the
+// containers that then still have one.
+func (p *Pod) awaitIdle(ctx context.Context) (stuck []string) {
+	s, err := p.lock()
+	if err != nil {
+		return nil
+	}
+	defer s.mu.Unlock()
+	for a := range s.attempts() {
+		a.waitLocked(func() bool { return a.goroutines == 0 }, nil, ctx.Done)
+		if a.goroutines > 0 {
+			stuck = append(stuck, fullName(a.pod, a.result.Name))
+		}
+	}
+	return stuck
 }

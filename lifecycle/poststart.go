@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
@@ -14,9 +12,9 @@ import (
 // as preStop hooks, and waits for it. It returns nil if there is no hook.
 //
 // If the hook fails, PostStart records a FailedPostStartHook event and kills the container
-// as [Terminator.KillContainer] does. The error wraps that of the hook and that of the kill.
-// What happens next is up to the agent's restart policy. A nil pod and an empty ID are
-// errors.
+// as [Pod.KillContainer] does, which gives [ErrUnit] with a [PodStopper]. The error wraps
+// that of the hook and that of the kill. What happens next is up to the agent's restart
+// policy. A nil pod and an empty ID are errors.
 //
 // The context of the hook is derived from ctx. It also ends
 //
@@ -25,29 +23,19 @@ import (
 //     (KEP-4438);
 //   - with the cause [AgentStopping], when the terminator is closed.
 //
-// If the pod is being terminated or the terminator was closed, an error of the hook is
-// returned, but there is no event and no kill. A hook that ignores its context holds up
-// only this call.
-func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) error {
-	if pod == nil {
-		return fmt.Errorf("failed to run the postStart hook of container %q: %w", c.Name, errNoPod)
-	}
-	spec, role := findContainer(pod, c.Name)
-	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil {
-		return nil
-	}
-	failed, err := false, unknownContainer(nil, c.Name).result.Err
-	if c.ID != "" {
-		failed, err = tr.runPostStart(ctx, pod, c, spec, role)
-	}
+// If ctx has ended, the pod is being terminated or the terminator was closed, an error of the
+// hook is returned, but there is no event and no kill. A hook that ignores its context holds
+// up only this call.
+func (p *Pod) PostStart(ctx context.Context, c Container) error {
+	failed, err := p.runPostStart(ctx, c)
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, podText(pod), err)
+	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, p.ref(), err)
 	if !failed {
 		return err
 	}
-	_, killErr := tr.KillContainer(ctx, pod, c, ContainerRequest{
+	_, killErr := p.KillContainer(ctx, c, ContainerRequest{
 		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
 	})
 	return errors.Join(err, killErr)
@@ -56,33 +44,48 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 // runPostStart runs the postStart hook in another goroutine and waits for it. failed tells
 // whether the hook has failed, so that the container must be killed; the event is recorded
 // then.
-func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Container, spec *v1.Container, role role) (failed bool, err error) {
-	ctx, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	p := tr.lock(podKey(pod), true)
-	if p.closed {
-		p.unlock()
-		return false, AgentStopping
+func (p *Pod) runPostStart(caller context.Context, named Container) (failed bool, err error) {
+	s, err := p.lock()
+	if err != nil {
+		return false, err
 	}
-	c, handler := p.findOrAddLocked(pod, named), spec.Lifecycle.PostStart
-	c.goroutines++
-	defer c.doneAndUnlock()
-	returned := c.spawnLocked(ctx, "hook", func() error {
-		_, err := tr.opts.Hooks.Run(ctx, named.ID, pod, spec, handler)
+	pod, settings := s.pod, p.terminator.settings
+	spec, role := findContainer(pod, named.Name)
+	switch {
+	case spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
+		s.mu.Unlock()
+		return false, nil
+	case named.ID == "":
+		err = unknownError(named.Name)
+	case settings.closed.Load():
+		err = AgentStopping
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return false, err
+	}
+	p.begin(s)
+	a, handler := s.named(pod, named), spec.Lifecycle.PostStart
+	a.goroutines++
+	defer a.doneAndUnlock()
+	ctx, cut := context.WithCancelCause(caller)
+	defer cut(nil)
+	returned := a.spawnLocked(ctx, "hook", pod, named.Name, func() error {
+		_, err := settings.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
 	}, func(hookErr error) {
 		err = hookErr
-		c.obsolete = c.obsolete || c.starting.cancel == nil && c.run == nil && !c.started && !c.hookDone && c.result.Outcome == ""
+		a.flags.obsolete = a.flags.obsolete || !a.isStarting() && a.run == nil && !a.flags.started && !a.flags.hookDone && a.result.Outcome == ""
 	})
-	var exited <-chan struct{}
+	exits := watch{of: a}
 	if kindOf(handler) == kindSleep {
-		exited = c.watchExitLocked(ctx)
+		exits.askLocked(ctx)
 	}
-	p.waitLocked(func() bool { return *returned || p.closed || c.hasEnded() }, c.deadlineTime, exited)
+	a.waitLocked(func() bool { return *returned || settings.closed.Load() || a.hasEnded() }, a.deadlineTime, exits.channel)
 	if !*returned {
-		cut(c.hookCauseLocked(exited))
+		cut(a.hookCauseLocked(exits.exited))
 	}
-	p.waitLocked(func() bool { return *returned }, nil, nil)
+	a.waitLocked(func() bool { return *returned }, nil, nil)
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil, errors.Is(cause, ContainerExited):
@@ -90,9 +93,9 @@ func (tr *Terminator) runPostStart(ctx context.Context, pod *v1.Pod, named Conta
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
 	}
-	failed = !p.closed && p.current == nil && c.run == nil
+	failed = cause == nil && !settings.closed.Load() && s.current == nil && a.run == nil
 	if failed {
-		c.recordWarningLocked(ctx, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
+		recordWarningLocked(ctx, a, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
 }

@@ -8,11 +8,13 @@ import (
 // labels returns the outcomes from the best to the worst, "" for a container that has none
 // yet, and then the outcomes and causes of hooks.
 func labels() []string {
-	return []string{
-		string(Graceful), string(NotFound), string(GraceExceeded), string(Forced), string(RuntimeStuck), string(LeftRunning), "",
-		string(HookCompleted), string(HookFailed), string(HookCut), string(HookAbandoned), string(HookSkipped),
-		string(GraceSpent), string(Shortened), string(ContainerExited), string(AgentStopping),
+	all := make([]string, 0, 16)
+	for _, o := range Outcomes() {
+		all = append(all, string(o))
 	}
+	return append(all, "",
+		string(HookCompleted), string(HookFailed), string(HookCut), string(HookAbandoned), string(HookSkipped),
+		string(GraceSpent), string(Shortened), string(ContainerExited), string(AgentStopping))
 }
 
 // labelIndex returns the index of a label in labels. It is not inlined because the list would
@@ -29,10 +31,22 @@ type record struct {
 	hookTook, waited, stopping  time.Duration
 	errs                        *[2]error // of the stop and of the hook; nil: both are nil
 	outcome, hookOutcome, cause uint8     // indices in labels
-	startedAt                   uint32    // by the pod's status, in seconds since 1970; 0: not known
+	hidden                      bool      // the container was started again
+	startedAt                   uint32    // in seconds since 1970; 0: not known
 }
 
-// recordOf packs the result of a container. It does not set startedAt.
+// is reports whether the container had an outcome.
+func (r *record) is(o Outcome) bool { return r.outcome == labelIndex(string(o)) }
+
+// startTime returns when the container was started, zero if that is not known.
+func (r *record) startTime() time.Time {
+	if r.startedAt == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(r.startedAt), 0)
+}
+
+// recordOf packs the result of a container. It sets neither startedAt nor hidden.
 func recordOf(r *ContainerResult) record {
 	packed := record{
 		name: r.Name, id: r.ID, granted: r.GrantedSeconds,

@@ -26,7 +26,7 @@ const (
 	RuntimeStuck Outcome = "RuntimeStuck"
 	// NotFound means that there was nothing to stop: the runtime did not have the
 	// container any more, its start failed, or it had exited, as only
-	// [Terminator.Start] and the [ExitWatcher] could tell. It is a success.
+	// [Pod.Start] and the [ExitWatcher] could tell. It is a success.
 	NotFound Outcome = "NotFound"
 	// LeftRunning means that the terminator was closed before the container had ended.
 	// A StopContainer that was under way may still end it.
@@ -140,21 +140,21 @@ type Result struct {
 	Containers []ContainerResult
 }
 
-// orWorse returns the worse of two outcomes.
-func (o Outcome) orWorse(other Outcome) Outcome {
-	if labelIndex(string(other)) > labelIndex(string(o)) {
-		return other
-	}
-	return o
+// Outcomes returns all outcomes of a container that has ended or was given up, from the best
+// to the worst.
+func Outcomes() []Outcome {
+	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning}
 }
 
-// Outcome returns the worst outcome of the containers. The order, from the best, is
-// [Graceful], [NotFound], [GraceExceeded], [Forced], [RuntimeStuck], [LeftRunning]. It is ""
-// while a container has no outcome, and Graceful for a pod without containers.
+// Outcome returns the worst outcome of the containers, by the order of [Outcomes]; any other
+// value counts as worse. It is "" while a container has no outcome, and Graceful for a pod
+// without containers.
 func (r Result) Outcome() Outcome {
 	worst := Graceful
 	for i := range r.Containers {
-		worst = worst.orWorse(r.Containers[i].Outcome)
+		if o := r.Containers[i].Outcome; labelIndex(string(o)) > labelIndex(string(worst)) {
+			worst = o
+		}
 	}
 	return worst
 }

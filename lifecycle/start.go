@@ -6,19 +6,17 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// ErrTerminating is wrapped by the error of [Terminator.Start] for a pod whose termination
-// has started, until [Terminator.Forget]. It is also the cause with which the context of a
-// start that is under way ends then.
+// ErrTerminating is wrapped by the error of [Pod.Start] for a pod whose termination has
+// started. It is also the cause with which the context of a start that is under way ends
+// then.
 var ErrTerminating = errors.New("pod is being terminated")
 
 var (
 	errRefused      = fmt.Errorf("%w, or was and has not been forgotten", ErrTerminating)
-	errNoPod        = errors.New("the pod is nil")
+	errNoFunction   = errors.New("the function that starts it is nil")
 	errNoID         = errors.New("its start gave no ID")
 	errNeverStarted = errors.New("its start had not returned when the grace was over")
 )
@@ -34,128 +32,186 @@ var (
 // others of its pod or, if those have been stopped already, before Start returns. After the
 // termination has started, start is not called, and the error wraps ErrTerminating. The
 // exception is a sidecar for which [Termination.ShouldRestart] returns true: it is started,
-// its new ID replaces the old one, and its context ends when its turn to stop comes.
+// and its context ends when its turn to stop comes. The preStop hook of the sidecar does not
+// run again.
+//
+// A container that is started again while the one before is not known to have ended does not
+// replace it: both are stopped with the pod, the one before without its hook, unless the
+// [ExitWatcher], the request or the pod's status shows that it runs. At most eight are kept.
 //
 // If start fails although its context has not ended, it has started nothing, and the
 // terminator keeps nothing of it: of a pod whose only start has failed, it knows no container.
-// Terminate such a pod with an empty list of containers, which says that none runs; without a
-// list and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. If start fails
-// after its context has ended, it may have started the container, as a request that is
-// cancelled may. It then returns the ID together with the error, and the container is
-// stopped with its pod; or an error that wraps [ErrContainerNotFound], if it knows that the
-// container does not run. If it returns neither, or panics, it is not known whether the
-// container runs. The pod is then [RuntimeStuck] when it is terminated, unless a later Start
-// of the container has succeeded, or the request or the pod's status says how it is.
+// Terminate such a pod with [Request.Complete], which says that none runs; without it and
+// without a status it is [RuntimeStuck] with [ErrUnknownContainers]. If start fails after its
+// context has ended, it may have started the container, as a request that is cancelled may.
+// It then returns the ID together with the error, and the container is stopped with its pod;
+// or an error that wraps [ErrContainerNotFound], if it knows that the container does not run.
+// If it returns neither, or panics, or returns "" without an error, it is not known whether the
+// container runs. The pod is then [RuntimeStuck] whenever it is terminated, until a request that
+// is Complete lacks the container, the pod's status has it running or terminated since a time
+// after the call of Start, or [Pod.Forget].
 //
 // After [Terminator.Close] start is not called, and the error wraps [AgentStopping].
-func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) (id string, err error)) error {
-	if pod == nil {
-		return fmt.Errorf("failed to start container %q: %w", name, errNoPod)
-	}
+func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c, err := tr.admit(pod, name, cancel)
+	a, err := p.admit(name, start == nil, cancel)
 	if err == nil {
 		var id string
 		unknown := true // it is not known whether start has started a container
-		guarded(ctx, "start", pod, name, func() (err error) {
+		guarded(ctx, "start", a.pod, name, func() (err error) {
 			if id, err = start(ctx); err == nil && id == "" {
 				return errNoID
 			}
 			unknown = err != nil && ctx.Err() != nil && !errors.Is(err, ErrContainerNotFound)
 			return err
-		}, func(startErr error) { err = c.startReturned(ctx, id, startErr, unknown) })
+		}, func(startErr error) { err = a.startReturned(ctx, id, startErr, unknown) })
 	}
 	if err != nil {
-		return fmt.Errorf("failed to start container %q of pod %q: %w", name, podText(pod), err)
+		return fmt.Errorf("failed to start container %q of pod %q: %w", name, p.ref(), err)
 	}
 	return nil
 }
 
-// admit adds the container of a start to the table, or returns the error for a start that is
-// refused.
-func (tr *Terminator) admit(pod *v1.Pod, name string, cancel context.CancelCauseFunc) (*container, error) {
-	p := tr.lock(podKey(pod), true)
-	defer p.mu.Unlock()
-	var c *container
-	switch {
-	case p.closed:
-		return nil, AgentStopping
-	case p.current == nil:
-		c = p.addLocked(pod, name, "")
-		p.removeObsoleteLocked()
-	default:
-		if c = p.current.restartableLocked(name); c == nil {
-			return nil, errRefused
-		}
+// admit adds the attempt of a start, or returns the error for a start that is refused.
+func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, error) {
+	s, err := p.lock()
+	if err != nil {
+		return nil, err
 	}
-	c.starting.cancel, c.starting.calledAt = cancel, time.Now()
-	return c, nil
+	defer s.mu.Unlock()
+	var before *attempt // of a sidecar that is restarted
+	if s.current != nil {
+		before = s.current.restartable(name)
+	}
+	switch {
+	case p.terminator.settings.closed.Load():
+		return nil, AgentStopping
+	case s.current != nil && before == nil:
+		return nil, errRefused
+	case isNil:
+		return nil, errNoFunction
+	}
+	p.begin(s)
+	a := s.add(s.pod, name, "")
+	a.start.cancel = cancel
+	if before != nil {
+		a.flags.hookDone, a.flags.announced, a.result.GrantedSeconds = true, true, before.result.GrantedSeconds
+		s.current.awaitRestart(a, before)
+	}
+	return a, nil
 }
 
 // startReturned handles the result of a start, and returns the error of Start. A termination
 // that waits for the start goes on by itself. If the termination has given up waiting, the
 // container is stopped here.
-func (c *container) startReturned(ctx context.Context, id string, err error, unknown bool) error {
-	p := c.table
-	p.mu.Lock()
-	c.goroutines++
-	defer c.doneAndUnlock()
-	isEnding := func() bool { return c.run != nil && c.result.Outcome != "" } // the run calls no StopContainer any more
-	p.waitLocked(func() bool { return !isEnding() }, nil, nil)
-	c.starting.cancel, c.starting.returnedAt = nil, time.Now()
-	late := c.hasEnded()
-	restarted := c.result.ID != "" && !errors.Is(context.Cause(ctx), ErrTerminating)
-	stopping := c.run != nil && !restarted || late
+func (a *attempt) startReturned(ctx context.Context, id string, err error, unknown bool) error {
+	a.mu.Lock()
+	a.goroutines++
+	defer a.doneAndUnlock()
+	isEnding := func() bool { return a.run != nil && a.result.Outcome != "" } // the run calls no StopContainer any more
+	a.waitLocked(func() bool { return !isEnding() }, nil, nil)
+	a.start.cancel, a.start.returnedAt = nil, time.Now()
+	late := a.hasEnded()
+	isStopped := late || a.run != nil && (!a.run.manner.restart || errors.Is(context.Cause(ctx), ErrTerminating))
 	mayRun := err == nil || unknown && id != ""
 	switch {
 	case mayRun:
-		c.result.ID, c.started, c.obsolete, c.starting.err = id, true, false, nil
-		p.markReplacedLocked(c, func(other *container) bool { // other was not started meanwhile
-			return other.starting.cancel == nil && !other.starting.returnedAt.After(c.starting.calledAt)
-		})
+		a = a.identify(id)
 	case unknown:
-		c.starting.err = err
-		p.markReplacedLocked(c, (*container).mayHaveStarted)
-	case c.run == nil:
-		c.obsolete = true
+		a.start.err, a.flags.obsolete = err, false
+		a.state.live.slot(a.result.Name).mergeUnknown(a)
+	case a.run == nil:
+		a.flags.obsolete, a.result.Outcome = true, NotFound
+	case a.run.manner.restart:
+		a.leave()
 	}
-	if late && mayRun {
-		c.hookDone, c.deadline = true, deadline{}
-		c.startRunLocked(context.WithoutCancel(ctx), c.pod, grant(0), &run{})
-		p.waitLocked(func() bool { return c.run == nil }, nil, nil)
-		err = errors.Join(err, resultOf(c.result).Err())
+	if late && mayRun && a.run == nil && !a.isOver() {
+		if t := a.state.current; t.isActive() {
+			t.await(a)
+		}
+		a.flags.hookDone, a.deadline = true, deadline{}
+		a.startRunLocked(context.WithoutCancel(ctx), a.pod, grant(0), &run{})
+		a.waitLocked(func() bool { return a.run == nil }, nil, nil)
+		err = errors.Join(err, resultOf(a.result).Err())
 	}
-	if stopping {
+	if isStopped {
 		return errors.Join(ErrTerminating, err)
 	}
 	return err
 }
 
 // ShouldRestart reports whether a sidecar that has exited while its pod is being terminated
-// should be started again, with [Terminator.Start], because the main containers may still
-// need it (KEP-4438). left is the time until the deadline. The result is true while there
-// are containers that must be stopped before the sidecar, unless the grace period is 1 s or
+// should be started again, with [Pod.Start], because the main containers may still need it
+// (KEP-4438). left is the time until the deadline. The result is true while there are
+// containers that must be stopped before the sidecar, unless the grace period is 1 s or
 // less. It is false for a name that is not that of a sidecar in the termination.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	if t.restartableLocked(name) == nil {
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	if t.restartable(name) == nil {
 		return false, 0
 	}
-	return true, time.Until(t.deadline.at())
+	return true, time.Until(t.active.deadline.at())
 }
 
-// restartableLocked returns a sidecar that may be started again, nil if the name is not that
-// of one.
-func (t *Termination) restartableLocked(name string) *container {
-	if t.active == nil || t.deadline.granted <= graceperiod.MinimumPodSeconds {
+// restartable returns the last attempt of a sidecar that may be started again, nil if the
+// name is not that of one.
+func (t *Termination) restartable(name string) (last *attempt) {
+	if t.active == nil || t.active.deadline.granted <= graceperiod.MinimumPodSeconds || t.active.unit != nil {
 		return nil
 	}
-	for _, c := range t.active.containers {
-		if c.result.Name == name && c.run != nil && c.starting.cancel == nil && c.result.ID != "" && c.run.mustWaitLocked() {
-			return c
+	slot := t.state.live.slot(name)
+	if slot == nil {
+		return nil
+	}
+	for _, a := range slot.attempts {
+		switch {
+		case a.isStarting():
+			return nil
+		case a.isAwaitedBy(t) && a.run != nil && a.run.mustWaitLocked():
+			last = a
 		}
 	}
-	return nil
+	return last
+}
+
+// identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
+// Start was under way, there is an attempt for it, which may have run its hook or have been
+// stopped. It is the same: if it is being stopped, has ended or is stuck, it stays and is
+// returned. Otherwise the attempt takes what is known of it.
+func (a *attempt) identify(id string) *attempt {
+	slot := a.state.live.slot(a.result.Name)
+	slot.follow(a)
+	same := slot.find(id, a)
+	switch {
+	case same == nil:
+	case same.knownAt.Before(a.knownAt) || same.isOfStart():
+		if same.run == nil {
+			a.state.end(same) // the runtime uses the ID again
+		}
+	case same.run != nil || same.hasEnded() && same.result.Outcome != NotFound:
+		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
+		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
+		same.wakeLocked()
+		a.leave()
+		return same
+	default:
+		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
+		a.result.Hook = same.result.Hook
+		same.leave()
+	}
+	a.result.ID, a.flags.started, a.flags.followed, a.flags.obsolete, a.start.err = id, true, false, false, nil
+	return a
+}
+
+// leave removes an attempt that is another one, or has started nothing, from the slot and
+// from the results.
+func (a *attempt) leave() {
+	a.flags.left = true
+	a.wakeLocked()
+	if a.run == nil {
+		a.state.current.leftBy(a)
+		a.state.drop(a)
+	}
 }

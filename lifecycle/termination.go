@@ -14,146 +14,247 @@ import (
 // Termination is the termination of one pod, under way or ended. All methods may be called
 // concurrently.
 type Termination struct {
-	table *podTable // its mutex guards the fields below
-
-	deadline deadline
-	active   *active  // what is needed while the termination is under way; nil once it has ended
-	endedAt  int64    // in nanoseconds since 1970, for comparisons with times in a status
-	records  []record // results of the containers, once all have ended
+	state   *state   // its mutex guards the fields below
+	active  *active  // what is needed while the termination is under way; nil once it has ended
+	granted int64    // the grace period at the end, in seconds
+	since   int64    // its start, in nanoseconds since 1970
+	endedAt int64    // likewise
+	records []record // results of the containers, once all have ended
 }
 
 // active has the fields of a termination that are needed only while it is under way.
 type active struct {
-	ctx        context.Context // of the request, for its values
-	pod        *v1.Pod
-	message    string // of the Killing events, "" for the kubelet's
-	startedAt  time.Time
-	containers []*container
-	older      *Termination // under way for some of the containers since before Forget; nil: none
-	done       chan struct{}
+	ctx       context.Context // of the request, for its values
+	pod       *v1.Pod
+	request   *Request
+	deadline  deadline
+	startedAt time.Time
+	attempts  []*attempt
+	carried   []record // of the termination that this one replaces
+	left      int      // how many attempts have not ended
+	unit      *unit    // how they are stopped together; nil: one by one
+	exceeded  bool     // a container of an earlier termination has exceeded its grace
+	done      chan struct{}
 }
 
-// terminateLocked starts the termination of a pod, or continues the one that exists.
-func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) *Termination {
-	defer p.removeObsoleteLocked()
-	switch t := p.current; {
-	case t == nil:
-		chosen := p.chooseLocked(pod, named, req.Containers == nil)
-		p.newTerminationLocked(ctx, pod, req, podDeadline(pod, req), chosen).includeLocked(chosen)
-	case t.active != nil:
-		t.shortenToRequestLocked(pod, req)
-		t.includeLocked(p.chooseLocked(pod, named, req.Containers == nil))
-	default:
-		p.terminateAgainLocked(ctx, pod, req, named)
+// terminate starts the termination of a pod, or continues the one that exists.
+func (s *state) terminate(ctx context.Context, pod *v1.Pod, req *Request, confirmed map[string]bool) *Termination {
+	old := s.current
+	if old.isActive() {
+		old.shortenToRequest(pod, req)
+		old.include(s.chosen(pod, req, confirmed), req)
+		return old
 	}
-	return p.current
-}
-
-// newTerminationLocked makes a termination of some containers the current one of the pod.
-func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req *Request, until deadline, containers []*container) *Termination {
-	p.current = &Termination{table: p, deadline: until, active: &active{
-		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
-		startedAt: time.Now(), containers: containers, done: make(chan struct{}),
+	chosen := s.chosen(pod, req, confirmed)
+	isPending := func(a *attempt) bool { return a.run != nil || a.isToStop() || a.hasEnded() }
+	if old != nil && !old.isStuck() && !slices.ContainsFunc(chosen, isPending) {
+		return old
+	}
+	t := &Termination{state: s, active: &active{
+		ctx: context.WithoutCancel(ctx), pod: pod, request: req, deadline: grantedTo(pod, req),
+		startedAt: time.Now(), done: make(chan struct{}),
 	}}
-	return p.current
+	s.current = t
+	t.replace(old, chosen)
+	t.include(chosen, req)
+	return t
 }
 
-// podDeadline returns the deadline of a termination that starts now.
-func podDeadline(pod *v1.Pod, req *Request) deadline {
+// grantedTo returns the deadline of a termination that starts now.
+func grantedTo(pod *v1.Pod, req *Request) deadline {
 	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
 	return grant(seconds)
 }
 
-// terminateAgainLocked replaces a termination that has ended by a new one, if there is
-// something to stop. The new one has a new grace period if a container was started since,
-// else the old deadline and the results of the containers that have ended.
-func (p *podTable) terminateAgainLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) {
-	p.restoreRecordsLocked()
-	old := p.current
-	chosen := p.chooseLocked(pod, named, req.Containers == nil && old.isStuck())
-	isPending := func(c *container) bool {
-		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
+// replace gives a termination what it has from the one that it replaces: its deadline while
+// that is ahead, or if there is only something that was stuck under it, and then its results
+// too. It has a grace period of its own if that deadline has passed, and if a container is to
+// be stopped that had ended.
+func (t *Termination) replace(old *Termination, chosen []*attempt) {
+	if old == nil {
+		return
 	}
-	startedSince := func(c *container) bool {
-		return c.run == nil && c.result.Outcome == "" && (c.startedAt.IsZero() || !isBefore(c.startedAt, time.Unix(0, old.endedAt)))
+	a, before := t.active, old.deadline()
+	isNew := func(c *attempt) bool { return c.result.Outcome == "" && c.run == nil }
+	isAgain := func(c *attempt) bool { return c.hasEnded() && !c.isStuck() || c.flags.renew }
+	a.exceeded = slices.ContainsFunc(old.records, func(r record) bool { return r.is(GraceExceeded) })
+	if slices.ContainsFunc(chosen, isAgain) || before.isOver() && slices.ContainsFunc(chosen, isNew) {
+		return
 	}
-	switch {
-	case !old.isStuck() && !slices.ContainsFunc(chosen, isPending):
-	case slices.ContainsFunc(chosen, startedSince):
-		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isPending(c) })
-		p.newTerminationLocked(ctx, pod, req, podDeadline(pod, req), chosen).includeLocked(chosen)
-	default:
-		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() })
-		t := p.newTerminationLocked(ctx, pod, req, old.deadline, ended)
-		t.shortenToRequestLocked(pod, req)
-		t.includeLocked(chosen)
+	a.deadline = before
+	t.shortenToRequest(a.pod, a.request)
+	isOpen := func(r record) bool { // what may run still is chosen again, unless it was proven to have ended
+		return r.is(RuntimeStuck) || slices.ContainsFunc(chosen, func(c *attempt) bool { return c.result.Name == r.name && c.result.ID == r.id })
+	}
+	a.carried = slices.DeleteFunc(slices.Clone(old.records), isOpen)
+	for c := range t.state.attempts() { // what has ended alone since is no longer stuck
+		if c.isOver() && old.hasStuck(c.result.Name) && !slices.Contains(chosen, c) {
+			a.attempts = append(a.attempts, c)
+		}
 	}
 }
 
-// includeLocked adds containers to the termination. It starts to stop those that are not
-// being stopped, and gives the others the deadline of the termination. The termination
-// ends if none of its containers is being stopped then.
-func (t *Termination) includeLocked(chosen []*container) {
+// include adds attempts to the termination. It starts to stop those that are not being
+// stopped, and gives the others the deadline of the termination. The termination ends if none
+// of them is being stopped then.
+func (t *Termination) include(chosen []*attempt, req *Request) {
 	a := t.active
+	if a.left++; t.state.live.settings.Pods != nil && (a.unit == nil || a.unit.lead != nil) {
+		a.unit = &unit{}
+	}
 	for _, c := range chosen {
-		sameUnknown := func(other *container) bool { return other.isUnknown() && other.result.Name == c.result.Name }
+		t.await(c)
 		switch {
-		case slices.Contains(a.containers, c):
-		case c.isUnknown() && slices.ContainsFunc(a.containers, sameUnknown):
-			continue
+		case c.run != nil:
+			c.limitLocked(a.deadline)
+		case c.isUnknown() && a.unit == nil:
+			c.giveUpLocked()
 		default:
-			a.containers = append(a.containers, c)
-		}
-		if c.termination != nil && c.termination != t && c.termination.active != nil {
-			a.older = c.termination
-		}
-		c.obsolete, c.termination = false, t
-		if c.run == nil && c.isToStop() {
-			c.startRunLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message})
-		} else if c.run != nil {
-			c.run.hookOnly = false
-			c.limitLocked(t.deadline)
+			until, own := a.deadline, grantedTo(a.pod, req)
+			if c.hasEnded() && !c.isStuck() {
+				c.deadline = deadline{}
+				if own.at().Before(until.at()) {
+					until = own
+				}
+			}
+			c.startRunLocked(a.ctx, a.pod, until, &run{
+				message: a.request.Message, unit: a.unit, hooks: req.Hooks, manner: manner{inOrder: true, once: req.OneAttempt},
+			})
 		}
 	}
-	t.endIfDoneLocked()
+	a.left--
+	t.endIfDone()
 }
 
-// endIfDoneLocked ends the termination if all of its containers have ended, and returns
-// its outcome then, else "".
-func (t *Termination) endIfDoneLocked() (outcome Outcome) {
+// await makes an attempt one of the termination, which ends after it.
+func (t *Termination) await(c *attempt) {
+	if c.flags.obsolete = false; c.isAwaitedBy(t) {
+		return
+	}
+	if !slices.Contains(t.active.attempts, c) {
+		t.active.attempts = append(t.active.attempts, c)
+	}
+	if c.run != nil || !c.isUnknown() || t.active.unit != nil {
+		t.active.left++
+		c.awaitedBy = append(c.awaitedBy, t)
+	}
+}
+
+// awaitRestart makes the attempt to start a container again one of the termination, in the
+// place of the attempt before it.
+func (t *Termination) awaitRestart(c, before *attempt) {
 	a := t.active
-	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.run != nil }) {
-		return ""
+	a.attempts = slices.Insert(a.attempts, slices.Index(a.attempts, before)+1, c)
+	t.await(c)
+	c.startRunLocked(a.ctx, a.pod, a.deadline, &run{
+		message: a.request.Message, hooks: a.request.Hooks, manner: manner{inOrder: true, restart: true},
+	})
+}
+
+// leftBy removes an attempt from the results.
+func (t *Termination) leftBy(c *attempt) {
+	if t.isActive() {
+		t.active.attempts = slices.DeleteFunc(t.active.attempts, func(other *attempt) bool { return other == c })
 	}
-	t.active, t.endedAt, t.records = nil, time.Now().UnixNano(), make([]record, len(a.containers))
-	outcome, exceeded := Graceful, false
-	for i, c := range a.containers {
-		t.records[i] = recordOf(&c.result)
-		t.records[i].startedAt = uint32(max(c.startedAt.Unix(), 0))
-		outcome, exceeded = outcome.orWorse(c.result.Outcome), exceeded || c.result.Outcome == GraceExceeded
-		c.obsolete = !c.isPartOf(t.table.current) // which may be a later termination
+}
+
+// countEnd says that one more attempt has ended. If that ends the termination, it returns what
+// the termination was until then, else nil.
+func (t *Termination) countEnd() *active {
+	a := t.active
+	a.left--
+	if !t.endIfDone() {
+		return nil
 	}
-	metrics := t.table.terminator.opts.Metrics
-	metrics.PodTerminated(string(outcome), time.Since(a.startedAt))
-	if exceeded {
-		metrics.PodGraceExceeded()
+	return a
+}
+
+// endIfDone ends the termination if all of its attempts have ended, and returns whether it
+// did.
+func (t *Termination) endIfDone() bool {
+	a := t.active
+	if a == nil || a.left > 0 {
+		return false
+	}
+	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
+	t.records = make([]record, 0, len(a.carried)+len(a.attempts))
+	t.records = append(t.records, a.carried...)
+	exceeded, settings := false, t.state.live.settings
+	for _, c := range a.attempts {
+		r := recordOf(&c.result)
+		r.hidden, r.startedAt = c.isReplaced(), c.startSecond()
+		t.records = append(t.records, r)
+		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
+		c.flags.counted = true
+		c.flags.obsolete = c.isOver()
+	}
+	for c := range t.state.attempts() { // what had ended before is known by its ID
+		if t == t.state.current && c.isOver() && !c.flags.obsolete {
+			r := recordOf(&c.result)
+			r.hidden, r.startedAt, c.flags.obsolete = true, c.startSecond(), true
+			t.records = append(t.records, r)
+		}
+	}
+	settings.Metrics.PodTerminated(string(t.result().Outcome()), time.Since(a.startedAt))
+	if exceeded && !a.exceeded {
+		settings.Metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return outcome
+	return true
 }
+
+// isActive reports whether there is a termination that is under way.
+func (t *Termination) isActive() bool { return t != nil && t.active != nil }
+
+// hasEnded reports whether there is a termination that has ended.
+func (t *Termination) hasEnded() bool { return t != nil && t.active == nil }
 
 // isStuck reports whether a container of a termination that has ended may still run.
 func (t *Termination) isStuck() bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
+	return slices.ContainsFunc(t.records, func(r record) bool { return r.is(RuntimeStuck) })
+}
+
+// hasStuck reports whether a container of a name may still have run at the end.
+func (t *Termination) hasStuck(name string) bool {
+	return slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && r.is(RuntimeStuck) })
+}
+
+// recordOf returns the record of a container that has ended, nil if there is none.
+func (t *Termination) recordOf(named Container) *record {
+	if t == nil {
+		return nil
+	}
+	records := t.records
+	if t.active != nil {
+		records = t.active.carried
+	}
+	isOf := func(r record) bool { return r.name == named.Name && r.id == named.ID && !r.is(RuntimeStuck) }
+	if i := slices.IndexFunc(records, isOf); i >= 0 {
+		return &records[i]
+	}
+	return nil
+}
+
+// has reports whether the termination has ended a container of a name.
+func (t *Termination) has(name string) bool {
+	return t.hasEnded() && slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && !r.is(RuntimeStuck) })
+}
+
+// deadline returns the deadline, as it is or as it was at the end.
+func (t *Termination) deadline() deadline {
+	if t.active != nil {
+		return t.active.deadline
+	}
+	return deadline{granted: t.granted, since: time.Unix(0, t.since)}
 }
 
 // Deadline returns when the grace period ends. Hooks and waits end then, and every
 // container has at most [graceperiod.MinimumContainerSeconds] left to stop. The deadline
 // only moves earlier.
 func (t *Termination) Deadline() time.Time {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	return t.deadline.at()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	return t.deadline().at()
 }
 
 // Shorten moves the deadline to seconds from now, at least 1, if that is earlier, and
@@ -161,9 +262,9 @@ func (t *Termination) Deadline() time.Time {
 // deadline, and for a StopContainer that is under way a second, concurrent call with a
 // shorter timeout is made.
 func (t *Termination) Shorten(seconds int64) bool {
-	t.table.mu.Lock()
-	shortened, a := t.shortenLocked(seconds), t.active
-	t.table.unlock()
+	t.state.mu.Lock()
+	shortened, a := t.shorten(seconds), t.active
+	t.state.mu.Unlock()
 	if shortened {
 		logV1(a.ctx, func(l klog.Logger) {
 			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
@@ -172,32 +273,34 @@ func (t *Termination) Shorten(seconds int64) bool {
 	return shortened
 }
 
-// shortenLocked is [Termination.Shorten] without the log message.
-func (t *Termination) shortenLocked(seconds int64) bool {
+// shorten is [Termination.Shorten] without the log message.
+func (t *Termination) shorten(seconds int64) bool {
 	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
 	d.shortened = true
-	if t.active == nil || t.table.closed || !d.at().Before(t.deadline.at()) {
+	if t.active == nil || t.state.live.settings.closed.Load() || !d.at().Before(t.active.deadline.at()) {
 		return false
 	}
-	t.deadline = d
-	for _, c := range t.active.containers {
-		c.limitLocked(d)
+	t.active.deadline = d
+	for _, c := range t.active.attempts {
+		if c.run != nil {
+			c.limitLocked(d)
+		}
 	}
 	return true
 }
 
-// shortenToRequestLocked shortens a termination that is under way if a further request has
-// a shorter grace period.
-func (t *Termination) shortenToRequestLocked(pod *v1.Pod, req *Request) {
-	if seconds, shortened := graceperiod.ForPod(pod, t.deadline.granted, req.GracePeriodSeconds); shortened {
-		t.shortenLocked(seconds)
+// shortenToRequest shortens a termination that is under way if a further request has a
+// shorter grace period.
+func (t *Termination) shortenToRequest(pod *v1.Pod, req *Request) {
+	if seconds, shortened := graceperiod.ForPod(pod, t.active.deadline.granted, req.GracePeriodSeconds); shortened {
+		t.shorten(seconds)
 	}
 }
 
 // Done returns a channel that is closed when every container has ended or was given up.
 func (t *Termination) Done() <-chan struct{} {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
 	if t.active != nil {
 		return t.active.done
 	}
@@ -216,44 +319,60 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	case <-t.Done():
 	case <-ctx.Done():
 	}
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	result, a := t.resultLocked(), t.active
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	result, a := t.result(), t.active
 	if a == nil {
 		return result, result.Err()
 	}
-	if time.Since(t.deadline.at()) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
-		if i := slices.IndexFunc(a.containers, func(c *container) bool { return c.goroutines > 0 }); i >= 0 {
-			a.containers[i].recordWarningLocked(ctx, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
-		}
-	}
 	running := &StillRunningError{Cause: context.Cause(ctx)}
-	for _, c := range result.Containers {
-		if c.Outcome == "" {
-			running.Containers = append(running.Containers, fullName(a.pod, c.Name))
+	var last *attempt
+	for _, c := range a.attempts {
+		if c.isBusy() {
+			last = c
+			running.Containers = append(running.Containers, fullName(a.pod, c.result.Name))
 		}
 	}
 	slices.Sort(running.Containers)
+	if last != nil && time.Since(a.deadline.at()) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
+		recordWarningLocked(ctx, last, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+	}
 	return result, running
 }
 
 // Result returns a copy of the containers' results so far, those of the request first. It
 // is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	return t.resultLocked()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	return t.result()
 }
 
-// resultLocked returns the records of a termination that has ended, or the results so far.
-func (t *Termination) resultLocked() Result {
-	result := Result{GracePeriodSeconds: t.deadline.granted}
-	for i := range t.records {
-		result.Containers = append(result.Containers, t.records[i].unpack())
+// result returns the records of a termination that has ended, or the results so far. What
+// has ended and was started again is left out, but for its hook.
+func (t *Termination) result() Result {
+	result := Result{GracePeriodSeconds: t.deadline().granted}
+	records := t.records
+	if t.active != nil {
+		records = t.active.carried
+	}
+	hooks := map[string]HookResult{}
+	add := func(c ContainerResult, hidden bool) {
+		if hidden {
+			hooks[c.Name] = c.Hook
+			return
+		}
+		if before, found := hooks[c.Name]; found && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped) {
+			c.Hook = before
+		}
+		result.Containers = append(result.Containers, c)
+	}
+	for i := range records {
+		add(records[i].unpack(), records[i].hidden)
 	}
 	if t.active != nil {
-		for _, c := range t.active.containers {
-			result.Containers = append(result.Containers, c.result)
+		for _, c := range t.active.attempts {
+			add(c.result, c.isReplaced())
 		}
 	}
 	return result

@@ -1,0 +1,285 @@
+package lifecycle
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// state is what is known of a pod: a slot for each container, and the termination. All
+// methods of a [Pod] use it, so that each of them knows what the others have done. After
+// [Pod.Forget] the next life of the pod takes it over, with what is still under way.
+type state struct {
+	mu      sync.Mutex   // guards everything about the pod; not held while anything blocks
+	pod     *v1.Pod      // as last passed to [Terminator.Pod]; nil: it was passed to no handle
+	current *Termination // under way or ended; nil: the pod was not terminated
+	live    *live        // nil: no attempt is known
+}
+
+// live has what is needed while attempts are known.
+type live struct {
+	settings *settings
+	owner    *Pod // whose life it is
+	slots    []*slot
+	byName   map[string]*slot // nil while there are few slots
+	turns    turns
+	failing  int // number of containers whose StopContainer fails
+}
+
+// fewSlots is up to how many slots a pod is searched without a map, which takes memory.
+const fewSlots = 8
+
+// slot returns the slot of a name, nil if there is none.
+func (l *live) slot(name string) *slot {
+	if l == nil {
+		return nil
+	}
+	if l.byName != nil {
+		return l.byName[name]
+	}
+	if i := slices.IndexFunc(l.slots, func(s *slot) bool { return s.name == name }); i >= 0 {
+		return l.slots[i]
+	}
+	return nil
+}
+
+// addSlot adds a slot.
+func (l *live) addSlot(name string) *slot {
+	s := &slot{name: name}
+	l.slots = append(l.slots, s)
+	if l.byName == nil && len(l.slots) > fewSlots {
+		l.byName = make(map[string]*slot, 2*fewSlots)
+		for _, other := range l.slots {
+			l.byName[other.name] = other
+		}
+	}
+	if l.byName != nil {
+		l.byName[name] = s
+	}
+	return s
+}
+
+// attempts yields all attempts of the pod. The slots may be changed meanwhile.
+func (s *state) attempts() iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		if s.live == nil {
+			return
+		}
+		for _, slot := range slices.Clone(s.live.slots) {
+			for _, a := range slices.Clone(slot.attempts) {
+				if !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// add adds an attempt in the slot of a name.
+func (s *state) add(pod *v1.Pod, name, id string) *attempt {
+	a := &attempt{state: s, pod: pod, result: ContainerResult{Name: name, ID: id}, knownAt: time.Now()}
+	a.calls = calls{mu: &s.mu, idle: a}
+	slot := s.live.slot(name)
+	if slot == nil {
+		slot = s.live.addSlot(name)
+	}
+	slot.add(a)
+	return a
+}
+
+// named returns the attempt that has the ID that a request names, and adds it if there is
+// none. It is the last one of the slot that had the ID, which may have ended, unless the
+// pod's status says that it was started again since.
+func (s *state) named(pod *v1.Pod, named Container) *attempt {
+	var a *attempt
+	if slot := s.live.slot(named.Name); slot != nil {
+		a = slot.find(named.ID, nil)
+		slot.removeUnknown(func(a *attempt) bool { return a.start.returnedAt.IsZero() })
+	}
+	if a == nil {
+		a = s.recall(pod, named)
+	}
+	startedAt := startOf(pod, named.ID)
+	if a != nil && a.isReused(startedAt) {
+		s.end(a) // the ID is another container's now, which must not be stopped for this one
+		a = nil
+	}
+	if a == nil {
+		a = s.add(pod, named.Name, named.ID)
+	}
+	if a.run == nil {
+		a.pod, a.startedAt, a.flags.unlisted = pod, startedAt, false
+		a.flags.hookDone = a.flags.hookDone || named.PreStopDone
+	}
+	return a
+}
+
+// recall adds an attempt that has ended in the current termination, nil if there is none
+// with the ID.
+func (s *state) recall(pod *v1.Pod, named Container) *attempt {
+	r := s.current.recordOf(named)
+	if r == nil {
+		return nil
+	}
+	a := s.add(pod, named.Name, named.ID)
+	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), time.Unix(0, s.current.endedAt)
+	a.flags = flags{hookDone: true, announced: true, obsolete: true}
+	return a
+}
+
+// end says that an attempt that is not being stopped has ended.
+func (s *state) end(a *attempt) {
+	if a.isStuck() {
+		a.result.Outcome, a.result.Err = NotFound, nil
+	}
+	s.drop(a)
+}
+
+// drop removes an attempt of which nothing is to be known any more, once nothing is at work
+// for it.
+func (s *state) drop(a *attempt) {
+	a.flags.obsolete = true
+	if a.isBusy() || s.live == nil {
+		return
+	}
+	if slot := s.live.slot(a.result.Name); slot != nil {
+		slot.remove(a)
+	}
+}
+
+// removeIfEmpty ends a life of which nothing is known.
+func (s *state) removeIfEmpty() {
+	if s.live == nil || slices.ContainsFunc(s.live.slots, func(slot *slot) bool { return len(slot.attempts) > 0 }) {
+		return
+	}
+	owner := s.live.owner
+	s.live = nil
+	if s.current == nil {
+		owner.leave()
+	}
+}
+
+// sweep removes the attempts of which nothing is to be known any more, and ends a life
+// without any.
+func (s *state) sweep() {
+	if s.live == nil {
+		return
+	}
+	for _, slot := range s.live.slots {
+		slot.attempts = slices.DeleteFunc(slot.attempts, func(a *attempt) bool { return a.flags.obsolete && !a.isBusy() })
+	}
+	s.removeIfEmpty()
+}
+
+// chosen returns the attempts that a termination has to stop: those of the request, or of
+// the pod's status if it has none, and always those that are being started or stopped, that
+// are stuck or unknown, or that Start has started and that are not known to have exited.
+// An attempt that has ended is one of them if the request names it, unless its ID is one of
+// those that the ExitWatcher has confirmed.
+func (s *state) chosen(pod *v1.Pod, req *Request, confirmed map[string]bool) []*attempt {
+	named, seen := s.asked(pod, req), map[*attempt]bool{}
+	chosen := make([]*attempt, 0, len(named))
+	add := func(a *attempt) {
+		if !seen[a] {
+			seen[a] = true
+			chosen = append(chosen, a)
+		}
+	}
+	s.settle(pod, req, named)
+	for _, n := range named {
+		switch {
+		case n.ID != "":
+			if a := s.named(pod, n); !a.hasEnded() || a.isStuck() || !confirmed[n.ID] {
+				add(a)
+			}
+		case !s.runs(pod, n.Name):
+			a := s.add(pod, n.Name, "")
+			a.start.err = unknownError(n.Name)
+			add(a)
+		}
+	}
+	for a := range s.attempts() {
+		if !seen[a] && a.mayRun(pod) {
+			a.flags.unlisted = a.flags.unlisted || a.flags.started && a.run == nil
+			add(a)
+		}
+	}
+	return chosen
+}
+
+// asked returns the containers that a request asks to stop: its own, or those of the status.
+func (s *state) asked(pod *v1.Pod, req *Request) []Container {
+	if req.Complete || len(req.Containers) > 0 {
+		return req.Containers
+	}
+	named := ContainersOf(pod)
+	if !s.current.hasEnded() || s.isOpen() {
+		named = append(named, s.withoutState(pod, named)...)
+	}
+	return named
+}
+
+// settle removes the unknown attempts that the request or the status proves to have ended.
+func (s *state) settle(pod *v1.Pod, req *Request, named []Container) {
+	if s.live == nil {
+		return
+	}
+	for _, slot := range s.live.slots {
+		slot.settle(pod)
+		if req.Complete {
+			isNamed := func(n Container) bool { return n.Name == slot.name && n.ID == "" }
+			slot.removeUnknown(func(*attempt) bool { return !slices.ContainsFunc(named, isNamed) })
+		}
+	}
+}
+
+// isOpen reports whether an attempt may run, as far as is known.
+func (s *state) isOpen() bool {
+	for a := range s.attempts() {
+		if !a.hasEnded() || a.isStuck() {
+			return true
+		}
+	}
+	return false
+}
+
+// runs reports whether the terminator knows a container of a name that may run.
+func (s *state) runs(pod *v1.Pod, name string) bool {
+	slot := s.live.slot(name)
+	return slot != nil && slices.ContainsFunc(slot.attempts, func(a *attempt) bool { return a.mayRun(pod) })
+}
+
+// withoutState returns the main containers and sidecars that may run although they are not
+// in running: neither the pod's status nor a slot says how they are. If Start has started
+// any container, it is taken to have started all that run.
+func (s *state) withoutState(pod *v1.Pod, running []Container) (unknown []Container) {
+	if slices.Contains([]v1.PodPhase{v1.PodPending, v1.PodSucceeded, v1.PodFailed}, pod.Status.Phase) {
+		return nil
+	}
+	for a := range s.attempts() {
+		if a.isOfStart() {
+			return nil
+		}
+	}
+	for spec, role := range specsOf(pod) {
+		isOfSpec := func(c Container) bool { return c.Name == spec.Name }
+		if role < roleMain || slices.ContainsFunc(running, isOfSpec) || hasState(pod, spec.Name) {
+			continue
+		}
+		slot := s.live.slot(spec.Name)
+		isKnown := slot != nil && len(slot.attempts) > 0 && (s.current != nil || s.runs(pod, spec.Name))
+		if !isKnown && !s.current.has(spec.Name) {
+			unknown = append(unknown, Container{Name: spec.Name})
+		}
+	}
+	return unknown
+}
+
+// unknownError returns the error of a container without an ID or a state.
+func unknownError(name string) error {
+	return fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
+}

@@ -1,0 +1,73 @@
+package lifecycle
+
+import "time"
+
+// unit are containers that stop together: their hooks run side by side, and one StopPod
+// follows them, or the deadline. The run whose hook is the last to end makes the call.
+type unit struct {
+	members []*run
+	hooks   int  // of members that may be under way
+	lead    *run // that has called StopPod; nil: none has
+	done    bool
+	outcome Outcome
+	err     error
+}
+
+// join adds a run.
+func (u *unit) join(r *run) {
+	u.members = append(u.members, r)
+	u.hooks++
+}
+
+// hookEnded says that the hook of a member has ended, or that there is nothing to stop.
+func (u *unit) hookEnded() {
+	if u.hooks--; u.hooks == 0 {
+		u.wake()
+	}
+}
+
+// wake wakes all members.
+func (u *unit) wake() {
+	for _, r := range u.members {
+		r.wakeLocked()
+	}
+}
+
+// stopLocked stops the unit once, for all its members, and returns the outcome.
+func (u *unit) stopLocked(r *run) (Outcome, error) {
+	r.result.Phase = PhaseWaiting
+	start := time.Now()
+	u.hookEnded()
+	r.waitLocked(func() bool { return u.done || u.lead == nil && u.hooks == 0 || r.isClosed() }, func() time.Time {
+		if u.lead != nil {
+			return time.Time{}
+		}
+		return r.deadlineTime()
+	}, nil)
+	switch {
+	case r.isClosed() && !u.done:
+		return LeftRunning, nil
+	case u.lead == nil:
+		u.lead, r.result.Waited = r, time.Since(start)
+		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
+		u.done = true
+		u.wake()
+	default:
+		r.waitLocked(func() bool { return u.done }, nil, nil)
+		r.result.Stopping = u.lead.result.Stopping
+		r.flags.renew = u.lead.flags.renew
+		r.result.Waited = time.Since(start) - r.result.Stopping
+	}
+	return u.outcome, u.err
+}
+
+// openExit returns the channel of a member that runs, as far as its watcher says, nil if
+// there is none.
+func (u *unit) openExit() <-chan struct{} {
+	for _, r := range u.members {
+		if open := r.exits.open(); open != nil {
+			return open
+		}
+	}
+	return nil
+}
