@@ -45,7 +45,7 @@ func (p *Pod) killContainer(ctx context.Context, pod *v1.Pod, c Container, req C
 	if s != p.state.Load() {
 		return ContainerResult{Name: c.Name, ID: c.ID}, ErrForgotten
 	}
-	p.begin(s)
+	p.begin(s, pod)
 	a := s.named(pod, c)
 	if !a.isOver() || !confirmed[c.ID] {
 		s.kill(ctx, a, pod, req)

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,9 +25,8 @@ var errNoPod = errors.New("the pod is nil")
 // earlier, and no hook runs twice.
 type Pod struct {
 	terminator *Terminator
-	uid        types.UID // guarded by the state; "": none was given yet
-	namespace  string
-	name       string
+	key        types.UID             // its UID, or NAMESPACE/NAME; guarded by the state
+	hasUID     bool                  // likewise
 	state      atomic.Pointer[state] // nil: it was forgotten, or is that of a nil pod
 	own        state                 // which state points at first
 }
@@ -52,9 +50,9 @@ func (p *Pod) lock() (*state, error) {
 }
 
 // begin makes the life one that is under way, if it is not yet.
-func (p *Pod) begin(s *state) {
+func (p *Pod) begin(s *state, pod *v1.Pod) {
 	if s.live == nil {
-		s.live = &live{settings: p.terminator.settings, owner: p}
+		s.live = &live{settings: p.terminator.settings, owner: p, namespace: pod.Namespace, name: pod.Name}
 		if !s.live.settings.closed.Load() { // no life is kept after the end
 			p.terminator.enter(p)
 		}
@@ -108,7 +106,7 @@ func (p *Pod) terminate(ctx context.Context, pod *v1.Pod, req *Request) (*Termin
 		s.mu.Unlock()
 		return nil, ErrForgotten
 	}
-	p.begin(s)
+	p.begin(s, pod)
 	t := s.terminate(ctx, pod, req, confirmed)
 	s.sweep()
 	s.mu.Unlock()
@@ -155,7 +153,7 @@ func (p *Pod) Forget() {
 		p.leave()
 		return
 	}
-	next := &Pod{terminator: p.terminator, uid: p.uid, namespace: p.namespace, name: p.name}
+	next := &Pod{terminator: p.terminator, key: p.key, hasUID: p.hasUID}
 	next.state.Store(s)
 	s.live.owner = next
 	p.terminator.enter(next)
@@ -167,15 +165,29 @@ func (p *Pod) ref() string {
 	if p.terminator == nil {
 		return ""
 	}
-	p.terminator.names.Lock()
-	defer p.terminator.names.Unlock()
-	return fmt.Sprintf("%s_%s(%s)", p.name, p.namespace, p.uid)
+	s, err := p.lock()
+	if err != nil {
+		return "that was forgotten"
+	}
+	defer s.mu.Unlock()
+	return podText(s.pod)
 }
 
 // failedTermination returns a termination that has ended with an error.
 func failedTermination(err error) *Termination {
 	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
 	return &Termination{state: &state{}, records: []record{recordOf(&result)}}
+}
+
+// isNamed reports whether the life is under way for a pod of the same name. That of one that
+// has ended is not.
+func (p *Pod) isNamed(pod *v1.Pod) bool {
+	s, err := p.lock()
+	if err != nil {
+		return false
+	}
+	defer s.mu.Unlock()
+	return s.live != nil && s.live.namespace == pod.Namespace && s.live.name == pod.Name
 }
 
 // cancel cancels what is under way for the pod, because the terminator is closed.

@@ -64,7 +64,7 @@ func (p *Pod) runPostStart(caller context.Context, named Container) (failed bool
 		s.mu.Unlock()
 		return false, err
 	}
-	p.begin(s)
+	p.begin(s, pod)
 	a, handler := s.named(pod, named), spec.Lifecycle.PostStart
 	a.goroutines++
 	defer a.doneAndUnlock()

@@ -2,7 +2,7 @@ package lifecycle
 
 import (
 	"hash/maphash"
-	"runtime"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,10 +25,14 @@ type register struct {
 // shard has some of the lives. With one mutex for all pods, killing many pods at once would
 // spend most of its time waiting for that mutex.
 type shard struct {
-	mu    sync.Mutex // not held while anything blocks; may be locked while a state's is held
-	lives map[types.UID]*Pod
-	named map[types.UID]weak.Pointer[Pod] // handles of lives that have not begun
+	mu     sync.Mutex // not held while anything blocks; may be locked while a state's is held
+	lives  map[types.UID]*Pod
+	named  map[types.UID]weak.Pointer[Pod] // handles of lives that have not begun
+	enough int                             // with how many of them to look which have gone
 }
+
+// fewNames is how many handles of a shard are not worth a look.
+const fewNames = 16
 
 // newRegister makes an empty register.
 func newRegister() *register {
@@ -40,15 +44,15 @@ func newRegister() *register {
 }
 
 // keyOf returns the key of a pod: its UID, or NAMESPACE/NAME if it has none.
-func keyOf(uid types.UID, namespace, name string) types.UID {
-	if uid != "" {
-		return uid
+func keyOf(pod *v1.Pod) types.UID {
+	if pod.UID != "" {
+		return pod.UID
 	}
-	return types.UID(namespace + "/" + name)
+	return nameOf(pod)
 }
 
-// key returns the key of a life, whose state is locked.
-func (p *Pod) key() types.UID { return keyOf(p.uid, p.namespace, p.name) }
+// nameOf returns NAMESPACE/NAME.
+func nameOf(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }
 
 // lockShard returns the shard that a key belongs to, locked.
 func (r *register) lockShard(key types.UID) *shard {
@@ -68,7 +72,7 @@ func (s *shard) get(key types.UID) *Pod {
 // find returns the life that a pod has, nil if it has none. With created, that is then the
 // life of the pod, which is under way, or is only named.
 func (r *register) find(pod *v1.Pod, created *Pod, named bool) *Pod {
-	key := keyOf(pod.UID, pod.Namespace, pod.Name)
+	key := keyOf(pod)
 	other := &r.withUID
 	if pod.UID == "" {
 		r.nameless.Store(true)
@@ -82,7 +86,7 @@ func (r *register) find(pod *v1.Pod, created *Pod, named bool) *Pod {
 	p := s.get(key)
 	byName := p == nil && other.Load() // read with the mutex held, so that of two that come at once one sees the other
 	if p == nil && !byName && created != nil {
-		r.put(s, key, created, named)
+		s.put(key, created, named)
 		p = created
 	}
 	s.mu.Unlock()
@@ -97,7 +101,7 @@ func (r *register) find(pod *v1.Pod, created *Pod, named bool) *Pod {
 	s = r.lockShard(key)
 	defer s.mu.Unlock()
 	if p = s.get(key); p == nil && created != nil {
-		r.put(s, key, created, named)
+		s.put(key, created, named)
 		p = created
 	}
 	return p
@@ -108,8 +112,8 @@ func (r *register) find(pod *v1.Pod, created *Pod, named bool) *Pod {
 // held.
 func (r *register) findByName(pod *v1.Pod) *Pod {
 	if pod.UID != "" {
-		s := r.lockShard(keyOf("", pod.Namespace, pod.Name))
-		p := s.get(keyOf("", pod.Namespace, pod.Name))
+		s := r.lockShard(nameOf(pod))
+		p := s.get(nameOf(pod))
 		s.mu.Unlock()
 		if p != nil && r.takeUID(p, pod.UID) {
 			return p
@@ -117,28 +121,26 @@ func (r *register) findByName(pod *v1.Pod) *Pod {
 		return nil
 	}
 	var found *Pod // the one with the least UID, if there are several
-	for i := range r.shards {
-		s := &r.shards[i]
-		s.mu.Lock()
-		for _, p := range s.lives {
-			if p.namespace == pod.Namespace && p.name == pod.Name && (found == nil || p.uid < found.uid) {
-				found = p
-			}
+	for _, p := range r.all() {
+		if p.isNamed(pod) && (found == nil || p.key < found.key) {
+			found = p
 		}
-		s.mu.Unlock()
 	}
 	return found
 }
 
-// takeUID gives a life its UID. It returns false if the life was forgotten meanwhile.
+// takeUID gives a life its UID. It returns false if the life has one, or was forgotten.
 func (r *register) takeUID(p *Pod, uid types.UID) bool {
 	state, err := p.lock()
 	if err != nil {
 		return false
 	}
 	defer state.mu.Unlock()
-	old := p.key()
-	p.uid = uid
+	if p.hasUID {
+		return false
+	}
+	old := p.key
+	p.key, p.hasUID = uid, true
 	s := r.lockShard(old)
 	begun := s.lives[old] == p
 	delete(s.lives, old)
@@ -146,38 +148,36 @@ func (r *register) takeUID(p *Pod, uid types.UID) bool {
 	s.mu.Unlock()
 	s = r.lockShard(uid)
 	defer s.mu.Unlock()
-	r.put(s, uid, p, !begun)
+	s.put(uid, p, !begun)
 	return true
 }
 
-// put adds a life. One that is only named is forgotten when nobody has its handle any more.
-func (r *register) put(s *shard, key types.UID, p *Pod, named bool) {
+// put adds a life. One that is only named goes when nobody has its handle any more: whenever
+// there are twice as many of them as after the last look, all are looked at.
+func (s *shard) put(key types.UID, p *Pod, named bool) {
 	if !named {
 		s.lives[key] = p
 		delete(s.named, key)
 		return
 	}
 	s.named[key] = weak.Make(p)
-	runtime.AddCleanup(p, func(key types.UID) {
-		s := r.lockShard(key)
-		defer s.mu.Unlock()
-		if s.named[key].Value() == nil {
-			delete(s.named, key)
-		}
-	}, key)
+	if len(s.named) > s.enough {
+		maps.DeleteFunc(s.named, func(_ types.UID, handle weak.Pointer[Pod]) bool { return handle.Value() == nil })
+		s.enough = max(2*len(s.named), fewNames)
+	}
 }
 
 // enter adds a life that begins. Its state is locked, as in leave.
 func (r *register) enter(p *Pod) {
-	s := r.lockShard(p.key())
+	s := r.lockShard(p.key)
 	defer s.mu.Unlock()
-	r.put(s, p.key(), p, false)
+	s.put(p.key, p, false)
 }
 
 // leave removes a life of which nothing is known any more. Those who have its handle may
 // begin it again, unless it was forgotten.
 func (r *register) leave(p *Pod) {
-	key := p.key()
+	key := p.key
 	s := r.lockShard(key)
 	defer s.mu.Unlock()
 	if s.lives[key] == p {
@@ -187,7 +187,7 @@ func (r *register) leave(p *Pod) {
 		delete(s.named, key)
 	}
 	if p.state.Load() != nil {
-		r.put(s, key, p, true)
+		s.put(key, p, true)
 	}
 }
 

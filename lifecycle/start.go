@@ -92,7 +92,7 @@ func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*a
 	case isNil:
 		return nil, errNoFunction
 	}
-	p.begin(s)
+	p.begin(s, s.pod)
 	a := s.add(s.pod, name, "")
 	a.start.cancel = cancel
 	if before != nil {

@@ -22,12 +22,14 @@ type state struct {
 
 // live has what is needed while attempts are known.
 type live struct {
-	settings *settings
-	owner    *Pod // whose life it is
-	slots    []*slot
-	byName   map[string]*slot // nil while there are few slots
-	turns    turns
-	failing  int // number of containers whose StopContainer fails
+	settings  *settings
+	owner     *Pod   // whose life it is
+	namespace string // of the pod
+	name      string
+	slots     []*slot
+	byName    map[string]*slot // nil while there are few slots
+	turns     turns
+	failing   int // number of containers whose StopContainer fails
 }
 
 // fewSlots is up to how many slots a pod is searched without a map, which takes memory.

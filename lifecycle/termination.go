@@ -195,6 +195,7 @@ func (t *Termination) endIfDone() bool {
 			t.records = append(t.records, r)
 		}
 	}
+	t.state.sweep()
 	settings.Metrics.PodTerminated(string(t.result().Outcome()), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
 		settings.Metrics.PodGraceExceeded()

@@ -80,7 +80,7 @@ func (tr *Terminator) Pod(pod *v1.Pod) *Pod {
 
 // life returns the life of a pod. A new one is under way, or is only named.
 func (tr *Terminator) life(pod *v1.Pod, named bool) *Pod {
-	created := &Pod{terminator: tr, uid: pod.UID, namespace: pod.Namespace, name: pod.Name}
+	created := &Pod{terminator: tr, key: keyOf(pod), hasUID: pod.UID != ""}
 	created.state.Store(&created.own)
 	return tr.find(pod, created, named || tr.settings.closed.Load())
 }

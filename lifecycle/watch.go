@@ -60,7 +60,7 @@ func (p *Pod) confirm(ctx context.Context, s *state, pod *v1.Pod, named []Contai
 	if p.terminator.settings.Exits == nil || s.live == nil && s.current == nil {
 		return nil
 	}
-	p.begin(s)
+	p.begin(s, pod)
 	var watches []*watch
 	for _, c := range named {
 		slot := s.live.slot(c.Name)
