@@ -58,15 +58,16 @@ type judgedGrant struct {
 type judgedRun struct {
 	*judgedRuntime
 
-	tr      *lifecycle.Terminator
-	pods    []*judgedPod
-	ctx     context.Context //nolint:containedctx // with a silent logger
-	calls   []*asked
-	forgets []*judgedForget
-	began   time.Time
-	closing moment
-	closed  moment
-	verdict []string // what was wrong
+	tr       *lifecycle.Terminator
+	pods     []*judgedPod
+	ctx      context.Context //nolint:containedctx // with a silent logger
+	calls    []*asked
+	forgets  []*judgedForget
+	began    time.Time
+	misnames bool // lists may have an ID under the name of another container
+	closing  moment
+	closed   moment
+	verdict  []string // what was wrong
 }
 
 func (j *judgedRun) newPod(r *rand.Rand, name string) *judgedPod {
@@ -149,7 +150,7 @@ func (j *judgedRun) list(r *rand.Rand, p *judgedPod) []lifecycle.Container {
 	switch {
 	case kind == 2:
 		list = append(list, lifecycle.Container{Name: p.names[0], ID: p.spec.Name + "/never"})
-	case kind == 3 && len(list) > 0:
+	case kind == 3 && len(list) > 0 && j.misnames:
 		list[r.IntN(len(list))].Name = p.names[0]
 	case kind == 4 && len(list) > 0:
 		list = list[1:]

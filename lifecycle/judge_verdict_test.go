@@ -83,7 +83,7 @@ func (j *judgedRun) judgeEnds(a *asked) {
 // forgotten reports whether what was known since a moment may be forgotten when a call ends.
 func (j *judgedRun) forgotten(pod string, since moment, a *asked) bool {
 	return slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
-		return f.pod == pod && since.before(f.returned) && f.called.before(a.returned)
+		return f.pod == pod && (since.before(f.returned) || a.called.before(f.returned)) && f.called.before(a.returned)
 	})
 }
 
@@ -98,7 +98,7 @@ func (j *judgedRun) judgeStarts() {
 		}
 		for _, a := range j.calls {
 			if a.kills && a.container == nil && a.pod == s.pod && a.returned.before(s.begun) && a.result.Outcome() != "" &&
-				!errors.Is(a.err, lifecycle.ErrForgotten) && !j.forgotten(s.pod, a.called, &asked{returned: s.begun}) {
+				!errors.Is(a.err, lifecycle.ErrForgotten) && !j.forgotten(s.pod, a.called, &asked{called: a.called, returned: s.begun}) {
 				j.wrong("%s is started at %v, after the termination of %v", s.id, j.since(s.begun), j.since(a.called))
 			}
 		}
@@ -118,7 +118,7 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 		}
 	}
 	for _, q := range j.calls {
-		if q.pod != a.pod || !q.called.before(a.called) || j.forgotten(a.pod, q.called, a) {
+		if q.pod != a.pod || !q.called.before(a.called) || j.forgotten(a.pod, q.called, a) || errors.Is(q.err, lifecycle.ErrForgotten) {
 			continue
 		}
 		if slices.Contains(q.named, c.id) || slices.Contains(q.shown, c.id) {
@@ -181,14 +181,14 @@ func (j *judgedRun) judgeHooks() {
 	}
 }
 
-// mayRunAgain reports whether the pod was forgotten between two hooks while nothing of it was
-// under way.
+// mayRunAgain reports whether the pod was forgotten between two hooks, and what was under way
+// then, which belongs to the next life, had ended.
 func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
-	return slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
-		return f.pod == h.pod && former.called.before(f.returned) && f.called.before(h.called) &&
-			!slices.ContainsFunc(j.calls, func(a *asked) bool {
-				return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
-			})
+	underWay := slices.ContainsFunc(j.calls, func(a *asked) bool {
+		return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
+	}) && !slices.ContainsFunc(j.real, func(c *realContainer) bool { return c.id == h.id && c.ended.before(h.called) })
+	return !underWay && slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
+		return f.pod == h.pod && former.called.before(f.returned) && f.called.before(h.called)
 	})
 }
 
@@ -227,7 +227,7 @@ func (j *judgedRun) judgeStops() {
 			silence := !stop.called.at.Before(end.Add(2 * time.Second))
 			silent = silent || silence
 			cancelled := !former.cancelled.IsZero() && !stop.called.at.Before(former.cancelled)
-			if !silence && !cancelled && !stop.called.at.Add(time.Duration(stop.seconds)*time.Second).Before(end) {
+			if !silence && !cancelled && stop.seconds >= former.seconds && !stop.called.at.Add(time.Duration(stop.seconds)*time.Second).Before(end) {
 				j.wrong("%s is stopped at %v with %d s while a stop of %v with %d s is under way",
 					stop.id, j.since(stop.called), stop.seconds, j.since(former.called), former.seconds)
 			}
@@ -254,7 +254,7 @@ func (j *judgedRun) judgeTimeout(i int, stop *stopCall, silent bool) {
 		}
 	}
 	for _, s := range j.starts { // one that came too late is stopped at once
-		if s.id == stop.id && stop.seconds <= 2 && s.returned.before(stop.called) {
+		if (s.id == stop.id || !alone && s.pod == pod) && stop.seconds <= 2 && s.returned.before(stop.called) {
 			return
 		}
 	}
