@@ -125,7 +125,7 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 			known = known || c.runsAt(q.called)
 		}
 	}
-	return known && !j.disproved(a, c)
+	return known && !j.disproved(a, c) && !j.isCrowded(c.pod, c.name)
 }
 
 // disproved reports whether a wrong Complete list, or a status, has said that a container
@@ -181,9 +181,28 @@ func (j *judgedRun) judgeHooks() {
 	}
 }
 
+// isCrowded reports whether a slot had more attempts than are kept.
+func (j *judgedRun) isCrowded(pod, name string) bool {
+	ids := map[string]bool{"never": true}
+	for _, c := range j.real {
+		if c.pod == pod && c.name == name {
+			ids[c.id] = true
+		}
+	}
+	for _, s := range j.starts {
+		if s.pod == pod && s.name == name {
+			ids[s.id] = true
+		}
+	}
+	return len(ids) > 8
+}
+
 // mayRunAgain reports whether the pod was forgotten between two hooks, and what was under way
 // then, which belongs to the next life, had ended.
 func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
+	if j.isCrowded(h.pod, h.name) {
+		return true
+	}
 	underWay := slices.ContainsFunc(j.calls, func(a *asked) bool {
 		return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
 	}) && !slices.ContainsFunc(j.real, func(c *realContainer) bool { return c.id == h.id && c.ended.before(h.called) })
