@@ -161,8 +161,8 @@ func (j *judgedRun) judgeHooks() {
 	runs := map[string]int{} // "" is the ID of a container of a unit that has none
 	for i, h := range j.hooks {
 		runs[h.id]++
-		if j.closed.before(h.called) {
-			j.wrong("the hook of %s runs after Close", h.id)
+		if j.isAfterClose(h.called) {
+			j.wrong("the hook of %s is called after Close", h.id)
 		}
 		if !slices.ContainsFunc(j.grantsFor(h.pod, h.name, h.id, h.called), func(g judgedGrant) bool { return g.end().Equal(h.deadline) }) {
 			j.wrong("the hook of %s at %v has the deadline %v, which nobody gave", h.id, j.since(h.called), h.deadline.Sub(j.began))
@@ -211,6 +211,11 @@ func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 	})
 }
 
+// isAfterClose reports whether a call was made after Close was called.
+func (j *judgedRun) isAfterClose(called moment) bool {
+	return j.closed.before(called) || j.closing.seq != 0 && called.at.After(j.closing.at)
+}
+
 func (g judgedGrant) end() time.Time {
 	return g.since.Add(time.Duration(max(g.seconds, 0)) * time.Second)
 }
@@ -251,7 +256,7 @@ func (j *judgedRun) judgeStops() {
 					stop.id, j.since(stop.called), stop.seconds, j.since(former.called), former.seconds)
 			}
 		}
-		if j.closed.before(stop.called) {
+		if j.isAfterClose(stop.called) {
 			j.wrong("%s is stopped after Close", stop.id)
 		}
 		j.judgeTimeout(i, stop, silent)
