@@ -90,12 +90,12 @@ func TestTheUIDOfALife(t *testing.T) {
 			b.life = b.tr.Pod(withUID(b.spec, ""))
 			b.runs("app", "a", lifecycletest.Script{})
 			if uid == "other" {
-				require.ErrorIs(b, b.tr.Pod(withUID(b.spec, "uid")).Start(b.ctx, "app", func(context.Context) (string, error) {
+				require.ErrorIs(b, b.tr.Pod(withUID(b.spec, "first")).Start(b.ctx, "app", func(context.Context) (string, error) {
 					return "", lifecycle.ErrContainerNotFound
 				}), lifecycle.ErrContainerNotFound)
 			}
-			_, err := b.tr.KillPod(b.ctx, withUID(b.spec, uid), lifecycle.Request{})
-			require.Equal(b, stops == nil, err != nil, "%q %v", uid, err)
+			r, err := b.tr.KillPod(b.ctx, withUID(b.spec, uid), lifecycle.Request{})
+			require.Equal(b, stops == nil, err != nil, "%q %v %+v", uid, err, r)
 			b.requireStops(stops...)
 		})
 	}

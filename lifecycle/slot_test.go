@@ -171,6 +171,7 @@ func TestAStuckContainerKeepsItsOwnDeadline(t *testing.T) {
 func TestAnIDThatIsUsedAgain(t *testing.T) {
 	c := lifecycle.Container{Name: "app", ID: "web"}
 	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.InitContainers = nil
 		for range 3 {
 			b.rt.Start("web", lifecycletest.Script{})
 			r, err := b.life.KillContainer(b.ctx, c, lifecycle.ContainerRequest{})

@@ -78,7 +78,7 @@ func TestProofsOfAnEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inLife(t, func(b *lifeBed) {
 				<-time.After(started)
-				require.Error(b, b.life.Start(b.ctx, "app", unknownStarts()["failed"]))
+				require.Error(b, b.life.Start(b.ctx, "app", unknownStarts()["panicked"]))
 				<-time.After(started)
 				pod, req := test.request(b)
 				pod.Spec.InitContainers = nil
