@@ -48,7 +48,7 @@ func main() {
 	host := must(logind.New(logind.Options{}))
 	manager := must(shutdown.NewManager(shutdown.Options{
 		Config: config, Pods: shutdown.PodsFunc(n.pods), Source: host, OnReport: printReport,
-		Killer: podkiller.New(terminator, podkiller.Options{Complete: true}), // terminator.Start starts all that runs
+		Killer: podkiller.New(terminator, podkiller.Options{Complete: true}),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
