@@ -84,10 +84,11 @@ func TestAWorkerOfAForgottenPodStartsNothing(t *testing.T) {
 
 // A life that began without a UID takes the first one; another UID is another life.
 func TestTheUIDOfALife(t *testing.T) {
-	for uid, stops := range map[types.UID][]string{"": {"a"}, "uid": {"a"}, "other": nil} {
+	for uid, stops := range map[types.UID][]string{"": {"a"}, "one": {"a"}, "other": nil} {
 		inLife(t, func(b *lifeBed) {
-			b.spec.Spec.InitContainers = nil
-			b.life = b.tr.Pod(withUID(b.spec, ""))
+			b.spec = withUID(b.spec, "")
+			b.spec.Name, b.spec.Spec.InitContainers = "nameless", nil
+			b.life = b.tr.Pod(b.spec)
 			b.runs("app", "a", lifecycletest.Script{})
 			if uid == "other" {
 				require.ErrorIs(b, b.tr.Pod(withUID(b.spec, "first")).Start(b.ctx, "app", func(context.Context) (string, error) {
