@@ -124,7 +124,10 @@ func (a *attempt) startRunLocked(ctx context.Context, pod *v1.Pod, until deadlin
 	r.attempt, a.pod = a, pod
 	a.flags.obsolete, a.flags.renew = false, false
 	r.spec, r.role = findContainer(pod, a.result.Name)
-	r.before = a.result
+	if a.hasEnded() && !a.isStuck() {
+		before := a.result
+		r.before = &before
+	}
 	a.result.Phase, a.result.Outcome, a.result.Err = "", "", nil
 	if !a.flags.announced {
 		a.result.GrantedSeconds = until.granted

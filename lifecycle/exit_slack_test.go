@@ -13,7 +13,7 @@ import (
 
 // A runtime that returns before its container has ended is not believed alone: the container has
 // ended when the ExitWatcher says it too. It is no failure.
-func TestTheRuntimeIsNotBelievedAlone(t *testing.T) {
+func TestAnEndIsNotBelievedFromTheRuntimeAlone(t *testing.T) {
 	for name, answer := range map[string]error{"nil": nil, "not found": lifecycle.ErrContainerNotFound} {
 		t.Run(name, func(t *testing.T) {
 			inLife(t, func(b *lifeBed) {
@@ -42,7 +42,7 @@ func TestTheRuntimeIsNotBelievedAlone(t *testing.T) {
 }
 
 // A runtime that says that it had to kill is believed, whatever the time.
-func TestTheRuntimeSaysThatItHasKilled(t *testing.T) {
+func TestErrKilledIsBelievedAtAnyTime(t *testing.T) {
 	inLife(t, func(b *lifeBed) {
 		c := lifecycle.Container{Name: "app", ID: "c1"}
 		r, err := b.life.KillContainer(b.ctx, c, lifecycle.ContainerRequest{})

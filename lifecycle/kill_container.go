@@ -41,7 +41,7 @@ func (p *Pod) killContainer(ctx context.Context, pod *v1.Pod, c Container, req C
 	if pod == nil {
 		pod = s.pod
 	}
-	confirmed := p.confirm(ctx, s, pod, []Container{c})
+	confirmed := p.confirm(ctx, s, pod, func() []Container { return []Container{c} })
 	if s != p.state.Load() {
 		return ContainerResult{Name: c.Name, ID: c.ID}, ErrForgotten
 	}

@@ -2,135 +2,302 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A handle of a life that is over does nothing any more.
-func TestAHandleOfAForgottenLife(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{})
-		require.Equal(b, b.life, b.tr.Pod(b.spec), "handles of one life are equal")
-		require.True(b, b.life == b.tr.Pod(b.spec) || *b.life == *b.tr.Pod(b.spec))
-		b.life.Forget()
-		b.life.Forget()
-		require.ErrorIs(b, b.start("proxy", "p", lifecycletest.Script{}), lifecycle.ErrForgotten)
-		_, exited := b.rt.ExitCode("p")
-		require.False(b, exited)
-		require.ErrorIs(b, b.life.PostStart(b.ctx, lifecycle.Container{Name: "app", ID: "a"}), lifecycle.ErrForgotten)
-		_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
+// startNow starts a container that the runtime has at once.
+func (b *bed) startNow(name, id string, script lifecycletest.Script) {
+	b.Helper()
+	require.NoError(b, b.Start(b.Context(), b.pod, name, func(context.Context) (string, error) {
+		b.rt.Start(id, script)
+		return id, nil
+	}))
+}
+
+func TestHandlesOfALifeAreEqual(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addWaitingContainer("app")
+		one := b.Pod(b.pod)
+		require.True(b, one == b.Pod(b.pod), "before it begins")
+		require.Zero(b, b.Tables())
+		b.startNow("app", "app", lifecycletest.Script{})
+		require.True(b, one == b.Pod(b.pod))
+		one.Forget()
+		require.False(b, one == b.Pod(b.pod))
+		require.ErrorIs(b, one.Start(b.Context(), "app", nil), lifecycle.ErrForgotten)
+		require.ErrorIs(b, one.PostStart(b.Context(), named("app")), lifecycle.ErrForgotten)
+		_, err := one.Kill(b.Context(), lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycle.ErrForgotten)
-		_, err = b.kill(lifecycle.Request{})
+		_, err = one.KillContainer(b.Context(), named("app"), lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycle.ErrForgotten)
-		_, err = b.life.Terminate(b.ctx, lifecycle.Request{}).Wait(b.ctx)
-		require.ErrorIs(b, err, lifecycle.ErrForgotten)
-		_, ok := b.life.Termination()
-		require.False(b, ok)
-		b.requireStops()
-		b.life = b.tr.Pod(b.spec)
-		b.runs("app", "a2", lifecycletest.Script{})
+		_, found := one.Termination()
+		require.False(b, found)
+		one.Forget()
+		require.Zero(b, b.Tables())
 	})
 }
 
-// What was under way when the pod was forgotten belongs to its next life.
-func TestWhatIsUnderWayBelongsToTheNextLife(t *testing.T) {
-	for name, begin := range map[string]func(*lifeBed){
-		"a start": func(b *lifeBed) {
-			go func() { _ = b.start("app", "a", lifecycletest.Script{StartTakes: 5 * time.Second, StartDeaf: true}) }()
-		},
-		"a stop": func(b *lifeBed) {
-			b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-			b.life.Terminate(b.ctx, lifecycle.Request{})
-		},
-	} {
+// A life without UID takes the first UID, and a pod without UID has the life of its name.
+func TestALifeTakesTheFirstUID(t *testing.T) {
+	for name, uids := range map[string][2]string{"the start has none": {"", "uid"}, "the kill has none": {"uid", ""}} {
 		t.Run(name, func(t *testing.T) {
-			inLife(t, func(b *lifeBed) {
-				b.spec.Spec.InitContainers = nil
-				begin(b)
+			inBubble(t, 30, func(b *bed) {
+				b.addWaitingContainer("app")
+				first, second := b.pod.DeepCopy(), b.pod.DeepCopy()
+				first.UID, second.UID = types.UID(uids[0]), types.UID(uids[1])
+				b.pod = first
+				b.startNow("app", "app", lifecycletest.Script{})
+				require.True(b, b.Pod(first) == b.Pod(second))
+				_, err := b.KillPod(b.Context(), second, lifecycle.Request{Complete: true})
+				require.NoError(b, err)
+				require.Len(b, b.rt.Stops(), 1)
+				other := second.DeepCopy()
+				other.UID = "another"
+				second.UID = "uid"
+				require.False(b, b.Pod(second) == b.Pod(other))
+			})
+		})
+	}
+}
+
+// A container that was started again while the one before runs is stopped with it, and so is
+// the one before, with its hook if it is known to run.
+func TestBothAttemptsOfASlotAreStopped(t *testing.T) {
+	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.addWaitingContainer("app")
+				b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: exec()}
+				b.startNow("app", "one", lifecycletest.Script{})
+				b.startNow("app", "two", lifecycletest.Script{})
+				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+				require.Len(b, b.rt.Exits(), 2)
+				require.Len(b, b.rt.Execs(), map[bool]int{true: 2, false: 1}[watched])
+			}, func(o *lifecycle.TerminatorOptions) {
+				if !watched {
+					o.Exits = nil
+				}
+			})
+		})
+	}
+}
+
+// The request names the ID of a Start that has not returned.
+func TestAnIDThatIsNamedBeforeItsStartReturns(t *testing.T) {
+	for name, early := range map[string]bool{"it runs": false, "it does not run yet": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				b.addWaitingContainer("app")
+				b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: exec()}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					err := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+						if early {
+							<-time.After(2 * time.Second)
+						}
+						b.rt.Start("app", lifecycletest.Script{})
+						<-time.After(5 * time.Second)
+						return "app", nil
+					})
+					require.ErrorIs(b, err, lifecycle.ErrTerminating)
+				})
 				<-time.After(time.Second)
-				b.tr.ForgetPod(b.spec.UID)
-				_, err := b.tr.Pod(b.spec).Kill(b.ctx, lifecycle.Request{})
+				result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
 				require.NoError(b, err)
-				b.requireExited("a")
-				b.requireStops("a")
-				b.requireHooks("a")
+				wg.Wait()
+				require.Len(b, result.Containers, 1)
+				require.LessOrEqual(b, len(b.rt.Execs()), 1)
+				require.Len(b, b.rt.Exits(), 1)
+				b.requireAnyEvents(map[bool][]string{false: {"Killing"}, true: {"Killing", "FailedPreStopHook"}}[early]...)
 			})
 		})
 	}
 }
 
-// A pod that was forgotten while its containers were being started starts no more of them: the
-// agent's worker holds the old handle.
-func TestAWorkerOfAForgottenPodStartsNothing(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{})
-		_, err := b.kill(lifecycle.Request{})
+// A container that is stuck keeps its own deadline.
+func TestAStuckContainerKeepsItsDeadline(t *testing.T) {
+	inBubble(t, 600, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 200})
+		_, err := b.KillContainer(b.silentContext(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		b.rt.Start("other", lifecycletest.Script{})
+		_, err = b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
-		b.tr.ForgetPod(b.spec.UID)
-		started := false
-		require.ErrorIs(b, b.life.Start(b.ctx, "proxy", func(context.Context) (string, error) {
-			started = true
-			return "p", nil
-		}), lifecycle.ErrForgotten)
-		require.False(b, started)
+		last := b.rt.Stops()[len(b.rt.Stops())-1]
+		require.Zero(b, last.TimeoutSeconds)
 	})
 }
 
-// A life that began without a UID takes the first one; another UID is another life.
-func TestTheUIDOfALife(t *testing.T) {
-	for uid, stops := range map[types.UID][]string{"": {"a"}, "one": {"a"}, "other": nil} {
-		inLife(t, func(b *lifeBed) {
-			b.spec = withUID(b.spec, "")
-			b.spec.Name, b.spec.Spec.InitContainers = "nameless", nil
-			b.life = b.tr.Pod(b.spec)
-			b.runs("app", "a", lifecycletest.Script{})
-			if uid == "other" {
-				require.ErrorIs(b, b.tr.Pod(withUID(b.spec, "first")).Start(b.ctx, "app", func(context.Context) (string, error) {
-					return "", lifecycle.ErrContainerNotFound
-				}), lifecycle.ErrContainerNotFound)
-			}
-			r, err := b.tr.KillPod(b.ctx, withUID(b.spec, uid), lifecycle.Request{})
-			require.Equal(b, stops == nil, err != nil, "%q %v %+v", uid, err, r)
-			b.requireStops(stops...)
+// Without a watcher an ID that is named again is asked about again, without a hook.
+func TestAnIDThatIsUsedAgain(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{})
+		for i := range 3 {
+			b.rt.Start("app", lifecycletest.Script{})
+			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+			require.Equal(b, lifecycle.Graceful, result.Outcome)
+			require.Len(b, b.rt.Stops(), i+1)
+		}
+		require.Len(b, b.rt.Execs(), 1)
+		b.rt.Start("app", lifecycletest.Script{})
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Len(b, b.rt.Stops(), 4)
+	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
+}
+
+// asynchronousRuntime returns from StopContainer before the container has ended.
+type asynchronousRuntime struct{ *lifecycletest.Runtime }
+
+func (r asynchronousRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
+	go func() { _ = r.Runtime.StopContainer(context.WithoutCancel(ctx), id, seconds) }()
+	return nil
+}
+
+func TestTheRuntimeIsNotBelievedAlone(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, 5*time.Second, b.at())
+		b.requireEvents("Killing", "Killing")
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Runtime = asynchronousRuntime{o.Runtime.(*lifecycletest.Runtime)}
+	})
+}
+
+// unitRuntime stops all containers of a fake runtime at once.
+type unitRuntime struct {
+	*lifecycletest.Runtime
+
+	ids   []string
+	fails int
+	calls []int64
+}
+
+func (r *unitRuntime) StopPod(ctx context.Context, _ *v1.Pod, seconds int64) error {
+	r.calls = append(r.calls, seconds)
+	if len(r.calls) <= r.fails {
+		return errors.New("away")
+	}
+	for _, id := range r.ids {
+		if err := r.Runtime.StopContainer(ctx, id, seconds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAUnitStopsOnceAfterAllHooks(t *testing.T) {
+	for name, test := range map[string]struct {
+		hook  int64
+		fails int
+		calls []int64
+		took  time.Duration
+	}{
+		"in time":         {hook: 10, calls: []int64{20}, took: 10 * time.Second},
+		"at the deadline": {hook: 60, calls: []int64{2}, took: 30 * time.Second},
+		"after a failure": {hook: 10, fails: 1, calls: []int64{20, 20}, took: 10100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unit := &unitRuntime{ids: []string{"app", "web", "proxy"}, fails: test.fails}
+			inBubble(t, 30, func(b *bed) {
+				unit.Runtime = b.rt
+				b.addMain("app", sleep(3), lifecycletest.Script{})
+				b.addMain("web", sleep(test.hook), lifecycletest.Script{})
+				b.addSidecar("proxy", nil, lifecycletest.Script{})
+				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+				require.NoError(b, err)
+				require.Equal(b, lifecycle.Graceful, result.Outcome())
+				require.Len(b, result.Containers, 3)
+				require.Equal(b, test.calls, unit.calls)
+				require.Equal(b, test.took, b.at())
+				require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+				_, err = b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+				require.ErrorIs(b, err, lifecycle.ErrUnit)
+			}, func(o *lifecycle.TerminatorOptions) { o.Runtime, o.Pods = nil, unit })
 		})
 	}
 }
 
-// An empty list means the same as none: the containers of the status. Only a complete one says
-// that nothing else runs.
-func TestAnEmptyListIsNotComplete(t *testing.T) {
-	for name, test := range map[string]struct {
-		request lifecycle.Request
-		stops   []string
-	}{
-		"none":           {lifecycle.Request{}, []string{"a"}},
-		"empty":          {lifecycle.Request{Containers: []lifecycle.Container{}}, []string{"a"}},
-		"complete":       {lifecycle.Request{Complete: true}, nil},
-		"complete empty": {lifecycle.Request{Complete: true, Containers: []lifecycle.Container{}}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inLife(t, func(b *lifeBed) {
-				b.spec.Spec.InitContainers = nil
-				b.rt.Start("a", lifecycletest.Script{})
-				r, err := b.tr.KillPod(b.ctx, b.showing("a", runningSince(time.Now())), test.request)
-				require.NoError(b, err)
-				require.Equal(b, lifecycle.Graceful, r.Outcome())
-				b.requireStops(test.stops...)
-			})
-			inLife(t, func(b *lifeBed) { // what Start has started is known anyhow
-				b.spec.Spec.InitContainers = nil
-				b.runs("app", "a", lifecycletest.Script{})
-				outcome, err := b.kill(test.request)
-				require.NoError(b, err)
-				require.Equal(b, lifecycle.Graceful, outcome)
-				b.requireStops("a")
-			})
-		})
-	}
+func TestOneAttempt(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{FailStops: 2})
+		for range 2 {
+			_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{OneAttempt: true})
+			require.ErrorIs(b, err, lifecycletest.ErrScripted)
+			<-time.After(time.Minute)
+		}
+		_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{OneAttempt: true})
+		require.NoError(b, err)
+		require.Equal(b, [][2]time.Duration{{30, 0}, {30, 60000}, {30, 120000}}, b.stopsOf("app"))
+		require.Len(b, b.rt.Execs(), 1)
+	})
+}
+
+func TestARuntimeThatSaysThatItHasKilled(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, SaysKilled: true})
+		require.Equal(b, lifecycle.GraceExceeded, b.kill().Outcome())
+	})
+}
+
+func TestOnHookIsToldOfEachHook(t *testing.T) {
+	var told atomic.Int32
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(3), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{})
+		b.kill()
+		require.EqualValues(b, 1, told.Load())
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.OnHook = func(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+			if c.Name == "app" && r.Outcome == lifecycle.HookCompleted && r.Took == 3*time.Second {
+				told.Add(1)
+			}
+		}
+	})
+}
+
+// The end of the caller's context is no failure of the hook.
+func TestPostStartWhoseCallerGoesAway(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		app := b.startWithPostStart("app")
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.PostStart(ctx, b.pod, app) }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(b, <-ended, context.Canceled)
+		require.Empty(b, b.rt.Stops())
+		require.Empty(b, b.events.All())
+	})
+}
+
+// A PostStart inside of the function that starts the container has the same attempt.
+func TestPostStartInsideOfStart(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addWaitingContainer("app")
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec(), PreStop: exec()}
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(ctx context.Context) (string, error) {
+			b.rt.Start("app", lifecycletest.Script{})
+			return "app", b.PostStart(ctx, b.pod, named("app"))
+		}))
+		result := b.kill()
+		require.Len(b, result.Containers, 1)
+		require.Len(b, b.rt.Execs(), 2)
+		require.Len(b, b.rt.Stops(), 1)
+	})
 }

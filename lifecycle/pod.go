@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
@@ -101,7 +102,7 @@ func (p *Pod) terminate(ctx context.Context, pod *v1.Pod, req *Request) (*Termin
 	if pod == nil {
 		pod = s.pod
 	}
-	confirmed := p.confirm(ctx, s, pod, s.asked(pod, req))
+	confirmed := p.confirm(ctx, s, pod, func() []Container { return s.asked(pod, req) })
 	if s != p.state.Load() {
 		s.mu.Unlock()
 		return nil, ErrForgotten
@@ -147,9 +148,9 @@ func (p *Pod) Forget() {
 	p.state.Store(nil)
 	s.current, s.pod = nil, nil
 	for a := range s.attempts() {
-		s.drop(a)
+		a.flags.obsolete = true
 	}
-	if s.live == nil {
+	if s.sweep(); s.live == nil {
 		p.leave()
 		return
 	}
@@ -157,7 +158,6 @@ func (p *Pod) Forget() {
 	next.state.Store(s)
 	s.live.owner = next
 	p.terminator.enter(next)
-	s.removeIfEmpty()
 }
 
 // ref returns the name of the pod in errors.
@@ -208,7 +208,7 @@ func (p *Pod) awaitIdle(ctx context.Context) (stuck []string) {
 		return nil
 	}
 	defer s.mu.Unlock()
-	for a := range s.attempts() {
+	for _, a := range slices.Collect(s.attempts()) {
 		a.waitLocked(func() bool { return a.goroutines == 0 }, nil, ctx.Done)
 		if a.goroutines > 0 {
 			stuck = append(stuck, fullName(a.pod, a.result.Name))

@@ -38,6 +38,9 @@ type record struct {
 // is reports whether the container had an outcome.
 func (r *record) is(o Outcome) bool { return r.outcome == labelIndex(string(o)) }
 
+// outcomeOf returns the outcome.
+func (r *record) outcomeOf() Outcome { return Outcome(labels()[r.outcome]) }
+
 // startTime returns when the container was started, zero if that is not known.
 func (r *record) startTime() time.Time {
 	if r.startedAt == 0 {

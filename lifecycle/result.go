@@ -146,15 +146,21 @@ func Outcomes() []Outcome {
 	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning}
 }
 
+// orWorse returns the worse of two outcomes.
+func (o Outcome) orWorse(other Outcome) Outcome {
+	if labelIndex(string(other)) > labelIndex(string(o)) {
+		return other
+	}
+	return o
+}
+
 // Outcome returns the worst outcome of the containers, by the order of [Outcomes]; any other
 // value counts as worse. It is "" while a container has no outcome, and Graceful for a pod
 // without containers.
 func (r Result) Outcome() Outcome {
 	worst := Graceful
 	for i := range r.Containers {
-		if o := r.Containers[i].Outcome; labelIndex(string(o)) > labelIndex(string(worst)) {
-			worst = o
-		}
+		worst = worst.orWorse(r.Containers[i].Outcome)
 	}
 	return worst
 }

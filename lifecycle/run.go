@@ -19,11 +19,11 @@ type run struct {
 	cancel  context.CancelCauseFunc
 	spec    *v1.Container // nil: the pod's spec has no container of this name
 	role    role
-	message string          // of the Killing event, as the request has it
-	reason  string          // the message if the request has none, "" for the kubelet's
-	before  ContainerResult // that of the attempt before this stop
-	hooks   HandlerRunner   // nil: that of the options
-	unit    *unit           // with whom it is stopped; nil: alone
+	message string           // of the Killing event, as the request has it
+	reason  string           // the message if the request has none, "" for the kubelet's
+	before  *ContainerResult // of the attempt, which had ended before this stop; nil: it had not
+	hooks   HandlerRunner    // nil: that of the options
+	unit    *unit            // with whom it is stopped; nil: alone
 	manner  manner
 	hook    preStop
 	exits   watch
@@ -128,7 +128,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 
 // recordKillingLocked records the Killing event of the container, once.
 func (r *run) recordKillingLocked() {
-	if !r.flags.announced {
+	if !r.flags.announced && r.settings().Events != nil {
 		r.recordEventLocked(containerReference(r.pod, r.role, r.result.Name), v1.EventTypeNormal, "Killing",
 			killingMessage(r.message, r.reason, r.result.Name, r.result.ID))
 	}
@@ -179,9 +179,8 @@ func (r *run) setOutcomeLocked(outcome Outcome, err error) {
 	if err != nil {
 		r.result.Err = errors.Join(r.result.Err, &stopError{name: r.result.Name, id: r.result.ID, err: err})
 	}
-	if before := r.before.Outcome; outcome == NotFound && before != "" && before != RuntimeStuck {
-		r.result = r.before
-		outcome = before
+	if outcome == NotFound && r.before != nil {
+		r.result, outcome = *r.before, r.before.Outcome
 	}
 	r.result.Outcome = outcome
 	if r.state.live.turns.leave(r.role); r.unit != nil && r.unit.lead == nil {
@@ -213,10 +212,9 @@ func (r *run) finishLocked() {
 // endedFor says to a termination that the container has ended.
 func (r *run) endedFor(t *Termination) {
 	if a := t.countEnd(); a != nil {
-		outcome := t.result().Outcome()
 		r.withoutMutexLocked(func() {
 			logV1(a.ctx, func(l klog.Logger) {
-				l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.startedAt))
+				l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
 			})
 		})
 	}

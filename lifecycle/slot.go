@@ -13,6 +13,7 @@ const maxAttempts = 8
 type slot struct {
 	name     string
 	attempts []*attempt
+	first    [1]*attempt // where attempts begins
 }
 
 // add adds an attempt. If there are too many, it removes the oldest one that has ended, else

@@ -168,7 +168,7 @@ func TestAStuckContainerKeepsItsOwnDeadline(t *testing.T) {
 
 // An ID that has ended may be that of a new container: the runtime is asked again, unless the
 // ExitWatcher says that it has ended; with a hook only if a status says that it was started since.
-func TestAnIDThatIsUsedAgain(t *testing.T) {
+func TestAnIDThatIsUsedAgainInItsSlot(t *testing.T) {
 	c := lifecycle.Container{Name: "app", ID: "web"}
 	inLife(t, func(b *lifeBed) {
 		b.spec.Spec.InitContainers = nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
@@ -55,11 +57,11 @@ var (
 func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a, err := p.admit(name, start == nil, cancel)
+	a, pod, err := p.admit(name, start == nil, cancel)
 	if err == nil {
 		var id string
 		unknown := true // it is not known whether start has started a container
-		guarded(ctx, "start", a.pod, name, func() (err error) {
+		guarded(ctx, "start", pod, name, func() (err error) {
 			if id, err = start(ctx); err == nil && id == "" {
 				return errNoID
 			}
@@ -73,11 +75,11 @@ func (p *Pod) Start(ctx context.Context, name string, start func(context.Context
 	return nil
 }
 
-// admit adds the attempt of a start, or returns the error for a start that is refused.
-func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, error) {
+// admit adds the attempt of a start, and returns it with its pod, or returns the error for a start that is refused.
+func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, *v1.Pod, error) {
 	s, err := p.lock()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.mu.Unlock()
 	var before *attempt // of a sidecar that is restarted
@@ -86,11 +88,11 @@ func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*a
 	}
 	switch {
 	case p.terminator.settings.closed.Load():
-		return nil, AgentStopping
+		return nil, nil, AgentStopping
 	case s.current != nil && before == nil:
-		return nil, errRefused
+		return nil, nil, errRefused
 	case isNil:
-		return nil, errNoFunction
+		return nil, nil, errNoFunction
 	}
 	p.begin(s, s.pod)
 	a := s.add(s.pod, name, "")
@@ -99,7 +101,7 @@ func (p *Pod) admit(name string, isNil bool, cancel context.CancelCauseFunc) (*a
 		a.flags.hookDone, a.flags.announced, a.result.GrantedSeconds = true, true, before.result.GrantedSeconds
 		s.current.awaitRestart(a, before)
 	}
-	return a, nil
+	return a, s.pod, nil
 }
 
 // startReturned handles the result of a start, and returns the error of Start. A termination

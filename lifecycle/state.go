@@ -27,6 +27,7 @@ type live struct {
 	namespace string // of the pod
 	name      string
 	slots     []*slot
+	first     [1]*slot         // where slots begins
 	byName    map[string]*slot // nil while there are few slots
 	turns     turns
 	failing   int // number of containers whose StopContainer fails
@@ -52,6 +53,9 @@ func (l *live) slot(name string) *slot {
 // addSlot adds a slot.
 func (l *live) addSlot(name string) *slot {
 	s := &slot{name: name}
+	if s.attempts = s.first[:0]; l.slots == nil {
+		l.slots = l.first[:0]
+	}
 	l.slots = append(l.slots, s)
 	if l.byName == nil && len(l.slots) > fewSlots {
 		l.byName = make(map[string]*slot, 2*fewSlots)
@@ -65,14 +69,14 @@ func (l *live) addSlot(name string) *slot {
 	return s
 }
 
-// attempts yields all attempts of the pod. The slots may be changed meanwhile.
+// attempts yields all attempts of the pod. The slots must not be changed meanwhile.
 func (s *state) attempts() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		if s.live == nil {
 			return
 		}
-		for _, slot := range slices.Clone(s.live.slots) {
-			for _, a := range slices.Clone(slot.attempts) {
+		for _, slot := range s.live.slots {
+			for _, a := range slot.attempts {
 				if !yield(a) {
 					return
 				}

@@ -112,8 +112,16 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 }
 
 // confirmed reports whether nothing contradicts the claim of the runtime: no watcher says
-// that the container runs.
-func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil }
+// that the container runs, or has still to answer.
+func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
+
+// isAsked reports whether a watcher was asked and has not answered.
+func (s *stop) isAsked() bool {
+	if s.unit != nil {
+		return s.unit.isAsked()
+	}
+	return s.exits.isAsked()
+}
 
 // openExit returns the channel of a container that runs, as far as its watcher says, nil if
 // there is none.
@@ -133,7 +141,11 @@ func (s *stop) believeLocked(retry time.Duration) {
 	for s.outcome == "" && time.Now().Before(until) && deadline == s.deadline {
 		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
 	}
-	if s.outcome == "" {
+	switch {
+	case s.outcome != "":
+	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
+		s.outcome = s.claim
+	default:
 		s.claim, s.doubtful, s.failed = "", false, true
 		if s.err == nil {
 			s.err = errStillRuns
@@ -161,18 +173,13 @@ func (s *stop) callLocked() {
 	s.calls++
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
 	number, calledAt := s.calls, time.Now()
-	s.spawnLocked(s.ctx, "runtime", s.pod, s.result.Name, s.request(seconds), func(err error) {
-		s.returnedLocked(number, seconds, calledAt, err)
-	})
-}
-
-// request returns the call for the container, or for the pod that is stopped as a unit.
-func (s *stop) request(seconds int64) func() error {
 	settings, ctx, id, pod := s.settings(), s.ctx, s.result.ID, s.pod
-	if settings.Pods != nil {
-		return func() error { return settings.Pods.StopPod(ctx, pod, seconds) }
-	}
-	return func() error { return settings.Runtime.StopContainer(ctx, id, seconds) }
+	s.spawnLocked(ctx, "runtime", pod, s.result.Name, func() error {
+		if settings.Pods != nil {
+			return settings.Pods.StopPod(ctx, pod, seconds)
+		}
+		return settings.Runtime.StopContainer(ctx, id, seconds)
+	}, func(err error) { s.returnedLocked(number, seconds, calledAt, err) })
 }
 
 // returnedLocked handles the result of a StopContainer call. The first success is the claim

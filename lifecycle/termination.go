@@ -179,11 +179,17 @@ func (t *Termination) endIfDone() bool {
 	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
 	t.records = make([]record, 0, len(a.carried)+len(a.attempts))
 	t.records = append(t.records, a.carried...)
-	exceeded, settings := false, t.state.live.settings
+	worst, exceeded, settings := Graceful, false, t.state.live.settings
+	for i := range a.carried {
+		worst = worst.orWorse(a.carried[i].outcomeOf())
+	}
 	for _, c := range a.attempts {
 		r := recordOf(&c.result)
 		r.hidden, r.startedAt = c.isReplaced(), c.startSecond()
 		t.records = append(t.records, r)
+		if !r.hidden {
+			worst = worst.orWorse(c.result.Outcome)
+		}
 		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
 		c.flags.counted = true
 		c.flags.obsolete = c.isOver()
@@ -196,7 +202,7 @@ func (t *Termination) endIfDone() bool {
 		}
 	}
 	t.state.sweep()
-	settings.Metrics.PodTerminated(string(t.result().Outcome()), time.Since(a.startedAt))
+	settings.Metrics.PodTerminated(string(worst), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
 		settings.Metrics.PodGraceExceeded()
 	}

@@ -45,6 +45,9 @@ func (w *watch) open() <-chan struct{} {
 	return w.exited
 }
 
+// isAsked reports whether the watcher was asked and has not answered.
+func (w *watch) isAsked() bool { return w.answered != nil && !*w.answered }
+
 // awaitAnswerLocked waits for the answer, but not long, and returns the channel.
 func (w *watch) awaitAnswerLocked(until time.Time) <-chan struct{} {
 	if w.answered != nil {
@@ -56,13 +59,13 @@ func (w *watch) awaitAnswerLocked(until time.Time) <-chan struct{} {
 // confirm returns the IDs of those of some containers that have ended, and of which the
 // watcher says so too. Their IDs may have been used again since. The mutex is unlocked
 // meanwhile.
-func (p *Pod) confirm(ctx context.Context, s *state, pod *v1.Pod, named []Container) map[string]bool {
+func (p *Pod) confirm(ctx context.Context, s *state, pod *v1.Pod, asked func() []Container) map[string]bool {
 	if p.terminator.settings.Exits == nil || s.live == nil && s.current == nil {
 		return nil
 	}
 	p.begin(s, pod)
 	var watches []*watch
-	for _, c := range named {
+	for _, c := range asked() {
 		slot := s.live.slot(c.Name)
 		var a *attempt
 		if slot != nil && c.ID != "" {
