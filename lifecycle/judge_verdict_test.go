@@ -242,9 +242,11 @@ func (j *judgedRun) grantsFor(pod, name, id string, at moment) (grants []judgedG
 // longer, and that each has a timeout which somebody gave.
 func (j *judgedRun) judgeStops() {
 	for i, stop := range j.stops {
-		silent := false
+		silent, runs := false, slices.ContainsFunc(j.real, func(c *realContainer) bool {
+			return (c.id == stop.id || c.pod == stop.id) && c.runsAt(stop.called)
+		})
 		for _, former := range j.stops[:i] {
-			if former.id != stop.id || !stop.called.before(former.returned) {
+			if former.id != stop.id || !stop.called.before(former.returned) || !runs {
 				continue
 			}
 			end := former.called.at.Add(time.Duration(former.seconds) * time.Second)
