@@ -26,12 +26,13 @@ type attempt struct {
 	run       *run           // that stops it; nil: it is not being stopped
 	awaitedBy []*Termination // that have not ended
 	start     startCall
+	exits     watch
 	flags     flags
 }
 
 // flags is what is known of an attempt with yes or no.
 type flags struct {
-	started   bool // by [Pod.Start], which has returned its ID
+	started   bool // by [Pod.Start], which has returned its ID, or as [Pod.PostStart] says
 	followed  bool // a later Start of its slot has succeeded
 	restarted bool // that Start was during the termination, because the container had exited
 	hookDone  bool // its preStop hook has run, is running, or was skipped
@@ -84,6 +85,8 @@ func (a *attempt) isToStop() bool {
 // request nor the status names it.
 func (a *attempt) mayRun(pod *v1.Pod) bool {
 	switch {
+	case a.flags.left:
+		return false
 	case a.isStarting(), a.isUnknown(), a.run != nil:
 		return true
 	case a.result.Outcome != "":
@@ -124,6 +127,9 @@ func (a *attempt) startRunLocked(ctx context.Context, pod *v1.Pod, until deadlin
 	r.attempt, a.pod = a, pod
 	a.flags.obsolete, a.flags.renew = false, false
 	r.spec, r.role = findContainer(pod, a.result.Name)
+	if a.hasEnded() {
+		a.exits = watch{of: a} // the ID may be another container's now
+	}
 	if a.hasEnded() && !a.isStuck() {
 		before := a.result
 		r.before = &before
@@ -140,7 +146,7 @@ func (a *attempt) startRunLocked(ctx context.Context, pod *v1.Pod, until deadlin
 	}
 	a.run = r
 	a.state.live.turns.enter(r.role)
-	if r.exits.of = a; r.unit != nil {
+	if r.unit != nil {
 		r.unit.join(r)
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)

@@ -46,6 +46,7 @@ func TestHandlesOfALifeAreEqual(t *testing.T) {
 		_, found := one.Termination()
 		require.False(b, found)
 		one.Forget()
+		synctest.Wait()
 		require.Zero(b, b.Tables())
 	})
 }

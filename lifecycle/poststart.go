@@ -68,22 +68,23 @@ func (p *Pod) runPostStart(caller context.Context, named Container) (failed bool
 	a, handler := s.named(pod, named), spec.Lifecycle.PostStart
 	a.goroutines++
 	defer a.doneAndUnlock()
+	if a.exits.askLocked(context.WithoutCancel(caller)); !a.hasEnded() {
+		a.flags.started = true
+	}
 	ctx, cut := context.WithCancelCause(caller)
 	defer cut(nil)
 	returned := a.spawnLocked(ctx, "hook", pod, named.Name, func() error {
 		_, err := settings.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
-	}, func(hookErr error) {
-		err = hookErr
-		a.flags.obsolete = a.flags.obsolete || !a.isStarting() && a.run == nil && !a.flags.started && !a.flags.hookDone && a.result.Outcome == ""
-	})
-	exits := watch{of: a}
+	}, func(hookErr error) { err = hookErr })
+	var exit <-chan struct{}
+	exited := func() <-chan struct{} { return exit }
 	if kindOf(handler) == kindSleep {
-		exits.askLocked(ctx)
+		exited = func() <-chan struct{} { exit = a.exits.exited; return exit }
 	}
-	a.waitLocked(func() bool { return *returned || settings.closed.Load() || a.hasEnded() }, a.deadlineTime, exits.channel)
+	a.waitLocked(func() bool { return *returned || settings.closed.Load() || a.hasEnded() }, a.deadlineTime, exited)
 	if !*returned {
-		cut(a.hookCauseLocked(exits.exited))
+		cut(a.hookCauseLocked(exit))
 	}
 	a.waitLocked(func() bool { return *returned }, nil, nil)
 	cause := context.Cause(ctx)

@@ -26,7 +26,6 @@ type run struct {
 	unit    *unit            // with whom it is stopped; nil: alone
 	manner  manner
 	hook    preStop
-	exits   watch
 	told    queue
 }
 
@@ -89,11 +88,10 @@ func (r *run) hasExitedLocked() bool {
 	if !r.flags.unlisted {
 		return false
 	}
-	exited := r.exits.awaitAnswerLocked(time.Now().Add(exitAnswer))
-	if r.flags.followed && exited == nil {
+	if r.flags.followed && r.exits.exited == nil {
 		r.flags.hookDone = true
 	}
-	return isClosed(exited)
+	return isClosed(r.exits.exited)
 }
 
 // awaitStartLocked cancels the start of a container that is to be stopped, and waits for it

@@ -41,7 +41,7 @@ func (s *slot) remove(a *attempt) {
 // find returns the last attempt with an ID other than except, nil if there is none.
 func (s *slot) find(id string, except *attempt) *attempt {
 	for _, a := range slices.Backward(s.attempts) {
-		if a.result.ID == id && a != except {
+		if a.result.ID == id && a != except && !a.flags.left {
 			return a
 		}
 	}

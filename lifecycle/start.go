@@ -41,15 +41,13 @@ var (
 // replace it: both are stopped with the pod, the one before without its hook, unless the
 // [ExitWatcher], the request or the pod's status shows that it runs. At most eight are kept.
 //
-// If start fails although its context has not ended, it has started nothing, and the
-// terminator keeps nothing of it: of a pod whose only start has failed, it knows no container.
-// Terminate such a pod with [Request.Complete], which says that none runs; without it and
-// without a status it is [RuntimeStuck] with [ErrUnknownContainers]. If start fails after its
-// context has ended, it may have started the container, as a request that is cancelled may.
-// It then returns the ID together with the error, and the container is stopped with its pod;
-// or an error that wraps [ErrContainerNotFound], if it knows that the container does not run.
-// If it returns neither, or panics, or returns "" without an error, it is not known whether the
-// container runs. The pod is then [RuntimeStuck] whenever it is terminated, until a request that
+// If start fails with an error that wraps [ErrContainerNotFound], it has started nothing, and
+// the terminator keeps nothing of it: of a pod whose only start has failed, it knows no
+// container. Terminate such a pod with [Request.Complete], which says that none runs; without
+// it and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. With any other error
+// it may have started the container, as a request that is cancelled or whose answer is lost
+// may. If it returns the ID together with the error, the container is stopped with its pod. If
+// it returns no ID, or panics, it is not known whether the container runs. The pod is then [RuntimeStuck] whenever it is terminated, until a request that
 // is Complete lacks the container, the pod's status has it running or terminated since a time
 // after the call of Start, or [Pod.Forget].
 //
@@ -65,7 +63,7 @@ func (p *Pod) Start(ctx context.Context, name string, start func(context.Context
 			if id, err = start(ctx); err == nil && id == "" {
 				return errNoID
 			}
-			unknown = err != nil && ctx.Err() != nil && !errors.Is(err, ErrContainerNotFound)
+			unknown = err != nil && !errors.Is(err, ErrContainerNotFound)
 			return err
 		}, func(startErr error) { err = a.startReturned(ctx, id, startErr, unknown) })
 	}
@@ -119,7 +117,7 @@ func (a *attempt) startReturned(ctx context.Context, id string, err error, unkno
 	mayRun := err == nil || unknown && id != ""
 	switch {
 	case mayRun:
-		a = a.identify(id)
+		a = a.identify(ctx, id)
 	case unknown:
 		a.start.err, a.flags.obsolete = err, false
 		a.state.live.slot(a.result.Name).mergeUnknown(a)
@@ -182,13 +180,13 @@ func (t *Termination) restartable(name string) (last *attempt) {
 // Start was under way, there is an attempt for it, which may have run its hook or have been
 // stopped. It is the same: if it is being stopped, has ended or is stuck, it stays and is
 // returned. Otherwise the attempt takes what is known of it.
-func (a *attempt) identify(id string) *attempt {
+func (a *attempt) identify(ctx context.Context, id string) *attempt {
 	slot := a.state.live.slot(a.result.Name)
 	slot.follow(a)
 	same := slot.find(id, a)
 	switch {
 	case same == nil:
-	case same.knownAt.Before(a.knownAt) || same.isOfStart():
+	case same.knownAt.Before(a.knownAt) || !same.start.returnedAt.IsZero():
 		if same.run == nil {
 			a.state.end(same) // the runtime uses the ID again
 		}
@@ -204,6 +202,7 @@ func (a *attempt) identify(id string) *attempt {
 		same.leave()
 	}
 	a.result.ID, a.flags.started, a.flags.followed, a.flags.obsolete, a.start.err = id, true, false, false, nil
+	a.exits.askLocked(context.WithoutCancel(ctx))
 	return a
 }
 

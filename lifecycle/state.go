@@ -30,7 +30,8 @@ type live struct {
 	first     [1]*slot         // where slots begins
 	byName    map[string]*slot // nil while there are few slots
 	turns     turns
-	failing   int // number of containers whose StopContainer fails
+	stopping  *unit // whose StopPod is under way; nil: none
+	failing   int   // number of containers whose StopContainer fails
 }
 
 // fewSlots is up to how many slots a pod is searched without a map, which takes memory.
@@ -88,7 +89,7 @@ func (s *state) attempts() iter.Seq[*attempt] {
 // add adds an attempt in the slot of a name.
 func (s *state) add(pod *v1.Pod, name, id string) *attempt {
 	a := &attempt{state: s, pod: pod, result: ContainerResult{Name: name, ID: id}, knownAt: time.Now()}
-	a.calls = calls{mu: &s.mu, idle: a}
+	a.calls, a.exits.of = calls{mu: &s.mu, idle: a}, a
 	slot := s.live.slot(name)
 	if slot == nil {
 		slot = s.live.addSlot(name)

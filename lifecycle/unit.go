@@ -41,8 +41,10 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 	r.result.Phase = PhaseWaiting
 	start := time.Now()
 	u.hookEnded()
-	r.waitLocked(func() bool { return u.done || u.lead == nil && u.hooks == 0 || r.isClosed() }, func() time.Time {
-		if u.lead != nil {
+	live := r.state.live // in a former life of the pod a stop may be under way
+	isFree := func() bool { return u.lead == nil && live.stopping == nil }
+	r.waitLocked(func() bool { return u.done || u.hooks == 0 && isFree() || r.isClosed() }, func() time.Time {
+		if !isFree() {
 			return time.Time{}
 		}
 		return r.deadlineTime()
@@ -51,10 +53,12 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 	case r.isClosed() && !u.done:
 		return LeftRunning, nil
 	case u.lead == nil:
-		u.lead, r.result.Waited = r, time.Since(start)
+		u.lead, live.stopping, r.result.Waited = r, u, time.Since(start)
 		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
-		u.done = true
-		u.wake()
+		u.done, live.stopping = true, nil
+		for a := range r.state.attempts() {
+			a.wakeLocked()
+		}
 	default:
 		r.waitLocked(func() bool { return u.done }, nil, nil)
 		r.result.Stopping = u.lead.result.Stopping

@@ -18,10 +18,10 @@ type watch struct {
 	exited   <-chan struct{} // nil: there is no watcher, or it does not know the ID, or has not answered
 }
 
-// askLocked asks the watcher, if there is one, and does not wait for the answer.
+// askLocked asks the watcher once, if there is one, and does not wait for the answer.
 func (w *watch) askLocked(ctx context.Context) {
 	exits, id := w.of.settings().Exits, w.of.result.ID
-	if exits == nil || id == "" {
+	if exits == nil || id == "" || w.answered != nil {
 		return
 	}
 	var watched <-chan struct{}

@@ -72,7 +72,7 @@ func must[T any](value T, err error) T {
 
 func (c container) start(context.Context) (string, error) {
 	if err := c.Start(); err != nil {
-		return "", err
+		return "", errors.Join(lifecycle.ErrContainerNotFound, err)
 	}
 	go func() {
 		_ = c.Wait()                                      // ProcessState has the exit code

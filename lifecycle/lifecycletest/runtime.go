@@ -79,8 +79,8 @@ func (r *Runtime) Start(id string, s Script) {
 
 // StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is
 // set, and returns the ID, as a function for [lifecycle.Pod.Start] does. A start that
-// fails, or whose context ends, leaves no container. If the context ends, the error wraps
-// [lifecycle.ErrContainerNotFound] and the cause.
+// fails, or whose context ends, leaves no container, and its error wraps
+// [lifecycle.ErrContainerNotFound], and StartErr or the cause of the context's end.
 func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
 	ended := ctx.Done()
 	if s.StartDeaf {
@@ -94,7 +94,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (stri
 		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
 	}
 	if s.StartErr != nil {
-		return "", s.StartErr
+		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, s.StartErr)
 	}
 	r.Start(id, s)
 	return id, nil

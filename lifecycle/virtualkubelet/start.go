@@ -87,6 +87,9 @@ func (s *starter) start(c *container) error {
 			s.workers.spawn(s.r.name, func() { s.r.watchExit(c, id) })
 		}
 		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
+		}
 		return id, err
 	})
 	switch {

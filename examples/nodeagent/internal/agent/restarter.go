@@ -98,7 +98,9 @@ func (r *restarter) watchContainer(ctx context.Context, p *pod, life *lifecycle.
 func (r *restarter) restart(ctx context.Context, p *pod, life *lifecycle.Pod, c lifecycle.Container) (lifecycle.Container, error) {
 	err := life.Start(ctx, c.Name, func(ctx context.Context) (string, error) {
 		id, err := r.runtime.RestartContainer(ctx, p.spec, c)
-		c.ID = id
+		if c.ID = id; err != nil && ctx.Err() == nil {
+			err = errors.Join(lifecycle.ErrContainerNotFound, err)
+		}
 		return id, err
 	})
 	return c, err

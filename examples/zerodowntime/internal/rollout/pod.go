@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -84,7 +85,7 @@ func (svc *service) startPod(ctx context.Context, p *pod) error {
 	err := svc.terminator.Pod(p.object).Start(ctx, containerName, func(ctx context.Context) (string, error) {
 		address, err := svc.runtime.Start(ctx, p.name, command, os.Stderr)
 		if err != nil {
-			return "", err
+			return "", errors.Join(lifecycle.ErrContainerNotFound, err)
 		}
 		p.address = address
 		return p.name, nil
