@@ -118,7 +118,8 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 		}
 	}
 	for _, q := range j.calls {
-		if q.pod != a.pod || !q.called.before(a.called) || j.forgotten(a.pod, q.called, a) || errors.Is(q.err, lifecycle.ErrForgotten) || errors.Is(q.err, lifecycle.ErrUnit) {
+		refused := errors.Is(q.err, lifecycle.ErrForgotten) || errors.Is(q.err, lifecycle.ErrUnit) || !q.kills && errors.Is(q.err, lifecycle.AgentStopping)
+		if refused || q.pod != a.pod || !q.called.before(a.called) || j.forgotten(a.pod, q.called, a) {
 			continue
 		}
 		if slices.Contains(q.named, c.id) || slices.Contains(q.shown, c.id) {
