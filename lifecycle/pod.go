@@ -50,8 +50,15 @@ func (p *Pod) lock() (*state, error) {
 	}
 }
 
-// begin makes the life one that is under way, if it is not yet.
+// begin makes the life one that is under way, if it is not yet. What is under way from a
+// former life belongs to it.
 func (p *Pod) begin(s *state, pod *v1.Pod) {
+	if s.live != nil && s.live.inherited {
+		s.live.inherited = false
+		for a := range s.attempts() {
+			a.flags.obsolete = a.flags.left
+		}
+	}
 	if s.live == nil {
 		s.live = &live{settings: p.terminator.settings, owner: p, namespace: pod.Namespace, name: pod.Name}
 		if !s.live.settings.closed.Load() { // no life is kept after the end
@@ -156,7 +163,7 @@ func (p *Pod) Forget() {
 	}
 	next := &Pod{terminator: p.terminator, key: p.key, hasUID: p.hasUID}
 	next.state.Store(s)
-	s.live.owner = next
+	s.live.owner, s.live.inherited = next, true
 	p.terminator.enter(next)
 }
 

@@ -85,6 +85,9 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 // neither the request nor the status says that it runs. One that a later start has followed
 // has no hook then, unless the watcher says that it runs.
 func (r *run) hasExitedLocked() bool {
+	if r.before != nil { // it has ended before, as the runtime said
+		return isClosed(r.exits.awaitAnswerLocked(time.Now().Add(exitAnswer)))
+	}
 	if !r.flags.unlisted {
 		return false
 	}

@@ -178,8 +178,9 @@ func (t *Termination) restartable(name string) (last *attempt) {
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
 // Start was under way, there is an attempt for it, which may have run its hook or have been
-// stopped. It is the same: if it is being stopped, has ended or is stuck, it stays and is
-// returned. Otherwise the attempt takes what is known of it.
+// stopped. It is the same: if it is being stopped or is stuck, it stays and is returned.
+// Otherwise the attempt takes what is known of it; that it has ended is not, because a runtime
+// may say so of a container that is not there yet.
 func (a *attempt) identify(ctx context.Context, id string) *attempt {
 	slot := a.state.live.slot(a.result.Name)
 	slot.follow(a)
@@ -190,7 +191,7 @@ func (a *attempt) identify(ctx context.Context, id string) *attempt {
 		if same.run == nil {
 			a.state.end(same) // the runtime uses the ID again
 		}
-	case same.run != nil || same.hasEnded() && same.result.Outcome != NotFound:
+	case same.run != nil || same.isStuck():
 		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
 		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
 		same.wakeLocked()
@@ -198,7 +199,10 @@ func (a *attempt) identify(ctx context.Context, id string) *attempt {
 		return same
 	default:
 		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
-		a.result.Hook = same.result.Hook
+		if a.result.Hook = same.result.Hook; a.run != nil && same.isOver() {
+			before := same.result
+			a.run.before = &before
+		}
 		same.leave()
 	}
 	a.result.ID, a.flags.started, a.flags.followed, a.flags.obsolete, a.start.err = id, true, false, false, nil

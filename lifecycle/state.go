@@ -31,6 +31,7 @@ type live struct {
 	byName    map[string]*slot // nil while there are few slots
 	turns     turns
 	stopping  *unit // whose StopPod is under way; nil: none
+	inherited bool  // from a former life, and nothing else is known
 	failing   int   // number of containers whose StopContainer fails
 }
 

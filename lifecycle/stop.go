@@ -202,7 +202,6 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 		return
 	case isGone:
 		s.claim = NotFound
-		s.doubtful = s.start.returnedAt.After(calledAt)
 	case s.forced:
 		s.claim = Forced
 	case wasKilled || !time.Now().Before(killAt):
@@ -210,7 +209,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.delivered = true
+	s.delivered, s.doubtful = true, s.start.returnedAt.After(calledAt)
 }
 
 // giveUpAt returns when the container is given up: GiveUp after the deadline, or after the
