@@ -223,7 +223,7 @@ func (j *judgedRun) kill(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) {
 	} else {
 		a.result, a.err = h.Terminate(ctx, req).Wait(ctx)
 	}
-	a.returned = j.now()
+	j.mark(&a.returned)
 }
 
 // killContainer stops one container with a random request.
@@ -245,7 +245,7 @@ func (j *judgedRun) killContainer(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) 
 			j.ask(a, p.spec, []lifecycle.Container{c})
 			result, err := h.KillContainer(j.ctx, c, req)
 			a.result.Containers, a.err = []lifecycle.ContainerResult{result}, err
-			a.returned = j.now()
+			j.mark(&a.returned)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (j *judgedRun) start(r *rand.Rand, p *judgedPod, h *lifecycle.Pod, id strin
 func (j *judgedRun) postStart(ctx context.Context, p *judgedPod, h *lifecycle.Pod, c lifecycle.Container) {
 	a := j.ask(&asked{container: &c}, p.spec, []lifecycle.Container{c})
 	a.err = h.PostStart(ctx, c)
-	a.returned = j.now()
+	j.mark(&a.returned)
 }
 
 // act does one random thing.
@@ -308,7 +308,8 @@ func (j *judgedRun) act(r *rand.Rand, p *judgedPod, number int) {
 }
 
 func (j *judgedRun) forget(p *judgedPod, h *lifecycle.Pod, byKey bool) {
-	f := &judgedForget{pod: p.spec.Name, called: j.now()}
+	f := &judgedForget{pod: p.spec.Name}
+	j.mark(&f.called)
 	j.mu.Lock()
 	j.forgets = append(j.forgets, f)
 	j.mu.Unlock()
@@ -321,7 +322,7 @@ func (j *judgedRun) forget(p *judgedPod, h *lifecycle.Pod, byKey bool) {
 	} else {
 		h.Forget()
 	}
-	f.returned = j.now()
+	j.mark(&f.returned)
 }
 
 func (j *judgedRun) shorten(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) {
@@ -424,7 +425,7 @@ func (j *judgedRun) settle(r *rand.Rand, p *judgedPod) {
 		}
 		a := j.ask(&asked{kills: true, limits: true, complete: req.Complete, seconds: 3}, p.spec, req.Containers)
 		a.result, a.err = j.tr.KillPod(j.ctx, p.spec, req)
-		a.returned = j.now()
+		j.mark(&a.returned)
 		if req.Complete && j.closing.seq == 0 && !hasEnded(a.result.Outcome()) && !j.anyWrongly() {
 			j.wrong("after a complete list: %s %v", a.result.Outcome(), a.err)
 		}

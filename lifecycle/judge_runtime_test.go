@@ -135,10 +135,11 @@ func (rt *judgedRuntime) nowLocked() moment {
 	return moment{rt.seq, time.Now()}
 }
 
-func (rt *judgedRuntime) now() moment {
+// mark sets a moment to now.
+func (rt *judgedRuntime) mark(m *moment) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return rt.nowLocked()
+	*m = rt.nowLocked()
 }
 
 // findLocked returns the last container with an ID, nil if there was none.
@@ -247,7 +248,7 @@ func (rt *judgedRuntime) StopContainer(ctx context.Context, id string, seconds i
 	}
 	call := rt.callLocked(ctx, id, seconds, f)
 	rt.mu.Unlock()
-	defer func() { call.returned = rt.now() }()
+	defer rt.mark(&call.returned)
 	if c == nil || c.ended.seq != 0 {
 		if rt.random("gone", id).IntN(2) == 0 {
 			return nil
@@ -273,7 +274,7 @@ func (rt *judgedRuntime) StopPod(ctx context.Context, pod *v1.Pod, seconds int64
 		}
 	}
 	rt.mu.Unlock()
-	defer func() { call.returned = rt.now() }()
+	defer rt.mark(&call.returned)
 	return rt.stop(ctx, running, seconds, f)
 }
 
@@ -403,7 +404,7 @@ func (rt *judgedRuntime) startFunc(s *startCall, inside func(context.Context)) f
 		s.begun = rt.nowLocked()
 		rt.starts = append(rt.starts, s)
 		rt.mu.Unlock()
-		defer func() { s.returned = rt.now() }()
+		defer rt.mark(&s.returned)
 		return rt.start(ctx, s, inside)
 	}
 }
@@ -414,7 +415,10 @@ func (rt *judgedRuntime) start(ctx context.Context, s *startCall, inside func(co
 		heeded = context.WithoutCancel(ctx)
 	}
 	if err := pause(heeded, s.plan.takes/2); err == nil && s.plan.comesUp {
-		s.container = rt.begin(s.pod, s.name, s.id, s)
+		c := rt.begin(s.pod, s.name, s.id, s)
+		rt.mu.Lock()
+		s.container = c
+		rt.mu.Unlock()
 		inside(ctx)
 	}
 	cut := pause(heeded, s.plan.takes/2)
