@@ -246,10 +246,10 @@ func (rt *judgedRuntime) StopContainer(ctx context.Context, id string, seconds i
 	if c != nil && c.ended.seq == 0 && len(c.faults) > 0 && !rt.honest {
 		f, c.faults = c.faults[0], c.faults[1:]
 	}
-	call := rt.callLocked(ctx, id, seconds, f)
+	call, gone := rt.callLocked(ctx, id, seconds, f), c == nil || c.ended.seq != 0
 	rt.mu.Unlock()
 	defer rt.mark(&call.returned)
-	if c == nil || c.ended.seq != 0 {
+	if gone {
 		if rt.random("gone", id).IntN(2) == 0 {
 			return nil
 		}
