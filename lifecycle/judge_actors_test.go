@@ -386,6 +386,8 @@ func (j *judgedRun) play() {
 		for range max(r.IntN(6)-3, 0) {
 			j.podFaults[p.spec.Name] = append(j.podFaults[p.spec.Name], j.randomFault(r, false))
 		}
+	}
+	for n, p := range j.pods {
 		for i := range 3 + r.IntN(13) {
 			at, own := time.Duration(r.IntN(16)-2)*time.Second/2, j.random("actor", n, i)
 			actors.Go(func() {
