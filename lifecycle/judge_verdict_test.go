@@ -254,7 +254,8 @@ func (j *judgedRun) judgeStops() {
 			silence := !stop.called.at.Before(end.Add(2 * time.Second))
 			silent = silent || silence
 			cancelled := !former.cancelled.IsZero() && !stop.called.at.Before(former.cancelled)
-			if !silence && !cancelled && stop.seconds >= former.seconds && !stop.called.at.Add(time.Duration(stop.seconds)*time.Second).Before(end) {
+			crossed := former.called.at.Equal(stop.called.at) && former.seconds < stop.seconds // they were made in the other order
+			if !silence && !cancelled && !crossed && stop.seconds >= former.seconds && !stop.called.at.Add(time.Duration(stop.seconds)*time.Second).Before(end) {
 				j.wrong("%s is stopped at %v with %d s while a stop of %v with %d s is under way",
 					stop.id, j.since(stop.called), stop.seconds, j.since(former.called), former.seconds)
 			}
