@@ -117,7 +117,11 @@ func (p *Pod) terminate(ctx context.Context, pod *v1.Pod, req *Request) (*Termin
 	p.begin(s, pod)
 	t := s.terminate(ctx, pod, req, confirmed)
 	s.sweep()
+	isClosed := p.terminator.settings.closed.Load() && t.hasEnded() && len(t.records) == 0
 	s.mu.Unlock()
+	if isClosed { // what ran in the end is not known any more
+		return failedTermination(AgentStopping), nil
+	}
 	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
 	return t, nil
 }
@@ -183,6 +187,9 @@ func (p *Pod) ref() string {
 // failedTermination returns a termination that has ended with an error.
 func failedTermination(err error) *Termination {
 	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
+	if errors.Is(err, AgentStopping) {
+		result.Outcome = LeftRunning
+	}
 	return &Termination{state: &state{}, records: []record{recordOf(&result)}}
 }
 

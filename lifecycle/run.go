@@ -91,7 +91,7 @@ func (r *run) hasExitedLocked() bool {
 	if !r.flags.unlisted {
 		return false
 	}
-	if r.flags.followed && r.exits.exited == nil {
+	if r.flags.followed && r.exits.awaitAnswerLocked(time.Now().Add(exitAnswer)) == nil {
 		r.flags.hookDone = true
 	}
 	return isClosed(r.exits.exited)

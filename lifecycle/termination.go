@@ -66,6 +66,9 @@ func grantedTo(pod *v1.Pod, req *Request) deadline {
 	return grant(seconds)
 }
 
+// maxCarried is how many containers that have ended in earlier terminations are known by ID.
+const maxCarried = 64
+
 // replace gives a termination what it has from the one that it replaces: its deadline while
 // that is ahead, or if there is only something that was stuck under it, and then its results
 // too. It has a grace period of its own if that deadline has passed, and if a container is to
@@ -78,15 +81,19 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 	isNew := func(c *attempt) bool { return c.result.Outcome == "" && c.run == nil }
 	isAgain := func(c *attempt) bool { return c.hasEnded() && !c.isStuck() || c.flags.renew }
 	a.exceeded = slices.ContainsFunc(old.records, func(r record) bool { return r.is(GraceExceeded) })
-	if slices.ContainsFunc(chosen, isAgain) || before.isOver() && slices.ContainsFunc(chosen, isNew) {
-		return
-	}
-	a.deadline = before
-	t.shortenToRequest(a.pod, a.request)
 	isOpen := func(r record) bool { // what may run still is chosen again, unless it was proven to have ended
 		return r.is(RuntimeStuck) || slices.ContainsFunc(chosen, func(c *attempt) bool { return c.result.Name == r.name && c.result.ID == r.id })
 	}
 	a.carried = slices.DeleteFunc(slices.Clone(old.records), isOpen)
+	if slices.ContainsFunc(chosen, isAgain) || before.isOver() && slices.ContainsFunc(chosen, isNew) {
+		for i := range a.carried { // they are known by their IDs, and no results of this one
+			a.carried[i].hidden, a.carried[i].hookOutcome = true, labelIndex("")
+		}
+		a.carried = a.carried[max(len(a.carried)-maxCarried, 0):]
+		return
+	}
+	a.deadline = before
+	t.shortenToRequest(a.pod, a.request)
 	for c := range t.state.attempts() { // what has ended alone since is no longer stuck
 		if c.isOver() && old.hasStuck(c.result.Name) && !slices.Contains(chosen, c) {
 			a.attempts = append(a.attempts, c)
@@ -181,7 +188,9 @@ func (t *Termination) endIfDone() bool {
 	t.records = append(t.records, a.carried...)
 	worst, exceeded, settings := Graceful, false, t.state.live.settings
 	for i := range a.carried {
-		worst = worst.orWorse(a.carried[i].outcomeOf())
+		if !a.carried[i].hidden {
+			worst = worst.orWorse(a.carried[i].outcomeOf())
+		}
 	}
 	for _, c := range a.attempts {
 		r := recordOf(&c.result)
@@ -192,7 +201,7 @@ func (t *Termination) endIfDone() bool {
 		}
 		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
 		c.flags.counted = true
-		c.flags.obsolete = c.isOver()
+		c.flags.obsolete = c.isOver() && (t == t.state.current || t.state.live.inherited)
 	}
 	for c := range t.state.attempts() { // what had ended before is known by its ID
 		if t == t.state.current && c.isOver() && !c.flags.obsolete {
